@@ -1,0 +1,82 @@
+"""The entry point: finds the subcommand, runs it, and turns errors into one line."""
+
+import argparse
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import NoReturn
+
+from mlscale import __version__
+from mlscale.errors import DataWarning, InputError
+
+COMMANDS = {
+    "demo": "the main job on the shipped data, in under a minute",
+    "import": "turn a file of measurements into a tidy table",
+    "train": "train a model on a table of measurements",
+    "predict": "predict time, power and energy of profiled kernels",
+    "study": "measure errors by cross-validation",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see '{self.prog} --help'")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status: 0, or 2 on bad usage or bad input."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    default_show = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+
+        def show(message, category, *rest, **more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN002, ANN003, ANN202
+            if issubclass(category, DataWarning):
+                _say(f"mlscale: warning: {message}")
+            else:
+                default_show(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        try:
+            options = _parser(given).parse_args(given)
+            run = importlib.import_module(f"mlscale.cli.{options.command}_command").run
+            run(options)
+            sys.stdout.flush()
+        except InputError as error:
+            _say(f"mlscale: error: {error}")
+            return 2
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except KeyboardInterrupt:
+            _say("mlscale: interrupted")
+            return 130
+    return 0
+
+
+def _say(line: str) -> None:
+    print(" ".join(line.split()), file=sys.stderr)
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; only the module of the command that is asked for is imported."""
+    parser = _Parser(
+        prog="mlscale",
+        description="Run a GPU kernel once and know how it would run anywhere.",
+        epilog="'mlscale COMMAND --help' shows the options of a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"mlscale {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        if given[:1] == [name]:
+            importlib.import_module(f"mlscale.cli.{name}_command").add_arguments(command)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Options that several commands share, and how they are read."""
+
+import argparse
+from pathlib import Path
+
+from mlscale.datasets import registry
+from mlscale.errors import InputError
+
+
+def input_file(text: str) -> Path:
+    """A file to read: the path, or else the shipped file of that name."""
+    if not Path(text).exists() and "/" not in text:
+        try:
+            return registry.path(text)
+        except InputError:
+            pass
+    return Path(text)
+
+
+def output_file(text: str) -> Path:
+    """A file to write; its folder must exist. Raises InputError."""
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
+    return path
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Options of every command that reads tables."""
+    from mlscale.measurements import AGGREGATES, INCOMPLETE
+
+    parser.add_argument(
+        "--incomplete",
+        choices=INCOMPLETE,
+        default="error",
+        help="what to do with a kernel that lacks configurations (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--repetitions",
+        choices=AGGREGATES,
+        default="median",
+        help="how repeated measurements become one (default: %(default)s)",
+    )
+
+
+def whole_number(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number

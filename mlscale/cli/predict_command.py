@@ -1,0 +1,91 @@
+"""mlscale predict: from a model and a profile to time, power and energy everywhere."""
+
+import argparse
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+from mlscale.cli import options
+from mlscale.cli.text import columns, number
+from mlscale.files import write_text
+from mlscale.model import Model
+from mlscale.model_file import load_model
+from mlscale.prediction import COLUMNS, Row, predict_rows, warnings_for
+from mlscale.profiles import read_profiles
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
+    parser.add_argument(
+        "profile",
+        metavar="PROFILE",
+        help="CSV or Parquet with a row for each kernel, measured at the model's base",
+    )
+    parser.add_argument(
+        "--at",
+        action="append",
+        metavar="CONFIG",
+        help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "
+        "default: every configuration of the grid)",
+    )
+    parser.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table", help="(default: %(default)s)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Predict and print or write. Raises InputError."""
+    model = load_model(options.input_file(arguments.model))
+    targets = [model.grid.parse(text) for text in arguments.at] if arguments.at else None
+    profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
+    rows = predict_rows(model, profiles, targets)
+    warnings = warnings_for(model, profiles)
+    text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](
+        model, rows, warnings
+    )
+    if arguments.format == "csv":
+        for warning in warnings:
+            print(f"mlscale: warning: {warning}", file=sys.stderr)
+    if arguments.output:
+        write_text(Path(arguments.output), text)
+    else:
+        sys.stdout.write(text)
+
+
+def _as_table(model: Model, rows: list[Row], warnings: list[str]) -> str:
+    has_power = any(row["power_w"] is not None for row in rows)
+    headers = ["kernel", "CUs", "engine MHz", "memory MHz", "time ms", "x base"]
+    headers += ["power W", "x base", "energy mJ"] if has_power else []
+    lines = []
+    for row in rows:
+        cells = [row["kernel"], *(f"{row[a]:g}" for a in ("cu_count", "engine_mhz", "memory_mhz"))]
+        cells += [number(row["time_ms"]), number(row["time_factor"], 3)]
+        if has_power:
+            cells += [number(row["power_w"]), number(row["power_factor"], 3)]
+            cells += [number(row["energy_mj"])]
+        lines.append([*cells, "interpolated" if "interpolated" in row["flags"] else ""])
+    text = columns([*headers, ""], lines)
+    text += f"\n\nbase {model.base} on {model.device}; factors are relative to it\n"
+    for kernel in dict.fromkeys(row["kernel"] for row in rows):
+        flags = next(row["flags"] for row in rows if row["kernel"] == kernel)
+        for flag in flags:
+            if flag != "interpolated":
+                text += f"flag: {kernel}: {flag}\n"
+    return text + "".join(f"warning: {warning}\n" for warning in warnings)
+
+
+def _as_csv(_model: Model, rows: list[Row], _warnings: list[str]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**row, "flags": "; ".join(row["flags"])} for row in rows)
+    return text.getvalue()
+
+
+def _as_json(model: Model, rows: list[Row], warnings: list[str]) -> str:
+    document = {"base": model.base.as_dict(), "predictions": rows, "warnings": warnings}
+    return json.dumps(document, indent=1) + "\n"

@@ -1,0 +1,31 @@
+"""Tables as text: aligned columns for a terminal."""
+
+from collections.abc import Sequence
+
+
+def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under their headers; a column of numbers is aligned to the right."""
+    widths = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
+    numeric = [
+        all(cell.strip().rstrip("%").replace(".", "").isdigit() or cell == "-" for cell in cells)
+        for cells in (zip(*rows, strict=True) if rows else [()] * len(headers))
+    ]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(headers), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with that many significant digits, without an exponent; '-' for None."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - len(str(int(abs(value))))) if abs(value) >= 1 else digits
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,80 @@
+"""mlscale train: from a table of measurements to a model file."""
+
+import argparse
+
+from mlscale.cli import options
+from mlscale.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    from mlscale.counters.features import FEATURE_KINDS
+    from mlscale.predictors import PREDICTORS
+
+    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
+    parser.add_argument(
+        "--base",
+        required=True,
+        help="the configuration at which new kernels will be profiled: "
+        "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), or 'mid'",
+    )
+    parser.add_argument(
+        "--predictor", default="wu", choices=tuple(PREDICTORS), help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--features",
+        choices=FEATURE_KINDS,
+        help="what to compute from the counters (default: table2 for AMD's counters, "
+        "utilisation for nvprof's, else raw)",
+    )
+    parser.add_argument(
+        "--clusters",
+        type=options.whole_number,
+        metavar="K",
+        help="clusters per cluster set (default: 12, or the number of kernels if smaller)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    parser.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="APPLICATION",
+        help="train without the kernels of this application (may be given again)",
+    )
+    options.add_reading(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="model file")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train and save a model. Raises InputError."""
+    from mlscale.measurements import read_measurements
+    from mlscale.model import train
+    from mlscale.model_file import save_model
+
+    output = options.output_file(arguments.output)
+    if len(arguments.table) > 1:
+        raise InputError(f"'{arguments.predictor}' learns from one table at a time")
+    table = options.input_file(arguments.table[0])
+    measurements = read_measurements(table, arguments.incomplete, arguments.repetitions)
+    unknown = set(arguments.leave_out) - set(measurements.applications)
+    if unknown:
+        raise InputError(f"{table}: there is no application '{min(unknown)}' to leave out")
+    kept = [
+        k for k, name in enumerate(measurements.applications) if name not in arguments.leave_out
+    ]
+    base = measurements.grid.parse(arguments.base)
+    measurements.grid.index(base)
+    model = train(
+        measurements.select(kept),
+        base,
+        arguments.predictor,
+        features=arguments.features,
+        clusters=arguments.clusters,
+        seed=arguments.seed,
+    )
+    save_model(model, output)
+    print(
+        f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
+        f"{len(kept)} kernels of {len(model.card['applications'])} applications, "
+        f"{model.grid.size} configurations of {model.device}, base {base}"
+    )

@@ -1,0 +1,1 @@
+"""Counters: the device table, and the features that predictors compute from counters."""

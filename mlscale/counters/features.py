@@ -1,0 +1,129 @@
+"""Features: what a predictor computes from the counters of one run at the base.
+
+Four kinds. `raw`: the counters as they are. `rates`: counts per instruction and log counts per
+millisecond. `utilisation`: fractions of the device's peaks. `table2`: the 22 of Wu et al., HPCA
+2015, Table II. Nothing is fitted here: a value depends on its own kernel and the device alone.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.counters.devices import Device
+from mlscale.counters.utilisation import UTILISATIONS
+from mlscale.errors import InputError
+from mlscale.profiles import Profiles
+from mlscale.tables import missing_column
+
+Floats = NDArray[np.float64]
+FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
+
+FEATURE_KINDS: tuple[str, ...] = get_args(FeatureKind)
+
+TABLE_2 = (
+    *("VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts"),
+    *("VALUUtilization", "VALUBusy", "SALUBusy", "CacheHit"),
+    *("MemUnitBusy", "MemUnitStalled", "WriteUnitStalled", "LDSBankConflict", "Occupancy"),
+    *("V_IPC", "MemTime", "FetchPerLoadByte", "WritePerStoreByte", "NumWorkGroups"),
+    *("ReadBandwidth", "WriteBandwidth"),
+)
+
+
+@dataclass(frozen=True)
+class Features:
+    """Values (K, F) of the named features; NaN where a kernel's counters do not give one."""
+
+    names: tuple[str, ...]
+    values: Floats
+
+
+def compute_features(
+    kind: str, profiles: Profiles, device: Device | None, names: tuple[str, ...] | None = None
+) -> Features:
+    """The features of one kind; all that the counters give, or exactly those named.
+
+    Raises InputError when a named feature needs a counter that is not there, or when the
+    counters give no feature of the kind at all.
+    """
+    match kind:
+        case "raw":
+            columns = {name: profiles.counter(name) for name in profiles.counter_names}
+        case "table2":
+            columns = {n: profiles.counter(n) for n in TABLE_2 if profiles.has_counter(n)}
+        case "rates":
+            columns = _rates(profiles)
+        case "utilisation":
+            columns = _utilisations(profiles, device)
+        case _:
+            raise InputError(f"there are no features '{kind}'; one of {', '.join(FEATURE_KINDS)}")
+    if names is None:
+        if not columns:
+            raise InputError(
+                f"the counters give no '{kind}' features; "
+                f"there are {', '.join(profiles.counter_names) or 'none'}"
+            )
+        return Features(tuple(columns), np.column_stack(list(columns.values())))
+    for name in names:
+        if name not in columns:
+            raise InputError(_why_not(name, kind, profiles))
+    return Features(names, np.column_stack([columns[name] for name in names]))
+
+
+def default_kind(counter_names: tuple[str, ...]) -> str:
+    """The features that suit a table: table2 for AMD's names, utilisation for nvprof's."""
+    if len(set(TABLE_2) & set(counter_names)) >= len(TABLE_2) // 2:
+        return "table2"
+    return "utilisation" if "dram_read_transactions" in counter_names else "raw"
+
+
+def is_count(name: str) -> bool:
+    """Whether an nvprof counter counts events, and so grows with the kernel's work."""
+    ratio = name.endswith(("_per_request", "_rate", "_throughput", "per_warp", "_per_cycle"))
+    counted = name.startswith(("inst_", "flop_count", "cf_", "warps")) or "_transactions" in name
+    return counted and not ratio
+
+
+def _rates(profiles: Profiles) -> dict[str, Floats]:
+    counts = [name for name in profiles.counter_names if is_count(name)]
+    columns = {n: profiles.counter(n) for n in profiles.counter_names if n not in counts}
+    instructions = _first_of(profiles, ("inst_executed", "inst_issued"))
+    for name in counts:
+        count = profiles.counter(name)
+        if instructions is not None and name != "inst_executed":
+            columns[f"{name}_per_instruction"] = count / np.where(
+                instructions > 0, instructions, np.nan
+            )
+        columns[f"log_{name}_per_ms"] = np.log1p(count / profiles.time_ms)
+    return columns
+
+
+def _first_of(profiles: Profiles, names: tuple[str, ...]) -> Floats | None:
+    return next((profiles.counter(n) for n in names if profiles.has_counter(n)), None)
+
+
+def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats]:
+    if device is None:
+        raise InputError(
+            f"utilisation features need the peaks of '{profiles.device}', which is not in the "
+            "device table; use --features raw or rates"
+        )
+    columns = {}
+    for name, utilisation in UTILISATIONS.items():
+        if not utilisation.missing(profiles):
+            columns[name] = utilisation.compute(profiles, device)
+    return columns
+
+
+def _why_not(name: str, kind: str, profiles: Profiles) -> str:
+    if kind == "utilisation":
+        lacking = UTILISATIONS[name].missing(profiles) if name in UTILISATIONS else [name]
+    elif kind == "rates":
+        lacking = [
+            name.removeprefix("log_").removesuffix("_per_ms").removesuffix("_per_instruction")
+        ]
+    else:
+        lacking = [name]
+    hints = "; ".join(missing_column(counter, profiles.counter_names) for counter in lacking)
+    return f"the model needs the feature '{name}': {hints}"

@@ -1,0 +1,162 @@
+"""Utilisation features: what a kernel uses of its device, from nvprof counters.
+
+Counts divided by time and by the device's peak; never the profiler's own *_throughput columns,
+which come from passes at other clocks. Rates per cycle are per compute unit.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.counters.devices import Device
+from mlscale.profiles import Profiles
+
+Floats = NDArray[np.float64]
+
+SECTOR_BYTES = 32
+
+# Each quantity and the counters that give it: the first alternative that a profile has whole.
+_ALTERNATIVES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "dram_reads": (("dram_read_transactions",),),
+    "dram_writes": (("dram_write_transactions",),),
+    "l2_reads": (("l2_read_transactions",),),
+    "l2_writes": (("l2_write_transactions",),),
+    "texture": (("tex_cache_transactions",),),
+    "shared_loads": (("shared_load_transactions",),),
+    "shared_stores": (("shared_store_transactions",),),
+    "global_loads": (("gld_transactions",),),
+    "global_stores": (("gst_transactions",),),
+    "warps": (("warps",),),
+    "instructions": (("inst_executed",), ("inst_per_warp", "warps")),
+    "fp32": (("inst_fp_32",),),
+    "integer": (("inst_integer",),),
+    "special": (("flop_count_sp_special",),),
+    "fp64": (("inst_fp_64",),),
+    "ipc": (("ipc",), ("executed_ipc",)),
+    "occupancy": (("achieved_occupancy",),),
+    "eligible_warps": (("eligible_warps_per_cycle",),),
+    "warp_efficiency": (("warp_execution_efficiency",),),
+    "activity": (("sm_efficiency",), ("sm_activity",)),
+    "texture_hits": (("tex_cache_hit_rate",),),
+}
+
+
+class _Run:
+    """One run of each kernel: counters by quantity, cycles and peaks of its device."""
+
+    def __init__(self, profiles: Profiles, device: Device) -> None:
+        self._profiles = profiles
+        self.device = device
+        self.seconds = profiles.time_ms / 1e3
+        self.time_ms = profiles.time_ms
+        self.cycles = self.seconds * profiles.base.engine_mhz * 1e6 * profiles.base.cu_count
+        self.peak_dram_bytes = (
+            device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz) * 1e9 * self.seconds
+        )
+
+    def __getitem__(self, quantity: str) -> Floats:
+        for names in _ALTERNATIVES[quantity]:
+            if all(map(self._profiles.has_counter, names)):
+                return np.asarray(np.prod([self._profiles.counter(n) for n in names], axis=0))
+        raise KeyError(quantity)
+
+    @property
+    def dram_bytes(self) -> Floats:
+        return SECTOR_BYTES * (self["dram_reads"] + self["dram_writes"])
+
+    @property
+    def l2_bytes(self) -> Floats:
+        return SECTOR_BYTES * (self["l2_reads"] + self["l2_writes"])
+
+    @property
+    def stall(self) -> Floats:
+        """Resident warps per instruction in flight: how much latency is left to hide."""
+        waves = self.device.max_waves_per_cu
+        return np.asarray(np.log((waves * self["occupancy"] + 0.5) / (self["ipc"] + 0.05)))
+
+
+@dataclass(frozen=True)
+class Utilisation:
+    """One feature: the quantities it needs, and its formula on a run."""
+
+    needs: tuple[str, ...]
+    formula: Callable[[_Run], Floats]
+
+    def missing(self, profiles: Profiles) -> list[str]:
+        """The counters that are not in the profile, by the first name each is known by."""
+        lacking = []
+        for quantity in self.needs:
+            alternatives = _ALTERNATIVES[quantity]
+            if not any(all(map(profiles.has_counter, names)) for names in alternatives):
+                lacking.append(alternatives[0][0])
+        return lacking
+
+    def compute(self, profiles: Profiles, device: Device) -> Floats:
+        """The feature of every kernel, (K,); NaN where a counter is missing or a count is 0/0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = self.formula(_Run(profiles, device))
+        return np.where(np.isfinite(values), values, np.nan)
+
+
+def _share_written(run: _Run) -> Floats:
+    return np.asarray(run["dram_writes"] / (run["dram_reads"] + run["dram_writes"] + 1))
+
+
+def _l2_miss_ratio(run: _Run) -> Floats:
+    return np.clip((run["dram_reads"] + 1) / (run["l2_reads"] + 1), 0, 2)
+
+
+_DRAM = ("dram_reads", "dram_writes")
+_L2 = ("l2_reads", "l2_writes")
+
+UTILISATIONS: dict[str, Utilisation] = {
+    "dram_utilisation": Utilisation(_DRAM, lambda r: r.dram_bytes / r.peak_dram_bytes),
+    "l2_bytes_per_cycle": Utilisation(_L2, lambda r: r.l2_bytes / r.cycles),
+    "texture_bytes_per_cycle": Utilisation(
+        ("texture",), lambda r: SECTOR_BYTES * r["texture"] / r.cycles
+    ),
+    "shared_transactions_per_cycle": Utilisation(
+        ("shared_loads", "shared_stores"),
+        lambda r: (r["shared_loads"] + r["shared_stores"]) / r.cycles,
+    ),
+    "global_transactions_per_cycle": Utilisation(
+        ("global_loads", "global_stores"),
+        lambda r: (r["global_loads"] + r["global_stores"]) / r.cycles,
+    ),
+    "issue_utilisation": Utilisation(
+        ("instructions",), lambda r: r["instructions"] / r.cycles / r.device.schedulers_per_cu
+    ),
+    "ipc_utilisation": Utilisation(("ipc",), lambda r: r["ipc"] / r.device.schedulers_per_cu),
+    "fp32_utilisation": Utilisation(
+        ("fp32",), lambda r: r["fp32"] / r.cycles / r.device.lanes_per_cu
+    ),
+    "integer_utilisation": Utilisation(
+        ("integer",), lambda r: r["integer"] / r.cycles / r.device.lanes_per_cu
+    ),
+    "special_function_utilisation": Utilisation(
+        ("special",), lambda r: r["special"] / r.cycles / r.device.special_function_lanes_per_cu
+    ),
+    "fp64_utilisation": Utilisation(
+        ("fp64",), lambda r: r["fp64"] / r.cycles / r.device.fp64_lanes_per_cu
+    ),
+    "occupancy": Utilisation(("occupancy",), lambda r: r["occupancy"]),
+    "log_eligible_warps": Utilisation(
+        ("eligible_warps",), lambda r: np.log(r["eligible_warps"] + 0.1)
+    ),
+    "warp_efficiency": Utilisation(("warp_efficiency",), lambda r: r["warp_efficiency"]),
+    "cu_activity": Utilisation(("activity",), lambda r: r["activity"]),
+    "log_stall": Utilisation(("occupancy", "ipc"), lambda r: r.stall),
+    "log_dram_bytes_per_instruction": Utilisation(
+        (*_DRAM, "instructions"), lambda r: np.log1p(r.dram_bytes / r["instructions"])
+    ),
+    "log_l2_bytes_per_instruction": Utilisation(
+        (*_L2, "instructions"), lambda r: np.log1p(r.l2_bytes / r["instructions"])
+    ),
+    "texture_hit_rate": Utilisation(("texture_hits",), lambda r: r["texture_hits"]),
+    "l2_miss_ratio": Utilisation(("dram_reads", "l2_reads"), _l2_miss_ratio),
+    "dram_write_share": Utilisation(_DRAM, _share_written),
+    "log_time_ms": Utilisation((), lambda r: np.log(r.time_ms)),
+    "log_warps": Utilisation(("warps",), lambda r: np.log(r["warps"])),
+}

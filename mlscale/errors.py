@@ -1,0 +1,12 @@
+"""What a user is told: errors to mend, and warnings about the data."""
+
+
+class InputError(ValueError):
+    """Bad usage or bad input; the message is one line that says what to mend.
+
+    The command line prints the message on stderr and exits with status 2.
+    """
+
+
+class DataWarning(UserWarning):
+    """Something in the data that the user should know of; the work goes on."""

@@ -1,0 +1,148 @@
+"""Hardware configurations and the grid they form: cu_count x engine_mhz x memory_mhz."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mlscale.errors import InputError
+
+AXES = ("cu_count", "engine_mhz", "memory_mhz")
+_SHORT_NAMES = {"cu": "cu_count", "engine": "engine_mhz", "memory": "memory_mhz"}
+
+Index = tuple[int, int, int]
+
+
+@dataclass(frozen=True, order=True)
+class HardwareConfig:
+    """One setting of the hardware: number of compute units, engine and memory clock [MHz]."""
+
+    cu_count: int
+    engine_mhz: float
+    memory_mhz: float
+
+    def __str__(self) -> str:
+        return f"cu={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
+
+    def as_dict(self) -> dict[str, float]:
+        """The three settings by name, as JSON output carries them."""
+        return {axis: getattr(self, axis) for axis in AXES}
+
+
+@dataclass(frozen=True)
+class ConfigGrid:
+    """All configurations of a data set: three axes, each strictly increasing, length 1 allowed."""
+
+    cu_count: tuple[int, ...]
+    engine_mhz: tuple[float, ...]
+    memory_mhz: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for axis in AXES:
+            steps = getattr(self, axis)
+            if not steps:
+                raise InputError(f"the grid has no {axis}")
+            if any(not (math.isfinite(step) and step > 0) for step in steps):
+                raise InputError(f"the grid's {axis} must be positive and finite, not {steps}")
+            if any(low >= high for low, high in itertools.pairwise(steps)):
+                raise InputError(f"the grid's {axis} must rise from step to step, not {steps}")
+
+    @classmethod
+    def spanning(cls, configs: Iterable[HardwareConfig]) -> "ConfigGrid":
+        """The smallest grid that holds every given configuration."""
+        axes = zip(*((c.cu_count, c.engine_mhz, c.memory_mhz) for c in configs), strict=True)
+        return cls(*(tuple(sorted(set(steps))) for steps in axes))
+
+    @property
+    def shape(self) -> Index:
+        """(C, E, M)."""
+        return len(self.cu_count), len(self.engine_mhz), len(self.memory_mhz)
+
+    @property
+    def size(self) -> int:
+        """Number of configurations."""
+        return math.prod(self.shape)
+
+    @property
+    def mid(self) -> HardwareConfig:
+        """The mid-grid configuration: index length // 2 of each axis."""
+        c, e, m = (length // 2 for length in self.shape)
+        return self.config((c, e, m))
+
+    def config(self, index: Index) -> HardwareConfig:
+        """The configuration at an index."""
+        c, e, m = index
+        return HardwareConfig(self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m])
+
+    def __iter__(self) -> Iterator[HardwareConfig]:
+        """Every configuration, in the order of a raveled (C, E, M) array."""
+        for cu in self.cu_count:
+            for engine in self.engine_mhz:
+                for memory in self.memory_mhz:
+                    yield HardwareConfig(cu, engine, memory)
+
+    def index(self, config: HardwareConfig) -> Index:
+        """Where a configuration stands on the grid.
+
+        Raises InputError if it is not one of the grid's points.
+        """
+        for axis in AXES:
+            if getattr(config, axis) not in getattr(self, axis):
+                raise InputError(
+                    f"{axis} {getattr(config, axis):g} is not on the grid; "
+                    f"it has {format_steps(getattr(self, axis))}"
+                )
+        return (
+            self.cu_count.index(config.cu_count),
+            self.engine_mhz.index(config.engine_mhz),
+            self.memory_mhz.index(config.memory_mhz),
+        )
+
+    def spans(self, config: HardwareConfig) -> bool:
+        """Whether a configuration lies on or between the grid's steps."""
+        return all(
+            getattr(self, axis)[0] <= getattr(config, axis) <= getattr(self, axis)[-1]
+            for axis in AXES
+        )
+
+    def parse(self, text: str) -> HardwareConfig:
+        """Read 'cu=16,engine=800,memory=700', or 'mid'; an axis of length 1 may be left out.
+
+        The configuration need not be one of the grid's points. Raises InputError.
+        """
+        if text == "mid":
+            return self.mid
+        given = parse_settings(text)
+        for axis in AXES:
+            steps = getattr(self, axis)
+            if axis not in given:
+                if len(steps) > 1:
+                    raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
+                given[axis] = steps[0]
+        return HardwareConfig(int(given["cu_count"]), given["engine_mhz"], given["memory_mhz"])
+
+
+def parse_settings(text: str) -> dict[str, float]:
+    """Read 'cu=16,engine=800' into {axis: value}. Raises InputError on anything else."""
+    settings: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        axis = _SHORT_NAMES.get(name, name)
+        if not equals or axis not in AXES or axis in settings:
+            raise InputError(
+                f"'{text}' is not a configuration; write it as cu=16,engine=800,memory=700"
+            )
+        try:
+            settings[axis] = float(value)
+        except ValueError:
+            raise InputError(f"'{value}' in '{text}' is not a number") from None
+        if not (math.isfinite(settings[axis]) and settings[axis] > 0):
+            raise InputError(f"'{value}' in '{text}' must be positive and finite")
+        if axis == "cu_count" and settings[axis] != int(settings[axis]):
+            raise InputError(f"'{value}' in '{text}' must be a whole number of compute units")
+    return settings
+
+
+def format_steps(steps: tuple[float, ...]) -> str:
+    """The steps of an axis as a reader wants them: '4, 8, 16'."""
+    return ", ".join(f"{step:g}" for step in steps)

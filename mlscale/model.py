@@ -1,0 +1,64 @@
+"""A trained model: a predictor of time and perhaps one of power, for one base configuration."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.measurements import Measurements
+from mlscale.predictors import create
+from mlscale.predictors.interface import Predictor
+from mlscale.profiles import QUANTITIES, Profiles
+from mlscale.surfaces import Surfaces
+
+
+@dataclass(frozen=True)
+class Model:
+    """What `train` makes and the model file holds.
+
+    predictors: by quantity, 'time' and, where the training data have it, 'power'. card: what a
+    reader should know of the training, JSON values only.
+    """
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
+    predictors: dict[str, Predictor]
+    card: dict[str, Any]
+
+    def predict(self, profiles: Profiles) -> dict[str, Surfaces]:
+        """The surfaces of every quantity that model and profiles have in common.
+
+        Raises InputError where the profiles lack what a predictor needs.
+        """
+        return {
+            quantity: predictor.predict(profiles)
+            for quantity, predictor in self.predictors.items()
+            if quantity == "time" or profiles.power_w is not None
+        }
+
+
+def train(
+    measurements: Measurements, base: HardwareConfig, predictor: str = "wu", **parameters: Any
+) -> Model:
+    """Train a model on every quantity that the measurements have.
+
+    parameters: the predictor's hyper-parameters; those it does not have are left out.
+    Raises InputError.
+    """
+    quantities = [q for q in QUANTITIES if q == "time" or measurements.power_w is not None]
+    predictors = {q: create(predictor, quantity=q, **parameters) for q in quantities}
+    if not all(p.savable for p in predictors.values()):
+        raise InputError(f"'{predictor}' exists for studies only and cannot be trained to a file")
+    first = next(iter(predictors.values()))
+    type(first).fit_together([(p, measurements, base) for p in predictors.values()])
+    card = {
+        "kernels": list(measurements.kernels),
+        "applications": sorted(set(measurements.applications)),
+        "metadata": {
+            key: value
+            for key, value in measurements.metadata.items()
+            if key not in ("launches", "faults")
+        },
+    }
+    return Model(measurements.device, measurements.grid, base, predictors, card)

@@ -1,0 +1,129 @@
+"""The model file: a zip of one JSON document and .npy arrays. Loading it runs no code.
+
+`model.json` holds the format, its version, and the model as nested JSON, in which an array
+stands as {"array": "arrays/0.npy"}. See docs/file-formats.md.
+"""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlscale.errors import InputError
+from mlscale.files import parse_json_object, read_bytes, whole_file
+from mlscale.model import Model
+from mlscale.predictors import PREDICTORS, Predictor
+from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.profiles import QUANTITIES
+
+FORMAT = "mlscale model"
+FORMAT_VERSION = 1
+_DOCUMENT = "model.json"
+_LARGEST_MEMBER = 1 << 30
+
+
+def save_model(model: Model, path: Path) -> None:
+    """Write a model file whole or not at all. Raises InputError."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "device": model.device,
+        **grid_state(model.grid, model.base),
+        "predictors": {
+            quantity: {
+                "name": predictor.name,
+                "parameters": predictor.get_params(),
+                "state": _without_arrays(predictor.state(), arrays),
+            }
+            for quantity, predictor in model.predictors.items()
+        },
+        "card": model.card,
+    }
+    with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        _store(archive, _DOCUMENT, json.dumps(document, indent=1).encode())
+        for number, array in enumerate(arrays):
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+            _store(archive, _array_name(number), content.getvalue())
+
+
+def load_model(path: Path) -> Model:
+    """Read a model file. Raises InputError on one that is damaged, foreign or too new."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(read_bytes(path))) as archive:
+            members = {info.filename: _read(archive, info) for info in archive.infolist()}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
+    document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}")
+    if document.get("format") != FORMAT:
+        raise InputError(f"{path}: is not an mlscale model file")
+    version = document.get("format_version")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
+            "use the mlscale that wrote it, or train the model again"
+        )
+    try:
+        grid, base = restore_grid(document)
+        predictors = {
+            quantity: _restore(quantity, saved, members)
+            for quantity, saved in document["predictors"].items()
+        }
+        return Model(str(document["device"]), grid, base, predictors, dict(document["card"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: is a damaged model file: {error}") from None
+
+
+def _restore(quantity: str, saved: dict[str, Any], members: dict[str, bytes]) -> Predictor:
+    predictor = PREDICTORS[saved["name"]]().set_params(**saved["parameters"])
+    if quantity not in QUANTITIES or predictor.quantity != quantity:
+        raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
+    return predictor.restore(_with_arrays(saved["state"], members))
+
+
+def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """A state as JSON; its arrays are moved to the list."""
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"array": _array_name(len(arrays) - 1)}
+    if isinstance(value, dict):
+        return {key: _without_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_arrays(item, arrays) for item in value]
+    return value
+
+
+def _with_arrays(value: Any, members: dict[str, bytes]) -> Any:
+    """A state with its arrays back in their places."""
+    if isinstance(value, dict):
+        if value.keys() == {"array"}:
+            content = io.BytesIO(members[value["array"]])
+            array = np.lib.format.read_array(content, allow_pickle=False)
+            if array.dtype.kind not in "fib" or not np.isfinite(array).all():
+                raise ValueError(f"{value['array']} holds something else than finite numbers")
+            return array
+        return {key: _with_arrays(item, members) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_arrays(item, members) for item in value]
+    return value
+
+
+def _array_name(number: int) -> str:
+    return f"arrays/{number}.npy"
+
+
+def _store(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a member with a fixed date, so that the same model gives the same file."""
+    info = zipfile.ZipInfo(name, date_time=(2015, 2, 7, 0, 0, 0))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, content)
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    if info.file_size > _LARGEST_MEMBER:
+        raise zipfile.BadZipFile(f"{info.filename} is too large")
+    return archive.read(info)

@@ -1,0 +1,44 @@
+"""Predictors: profile -> surface. One interface, many predictors, known by name."""
+
+from typing import Any
+
+from mlscale.errors import InputError
+from mlscale.predictors.baselines import (
+    CoreBound,
+    EngineBound,
+    MeanSurface,
+    MemoryBound,
+    NoScaling,
+)
+from mlscale.predictors.extra_trees import ExtraTrees
+from mlscale.predictors.interface import Predictor
+from mlscale.predictors.nearest import Nearest
+from mlscale.predictors.wu import Wu
+
+__all__ = ["PREDICTORS", "Predictor", "create"]
+
+PREDICTORS: dict[str, type[Predictor]] = {
+    predictor.name: predictor
+    for predictor in (
+        NoScaling,
+        EngineBound,
+        CoreBound,
+        MemoryBound,
+        MeanSurface,
+        Nearest,
+        ExtraTrees,
+        Wu,
+    )
+}
+
+
+def create(name: str, **parameters: Any) -> Predictor:
+    """A predictor by its name; parameters that it does not have are left out.
+
+    Raises InputError on a name that does not exist.
+    """
+    if name not in PREDICTORS:
+        raise InputError(f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}")
+    predictor = PREDICTORS[name]()
+    known = predictor.get_params()
+    return predictor.set_params(**{k: v for k, v in parameters.items() if k in known})

@@ -1,0 +1,136 @@
+"""Trivial baselines: what any learnt predictor must beat."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.errors import InputError
+from mlscale.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.interface import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    on_training_grid,
+    single_gpu,
+    training_sets,
+)
+from mlscale.profiles import Profiles
+from mlscale.surfaces import Surfaces
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class RateBound(Predictor):
+    """Time falls, and power rises, in proportion to the rate of one resource; needs no training.
+
+    A subclass says which axes make the rate. With no training set, `predict` needs a grid.
+    """
+
+    quantity: str = "time"
+    axes: ClassVar[tuple[str, ...]]
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Take over the grid; an empty sequence is enough."""
+        sets = training_sets(training, base)
+        self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """Factors base rate / rate for time, rate / base rate for power."""
+        if grid is None:
+            if self.trained_ is None:
+                raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
+            grid = self.trained_[0]
+        rate = np.ones(grid.shape)
+        mesh = np.meshgrid(grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij")
+        for axis, steps in zip(AXES, mesh, strict=True):
+            if axis in self.axes:
+                rate = rate * steps / getattr(profiles.base, axis)
+        factors = rate if self.quantity == "power" else 1 / rate
+        count = len(profiles.kernels)
+        return Surfaces(grid, profiles.base, np.tile(factors, (count, 1, 1, 1)), ((),) * count)
+
+    def state(self) -> State:
+        """Grid and base, if there were any."""
+        return {} if self.trained_ is None else grid_state(*self.trained_)
+
+    def restore(self, state: State) -> Self:
+        """Take over grid and base."""
+        self.trained_ = restore_grid(state) if state else None
+        return self
+
+
+@dataclass
+class NoScaling(RateBound):
+    """Nothing changes from configuration to configuration."""
+
+    name = "no-scaling"
+    axes = ()
+
+
+@dataclass
+class EngineBound(RateBound):
+    """Time in inverse proportion to the engine clock."""
+
+    name = "engine-bound"
+    axes = ("engine_mhz",)
+
+
+@dataclass
+class CoreBound(RateBound):
+    """Time in inverse proportion to CU count times engine clock."""
+
+    name = "core-bound"
+    axes = ("cu_count", "engine_mhz")
+
+
+@dataclass
+class MemoryBound(RateBound):
+    """Time in inverse proportion to the memory clock."""
+
+    name = "memory-bound"
+    axes = ("memory_mhz",)
+
+
+@dataclass
+class MeanSurface(Predictor):
+    """Every kernel scales as the training kernels do on average (geometric mean)."""
+
+    name = "mean-surface"
+    quantity: str = "time"
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Average the training kernels' surfaces. Raises InputError on several GPUs."""
+        measurements, self.base_ = single_gpu(self.name, training, base)
+        self.grid_ = measurements.grid
+        logs = log_surfaces(measurements.quantity(self.quantity), self.grid_, self.base_)
+        self.surface_ = np.exp(logs.mean(axis=0))
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The mean surface for every kernel."""
+        on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
+        count = len(profiles.kernels)
+        values = np.tile(self.surface_, (count, 1, 1, 1))
+        return Surfaces(self.grid_, self.base_, values, ((),) * count)
+
+    def state(self) -> State:
+        """Grid, base and surface."""
+        return {**grid_state(self.grid_, self.base_), "surface": self.surface_}
+
+    def restore(self, state: State) -> Self:
+        """Take over grid, base and surface."""
+        self.grid_, self.base_ = restore_grid(state)
+        self.surface_ = np.asarray(state["surface"]).reshape(self.grid_.shape)
+        return self
+
+
+def log_surfaces(quantity: Floats, grid: ConfigGrid, base: HardwareConfig) -> Floats:
+    """log(quantity / its value at the base), (K, C, E, M)."""
+    c, e, m = grid.index(base)
+    return np.asarray(np.log(quantity / quantity[:, c, e, m][:, None, None, None]))

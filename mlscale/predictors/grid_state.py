@@ -1,0 +1,26 @@
+"""Grid and base of a fitted predictor, as the model file holds them."""
+
+from typing import Any
+
+from mlscale.grid import ConfigGrid, HardwareConfig
+
+
+def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
+    """The three axes, and the index of the base."""
+    return {
+        "cu_count": list(grid.cu_count),
+        "engine_mhz": list(grid.engine_mhz),
+        "memory_mhz": list(grid.memory_mhz),
+        "base": list(grid.index(base)),
+    }
+
+
+def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
+    """Grid and base that `grid_state` described; a damaged one raises KeyError or ValueError."""
+    grid = ConfigGrid(
+        tuple(int(step) for step in state["cu_count"]),
+        tuple(float(step) for step in state["engine_mhz"]),
+        tuple(float(step) for step in state["memory_mhz"]),
+    )
+    c, e, m = (int(index) for index in state["base"])
+    return grid, grid.config((c, e, m))

@@ -1,0 +1,116 @@
+"""The one interface of all predictors: from profiles to surfaces."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.measurements import Measurements
+from mlscale.profiles import Profiles
+from mlscale.surfaces import Surfaces
+
+State = dict[str, Any]
+Training = Measurements | Sequence[Measurements]
+Base = HardwareConfig | Index
+Bases = Base | Sequence[Base]
+TrainingSet = tuple[Measurements, HardwareConfig]
+
+
+class Predictor(ABC):
+    """What every predictor is: hyper-parameters, `fit`, `predict`, and a state to save.
+
+    Subclasses are dataclasses; their fields are the hyper-parameters and are never changed by
+    fitting. `quantity`, 'time' or 'power', is one of them. What fitting learns is kept in
+    attributes that end in an underscore.
+    """
+
+    name: ClassVar[str]
+    savable: ClassVar[bool] = True
+    quantity: str
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """The hyper-parameters by name, as scikit-learn's `clone` asks for them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters. Raises InputError on one that does not exist."""
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise InputError(f"the predictor '{self.name}' has no parameter '{name}'")
+            setattr(self, name, value)
+        return self
+
+    @abstractmethod
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Learn from the measurements of one GPU or several, each profiled at its base.
+
+        Raises InputError where the measurements do not suffice.
+        """
+
+    @classmethod
+    def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
+        """Fit many predictors, each as by `fit`; a predictor may share work between them."""
+        for predictor, training, base in jobs:
+            predictor.fit(training, base)
+
+    @abstractmethod
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The surfaces of new kernels, on the training grid or, where it can be, on another.
+
+        Raises InputError where the profiles lack what the predictor needs.
+        """
+
+    @abstractmethod
+    def state(self) -> State:
+        """What fitting learnt: nested dicts of arrays and JSON values, for the model file."""
+
+    @abstractmethod
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; a damaged state raises KeyError, TypeError or ValueError."""
+
+
+def training_sets(training: Training, base: Bases) -> list[TrainingSet]:
+    """Each GPU's measurements with its base as a configuration of their grid.
+
+    Raises InputError when the numbers differ or a base is not on its grid.
+    """
+    tables = [training] if isinstance(training, Measurements) else list(training)
+    bases: list[Base]
+    if isinstance(base, HardwareConfig) or (isinstance(base, tuple) and isinstance(base[0], int)):
+        bases = [base]
+    else:
+        bases = list(base)  # type: ignore[arg-type]
+    if len(tables) != len(bases):
+        raise InputError(f"{len(tables)} tables need as many bases, not {len(bases)}")
+    sets = []
+    for table, at in zip(tables, bases, strict=True):
+        config = at if isinstance(at, HardwareConfig) else table.grid.config(at)
+        table.grid.index(config)
+        sets.append((table, config))
+    return sets
+
+
+def single_gpu(name: str, training: Training, base: Bases) -> TrainingSet:
+    """The one training set of a predictor that learns from one GPU at a time.
+
+    Raises InputError on none or several, and on a table without kernels.
+    """
+    sets = training_sets(training, base)
+    if len(sets) != 1:
+        raise InputError(f"'{name}' learns from one GPU at a time, not from {len(sets)} tables")
+    if not sets[0][0].kernels:
+        raise InputError(f"'{name}' needs at least one training kernel")
+    return sets[0]
+
+
+def on_training_grid(
+    name: str, trained: tuple[ConfigGrid, HardwareConfig], profiles: Profiles, grid: object
+) -> None:
+    """Raise InputError unless the profiles are at the trained base and the grid the trained one."""
+    trained_grid, base = trained
+    if profiles.base != base:
+        raise InputError(f"the model's base is {base}, the profile was taken at {profiles.base}")
+    if grid is not None and grid != trained_grid:
+        raise InputError(f"'{name}' predicts on its training grid only; interpolate its surfaces")

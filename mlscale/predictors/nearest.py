@@ -1,0 +1,73 @@
+"""The nearest training kernels in feature space, their surfaces averaged."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from mlscale.grid import ConfigGrid
+from mlscale.predictors.baselines import log_surfaces
+from mlscale.predictors.feature_scaling import FeatureScaling
+from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.interface import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    on_training_grid,
+    single_gpu,
+)
+from mlscale.profiles import Profiles
+from mlscale.surfaces import Surfaces
+
+
+@dataclass
+class Nearest(Predictor):
+    """Geometric mean of the surfaces of the nearest training kernels.
+
+    Distance is Euclidean in min-max-normalised features; `neighbours` of them count alike.
+    """
+
+    name = "nearest"
+    quantity: str = "time"
+    features: str | None = None
+    neighbours: int = 3
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Keep the training kernels' features and surfaces. Raises InputError."""
+        measurements, self.base_ = single_gpu(self.name, training, base)
+        self.grid_ = measurements.grid
+        profiles = measurements.profiles(self.base_)
+        self.scaling_ = FeatureScaling.fit(self.features, profiles)
+        self.points_, _ = self.scaling_.transform(profiles)
+        quantity = measurements.quantity(self.quantity)
+        self.log_surfaces_ = log_surfaces(quantity, self.grid_, self.base_)
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The mean surface of each kernel's nearest training kernels."""
+        on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
+        points, flags = self.scaling_.transform(profiles)
+        distances = np.linalg.norm(points[:, None, :] - self.points_, axis=2)
+        nearest = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours]
+        values = np.exp(self.log_surfaces_[nearest].mean(axis=1))
+        return Surfaces(self.grid_, self.base_, values, flags)
+
+    def state(self) -> State:
+        """Grid, scaling, points and log surfaces of the training kernels."""
+        return {
+            **grid_state(self.grid_, self.base_),
+            "scaling": self.scaling_.state(),
+            "points": self.points_,
+            "log_surfaces": self.log_surfaces_,
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave."""
+        self.grid_, self.base_ = restore_grid(state)
+        self.scaling_ = FeatureScaling.restore(state["scaling"])
+        self.points_ = np.asarray(state["points"]).reshape(-1, len(self.scaling_.names))
+        self.log_surfaces_ = np.asarray(state["log_surfaces"]).reshape(
+            len(self.points_), *self.grid_.shape
+        )
+        return self

@@ -1,0 +1,220 @@
+"""Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid, Index
+from mlscale.predictors.feature_scaling import FeatureScaling
+from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.interface import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    on_training_grid,
+    single_gpu,
+)
+from mlscale.profiles import Profiles
+from mlscale.scaling import ScalingValues, scaling_values, walk
+from mlscale.surfaces import Surfaces
+
+Floats = NDArray[np.float64]
+
+DEFAULT_CLUSTERS = 12
+CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
+
+
+@dataclass(frozen=True)
+class Network:
+    """A classifier (Fig. 9): F features -> K hidden -> K outputs, sigmoid on both layers.
+
+    hidden_weights (F, K), hidden_bias (K,), output_weights (K, K), output_bias (K,).
+    """
+
+    hidden_weights: Floats
+    hidden_bias: Floats
+    output_weights: Floats
+    output_bias: Floats
+
+    def outputs(self, features: Floats) -> Floats:
+        """One value in (0, 1) per cluster, (N, K), from features (N, F) in [0, 1]."""
+        hidden = _sigmoid(features @ self.hidden_weights + self.hidden_bias)
+        return _sigmoid(hidden @ self.output_weights + self.output_bias)
+
+
+@dataclass(frozen=True)
+class ClusterSet:
+    """The clusters of one region (section III-C) and the network that chooses among them.
+
+    region: the index of a CU count, or CU_AXIS. centroids (K, V): mean scaling values.
+    """
+
+    region: int
+    centroids: Floats
+    network: Network
+
+
+def region_values(scaling: ScalingValues) -> dict[int, Floats]:
+    """What K-means sees: for each region the scaling values (n, V) of n kernels.
+
+    Per CU count memory and engine scaling values, concatenated; the CU axis by itself. A region
+    without values (every axis of length 1) does not exist.
+    """
+    count, cu_counts = scaling.memory.shape[:2]
+    values = {
+        c: np.concatenate(
+            [scaling.memory[:, c].reshape(count, -1), scaling.engine[:, c].reshape(count, -1)],
+            axis=1,
+        )
+        for c in range(cu_counts)
+    }
+    values[CU_AXIS] = scaling.cu
+    return {region: v for region, v in values.items() if v.shape[1]}
+
+
+def region_sizes(shape: Index) -> dict[int, int]:
+    """V of every region that exists on a grid of the shape (C, E, M)."""
+    cu_counts, engines, memories = shape
+    sizes = dict.fromkeys(range(cu_counts), engines * (memories - 1) + (engines - 1) * memories)
+    sizes[CU_AXIS] = cu_counts - 1
+    return {region: size for region, size in sizes.items() if size}
+
+
+def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -> ScalingValues:
+    """The inverse of region_values, for `count` kernels on a grid of the shape (C, E, M)."""
+    cu_counts, engines, memories = shape
+    memory = np.ones((count, cu_counts, engines, memories - 1))
+    engine = np.ones((count, cu_counts, engines - 1, memories))
+    split = engines * (memories - 1)
+    for region, values in regions.items():
+        if region != CU_AXIS:
+            memory[:, region] = values[:, :split].reshape(count, engines, memories - 1)
+            engine[:, region] = values[:, split:].reshape(count, engines - 1, memories)
+    cu = regions.get(CU_AXIS, np.ones((count, cu_counts - 1)))
+    return ScalingValues(memory, engine, cu)
+
+
+@dataclass
+class Wu(Predictor):
+    """The predictor of Wu et al., HPCA 2015, for time or for power.
+
+    features: the kind, None for what suits the counters. clusters: K of every cluster set;
+    None takes 12 (flat beyond, Fig. 13) or as many as there are training kernels. A set whose
+    kernels are not all distinct has no more clusters than distinct kernels. seed: of K-means
+    and of the networks' first weights; the same seed gives the same model.
+    """
+
+    name = "wu"
+    quantity: str = "time"
+    features: str | None = None
+    clusters: int | None = None
+    seed: int = 0
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Cluster the training kernels and train the networks.
+
+        Raises InputError on fewer than two kernels, on more clusters than kernels, and where
+        no feature tells the kernels apart.
+        """
+        self.fit_together([(self, training, base)])
+        return self
+
+    @classmethod
+    def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
+        """Fit many models; the networks of all of them train as one batch."""
+        from mlscale.predictors.wu_training import ClassifierTask, cluster, train_networks
+
+        tasks: list[ClassifierTask] = []
+        clustered: list[dict[int, Floats]] = []
+        for model, training, base in jobs:
+            points, regions = model._prepare(training, base)  # noqa: SLF001
+            count = min(DEFAULT_CLUSTERS, len(points)) if model.clusters is None else model.clusters
+            centroids = {}
+            for region, values in regions.items():
+                labels, centroids[region] = cluster(values, count, model.seed)
+                tasks.append(ClassifierTask(points, labels, (model.seed, region + 1)))
+            clustered.append(centroids)
+        networks = iter(train_networks(tasks))
+        for (model, _, _), centroids in zip(jobs, clustered, strict=True):
+            model.cluster_sets_ = tuple(
+                ClusterSet(region, means, next(networks)) for region, means in centroids.items()
+            )
+
+    def _prepare(self, training: Training, base: Bases) -> tuple[Floats, dict[int, Floats]]:
+        """Normalised features (n, F) and, by region, the values to cluster (n, V)."""
+        measurements, self.base_ = single_gpu(self.name, training, base)
+        self.grid_ = measurements.grid
+        kernels = len(measurements.kernels)
+        if kernels < 2:
+            raise InputError("'wu' needs two training kernels at least, to tell them apart")
+        if self.clusters is not None and not 1 <= self.clusters <= kernels:
+            raise InputError(
+                f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
+                f"give 1 to {kernels}"
+            )
+        quantity = measurements.quantity(self.quantity)
+        profiles = measurements.profiles(self.base_)
+        self.scaling_ = FeatureScaling.fit(self.features, profiles)
+        points, _ = self.scaling_.transform(profiles)
+        if (points == points[0]).all():
+            raise InputError(
+                f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
+                "nothing tells them apart"
+            )
+        return points, region_values(scaling_values(quantity, self.grid_.index(self.base_)))
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """Walk along the centroids that the networks choose, on the training grid."""
+        on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
+        points, flags = self.scaling_.transform(profiles)
+        chosen = {
+            s.region: s.centroids[s.network.outputs(points).argmax(axis=1)]
+            for s in self.cluster_sets_
+        }
+        scaling = scaling_from_regions(chosen, self.grid_.shape, len(points))
+        values = walk(scaling, self.grid_.index(self.base_))
+        return Surfaces(self.grid_, self.base_, values, flags)
+
+    def state(self) -> State:
+        """Grid, feature scaling, and every cluster set with its network."""
+        sets = [
+            {"region": s.region, "centroids": s.centroids, **vars(s.network)}
+            for s in self.cluster_sets_
+        ]
+        return {
+            **grid_state(self.grid_, self.base_),
+            "scaling": self.scaling_.state(),
+            "cluster_sets": sets,
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; shapes are checked against grid and features."""
+        self.grid_, self.base_ = restore_grid(state)
+        self.scaling_ = FeatureScaling.restore(state["scaling"])
+        features = len(self.scaling_.names)
+        sizes = region_sizes(self.grid_.shape)
+        sets = []
+        for saved in state["cluster_sets"]:
+            region = int(saved["region"])
+            centroids = np.asarray(saved["centroids"]).reshape(-1, sizes.pop(region))
+            clusters = len(centroids)
+            network = Network(
+                np.asarray(saved["hidden_weights"]).reshape(features, clusters),
+                np.asarray(saved["hidden_bias"]).reshape(clusters),
+                np.asarray(saved["output_weights"]).reshape(clusters, clusters),
+                np.asarray(saved["output_bias"]).reshape(clusters),
+            )
+            sets.append(ClusterSet(region, centroids, network))
+        if sizes:
+            raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
+        self.cluster_sets_ = tuple(sets)
+        return self
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))

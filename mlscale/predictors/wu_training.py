@@ -1,0 +1,129 @@
+"""Training for `wu`: K-means, and all classifiers of all models as one batch in torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from mlscale.errors import InputError
+from mlscale.predictors.wu import Network
+
+try:
+    import torch
+except ImportError:
+    raise InputError(
+        "training 'wu' needs torch; install it with: pip install 'mlscale[train]'"
+    ) from None
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+STEPS = 300
+FIRST_STEP = 0.05
+WEIGHT_DECAY = 0.1
+NETWORKS_PER_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class ClassifierTask:
+    """What one network must learn: features (n, F) in [0, 1] -> labels (n,) in 0 … K-1.
+
+    seed: of the first weights; they do not depend on what else is in the batch.
+    """
+
+    features: Floats
+    labels: Labels
+    seed: tuple[int, ...]
+
+
+def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
+    """K-means of scaling values (n, V): labels (n,) and centroids (K, V), the members' means.
+
+    K is `clusters`, or the number of distinct rows where that is smaller (section III-C).
+    """
+    distinct = len(np.unique(values, axis=0))
+    k_means = KMeans(min(clusters, distinct), n_init=10, random_state=seed).fit(values)
+    labels = k_means.labels_.astype(np.intp)
+    members = np.eye(k_means.n_clusters)[labels]
+    return labels, members.T @ values / members.sum(axis=0)[:, None]
+
+
+def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
+    """Train a network for every task, in batches that bound the memory.
+
+    The paper gives no loss or optimiser; see docs/decisions/0003-wu-classifier-training.md.
+    """
+    networks: list[Network] = []
+    for start in range(0, len(tasks), NETWORKS_PER_CHUNK):
+        networks += _train_batch(tasks[start : start + NETWORKS_PER_CHUNK])
+    return networks
+
+
+def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
+    """Full-batch Rprop on cross-entropy with weight decay; every network independently.
+
+    Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has
+    weight 0, a padded hidden unit is held at 0, a padded output at minus infinity.
+    """
+    sizes = [(*t.features.shape, int(t.labels.max()) + 1) for t in tasks]
+    n, f, k = (max(size) for size in zip(*sizes, strict=True))
+    inputs, targets = np.zeros((len(tasks), n, f)), np.zeros((len(tasks), n, k))
+    first = [np.zeros((len(tasks), f, k)), np.zeros((len(tasks), k, k))]
+    used = np.zeros((len(tasks), 1, k), dtype=bool)
+    for s, (task, (kernels, features, clusters)) in enumerate(zip(tasks, sizes, strict=True)):
+        inputs[s, :kernels, :features] = 2 * task.features - 1
+        targets[s, np.arange(kernels), task.labels] = 1 / kernels
+        used[s, 0, :clusters] = True
+        first[0][s, :features, :clusters], first[1][s, :clusters, :clusters] = _first_weights(
+            features, clusters, task.seed
+        )
+    parameters = [torch.tensor(first[0]), torch.zeros(len(tasks), 1, k, dtype=torch.float64)]
+    parameters += [torch.tensor(first[1]), torch.zeros(len(tasks), 1, k, dtype=torch.float64)]
+    x, y, on = torch.tensor(inputs), torch.tensor(targets), torch.tensor(used)
+    decay = torch.tensor([WEIGHT_DECAY / (2 * kernels) for kernels, _, _ in sizes])
+    _descend(parameters, x, y, on, decay)
+    w1, b1, w2, b2 = (p.detach().numpy() for p in parameters)
+    return [
+        _unpadded(
+            w1[s, :features, :clusters],
+            b1[s, 0, :clusters],
+            w2[s, :clusters, :clusters],
+            b2[s, 0, :clusters],
+        )
+        for s, (_, features, clusters) in enumerate(sizes)
+    ]
+
+
+def _descend(
+    parameters: list[torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    on: torch.Tensor,
+    decay: torch.Tensor,
+) -> None:
+    w1, b1, w2, b2 = (p.requires_grad_() for p in parameters)
+    optimiser = torch.optim.Rprop(parameters, lr=FIRST_STEP)
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        hidden = torch.sigmoid(torch.baddbmm(b1, x, w1)) * on
+        outputs = torch.baddbmm(b2, hidden, w2).masked_fill(~on, -torch.inf)
+        log_share = torch.log_softmax(outputs, dim=2).masked_fill(~on, 0.0)
+        weights = (w1**2).sum((1, 2)) + (w2**2).sum((1, 2))
+        loss = (decay * weights).sum() - (y * log_share).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+
+def _first_weights(features: int, clusters: int, seed: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Glorot and Bengio's uniform initial weights."""
+    random = np.random.default_rng(seed)
+    hidden = random.uniform(-1, 1, (features, clusters)) * np.sqrt(6 / (features + clusters))
+    output = random.uniform(-1, 1, (clusters, clusters)) * np.sqrt(6 / (2 * clusters))
+    return hidden, output
+
+
+def _unpadded(w1: Floats, b1: Floats, w2: Floats, b2: Floats) -> Network:
+    """The network for features in [0, 1], from weights trained on features in [-1, 1]."""
+    return Network(2 * w1, b1 - w1.sum(axis=0), w2.copy(), b2.copy())

@@ -1,0 +1,1 @@
+"""Studies: repeatable error measurements, with everything refitted inside each fold."""

@@ -1,0 +1,51 @@
+"""Who stands in a study: predictors with kinds of features, and always the baselines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlscale.counters.features import default_kind
+from mlscale.predictors import PREDICTORS, create
+
+ORACLE = "wu-oracle"
+BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest")
+NVPROF_KINDS = ("utilisation", "rates", "raw")
+AMD_KINDS = ("table2", "raw")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A predictor under study, or the oracle; features None where it has no such parameter."""
+
+    predictor: str
+    features: str | None
+
+
+def has_parameter(predictor: str, parameter: str) -> bool:
+    """Whether a predictor has that hyper-parameter; the oracle has the clusters and seed of wu."""
+    if predictor == ORACLE:
+        return parameter in ("clusters", "seed")
+    return parameter in create(predictor).get_params()
+
+
+def contenders(
+    predictors: Sequence[str], kinds: Sequence[str], counter_names: tuple[str, ...]
+) -> list[Contender]:
+    """The predictors and, before them, the baselines; each with every kind of features it takes.
+
+    kinds: empty for the one that suits the table's counters. The oracle stands beside wu.
+    """
+    kinds = kinds or [default_kind(counter_names)]
+    names = [*BASELINES, *predictors]
+    if "wu" in names:
+        names.append(ORACLE)
+    return [
+        Contender(name, kind)
+        for name in dict.fromkeys(names)
+        for kind in (kinds if has_parameter(name, "features") else [None])
+    ]
+
+
+def everyone(kinds: Sequence[str], counter_names: tuple[str, ...]) -> list[Contender]:
+    """All predictors; without kinds, every kind of features that suits the counters."""
+    by_tool = AMD_KINDS if default_kind(counter_names) == "table2" else NVPROF_KINDS
+    return contenders(list(PREDICTORS), kinds or by_tool, counter_names)

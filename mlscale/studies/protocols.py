@@ -1,0 +1,47 @@
+"""Protocols: who is held out. Kernels of one application are always held out together."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.errors import InputError
+
+Protocol = Literal["leave-one-application-out", "k-fold", "holdout"]
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+FOLDS = 5
+HELD_OUT_SHARE = 0.2
+_OUTER_SEED = 20_150_207  # keeps the splits' random numbers apart from the predictors' seeds
+
+
+def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
+    """Positions of training and held-out kernels, for each fold.
+
+    k-fold: 5 folds of the applications; holdout: 20 % of the applications once, as the paper
+    holds out 20 % of its kernels. Raises InputError where there are too few applications.
+    """
+    from sklearn.model_selection import GroupKFold, GroupShuffleSplit, LeaveOneGroupOut
+
+    count = len(set(applications))
+    needed = FOLDS if protocol == "k-fold" else 2
+    if count < needed:
+        raise InputError(f"the protocol '{protocol}' needs {needed} applications, not {count}")
+    match protocol:
+        case "leave-one-application-out":
+            splitter = LeaveOneGroupOut()
+        case "k-fold":
+            splitter = GroupKFold(FOLDS, shuffle=True, random_state=_OUTER_SEED + seed)
+        case "holdout":
+            splitter = GroupShuffleSplit(
+                1, test_size=HELD_OUT_SHARE, random_state=_OUTER_SEED + seed
+            )
+        case _:
+            raise InputError(f"there is no protocol '{protocol}'; one of {', '.join(PROTOCOLS)}")
+    return list(splitter.split(np.zeros(len(applications)), groups=np.array(applications)))
+
+
+def is_random(protocol: str) -> bool:
+    """Whether the folds depend on the seed."""
+    return protocol != "leave-one-application-out"

@@ -1,0 +1,59 @@
+"""Surfaces: time or power of kernels over the grid, relative to the base."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.errors import InputError
+from mlscale.grid import AXES, ConfigGrid, HardwareConfig, format_steps
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Surfaces:
+    """Predicted factors of K kernels: quantity / its value at the base.
+
+    values (K, C, E, M), 1 at the base; low and high, of the same shape, where the predictor
+    gives intervals. flags: for each kernel what its prediction rests on that the reader should
+    know, such as a feature outside the training range; empty where there is nothing to say.
+    """
+
+    grid: ConfigGrid
+    base: HardwareConfig
+    values: Floats
+    flags: tuple[tuple[str, ...], ...]
+    low: Floats | None = None
+    high: Floats | None = None
+
+    def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
+        """The factors (K,) at one configuration, and whether they are interpolated.
+
+        Between two steps of an axis the factors are interpolated geometrically: linearly in
+        the logarithm of factor and clock (or CU count), so that a power law is met exactly.
+        Raises InputError outside the grid's range.
+        """
+        return interpolate(self.values, self.grid, config)
+
+
+def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
+    """Positive values (K, C, E, M) at one configuration, (K,), and whether between steps."""
+    logs = np.log(values)
+    between = False
+    for axis in AXES:
+        steps = np.array(getattr(grid, axis), dtype=np.float64)
+        target = float(getattr(config, axis))
+        if not steps[0] <= target <= steps[-1]:
+            raise InputError(
+                f"{axis} {target:g} is outside the grid ({format_steps(getattr(grid, axis))}); "
+                "the model does not extrapolate"
+            )
+        upper = int(np.searchsorted(steps, target))
+        if steps[upper] == target:
+            logs = logs[:, upper]
+            continue
+        between = True
+        weight = np.log(target / steps[upper - 1]) / np.log(steps[upper] / steps[upper - 1])
+        logs = (1 - weight) * logs[:, upper - 1] + weight * logs[:, upper]
+    return np.exp(logs), between

@@ -1,0 +1,226 @@
+"""The tidy table as columns: read from and written to CSV or Parquet, with its metadata.
+
+CSV is read with the standard library, so that a profile needs NumPy and nothing heavier.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.errors import InputError
+from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
+
+Floats = NDArray[np.float64]
+
+IDENTITY = ("device", "application", "kernel")
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+_METADATA_KEY = b"mlscale"
+_NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of measurements by column.
+
+    text: the identity columns; numbers: every other column, (rows,), NaN where not given.
+    """
+
+    source: str
+    text: dict[str, list[str]]
+    numbers: dict[str, Floats]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    first_row: int = 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All column names."""
+        return (*self.text, *self.numbers)
+
+    def __len__(self) -> int:
+        columns: list[Sized] = [*self.text.values(), *self.numbers.values()]
+        return len(columns[0]) if columns else 0
+
+    def row(self, position: int) -> str:
+        """Where a row stands, for messages: its line in the CSV file, or its row number."""
+        return f"row {position + self.first_row}"
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise InputError unless every named column is there."""
+        for name in names:
+            if name not in self.columns:
+                raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
+
+    def positive(self, name: str) -> Floats:
+        """A numeric column whose every value must be positive and finite. Raises InputError."""
+        values = self.numbers[name]
+        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if bad.size:
+            given = "is not given" if np.isnan(values[bad[0]]) else f"is {values[bad[0]]:g}"
+            raise InputError(
+                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {given}; "
+                f"it must be positive and finite{_and_more(bad.size)}"
+            )
+        return values
+
+
+def missing_column(name: str, present: Iterable[str]) -> str:
+    """Say that a column is missing, and which one may be meant."""
+    by_folded = {column.casefold(): column for column in present}
+    close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.8)
+    hint = f"; is '{by_folded[close[0]]}' meant? Names are matched to the letter" if close else ""
+    return f"there is no column '{name}'{hint}"
+
+
+def _and_more(count: int) -> str:
+    return f" (and {count - 1} more rows)" if count > 1 else ""
+
+
+def read_table(path: Path) -> Table:
+    """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
+    if path.suffix.lower() in _PARQUET_SUFFIXES:
+        return _read_parquet(path)
+    beside = path.with_suffix(".meta.json")
+    metadata = parse_json_object(read_bytes(beside), str(beside)) if beside.is_file() else {}
+    header, rows, first_row = read_csv_rows(path)
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    text = {name: [*columns[name]] for name in header if name in IDENTITY}
+    table = Table(str(path), text, {}, metadata, first_row)
+    for name in header:
+        if name not in IDENTITY:
+            table.numbers[name] = parse_numbers(columns[name], name, table)
+    _check_text(table)
+    return table
+
+
+def read_csv_rows(path: Path) -> tuple[list[str], list[list[str]], int]:
+    """Header, rows and the line of the first row of a CSV file; no cell is interpreted.
+
+    A leading column without a name (a saved index) is left out. Raises InputError.
+    """
+    reader = csv.reader(io.StringIO(_decode(path), newline=""))
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        rows = [row for row in reader if row]
+    except csv.Error as error:
+        raise InputError(f"{path}: row {reader.line_num}: is not valid CSV: {error}") from None
+    if not any(header):
+        raise InputError(f"{path}: is empty")
+    if not rows:
+        raise InputError(f"{path}: has a header but no rows")
+    for name in header[1:]:
+        if not name or header.count(name) > 1:
+            problem = f"column '{name}' is there twice" if name else "a column has no name"
+            raise InputError(f"{path}: row 1: {problem}")
+    for position, row in enumerate(rows):
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}: row {position + 2}: has {len(row)} fields, the header has {len(header)}"
+            )
+    if not header[0]:
+        header, rows = header[1:], [row[1:] for row in rows]
+    return header, rows, 2
+
+
+def _decode(path: Path) -> str:
+    content = read_bytes(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"{path}: is not a text file; a table is CSV, or Parquet named *.parquet")
+    return text
+
+
+def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
+    """A column of numbers; NaN where a cell is empty or says so. Raises InputError."""
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        pass
+    values = np.full(len(cells), np.nan)
+    for position, cell in enumerate(cells):
+        if cell.strip().casefold() not in _NOT_GIVEN:
+            try:
+                values[position] = float(cell)
+            except ValueError:
+                raise InputError(
+                    f"{table.source}: {table.row(position)}, column '{name}': "
+                    f"'{cell}' is not a number"
+                ) from None
+    return values
+
+
+def _check_text(table: Table) -> None:
+    for name, cells in table.text.items():
+        for position, cell in enumerate(cells):
+            if not cell.strip():
+                where = f"{table.source}: {table.row(position)}, column '{name}'"
+                raise InputError(f"{where}: is empty; every row needs a name there")
+
+
+def _read_parquet(path: Path) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        arrow = pq.read_table(pa.BufferReader(read_bytes(path)))
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
+    if len(set(arrow.column_names)) < arrow.num_columns:
+        raise InputError(f"{path}: two columns have the same name")
+    if arrow.num_rows == 0:
+        raise InputError(f"{path}: has no rows")
+    metadata = (arrow.schema.metadata or {}).get(_METADATA_KEY, b"{}")
+    table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
+    for name in arrow.column_names:
+        column = arrow[name]
+        if name in IDENTITY:
+            table.text[name] = ["" if v is None else str(v) for v in column.to_pylist()]
+        elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            table.numbers[name] = column.cast(pa.float64()).to_numpy()
+        elif pa.types.is_null(column.type):
+            table.numbers[name] = np.full(arrow.num_rows, np.nan)
+        else:
+            raise InputError(
+                f"{path}: column '{name}' holds {column.type}; numbers are needed there"
+            )
+    _check_text(table)
+    return table
+
+
+def write_table(table: Table, path: Path) -> None:
+    """Write a tidy table, CSV or (by its suffix) Parquet, with its metadata. Raises InputError."""
+    if path.suffix.lower() in _PARQUET_SUFFIXES:
+        _write_parquet(table, path)
+        return
+    columns = [*table.text.values(), *(_cells(values) for values in table.numbers.values())]
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        writer.writerows(zip(*columns, strict=True))
+    if table.metadata:
+        write_text(path.with_suffix(".meta.json"), json.dumps(table.metadata, indent=1) + "\n")
+
+
+def _cells(values: Floats) -> list[str]:
+    return ["" if np.isnan(v) else repr(v).removesuffix(".0") for v in values.tolist()]
+
+
+def _write_parquet(table: Table, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = pa.table({**table.text, **table.numbers})
+    metadata = {_METADATA_KEY: json.dumps(table.metadata).encode()}
+    with whole_file(path) as temporary:
+        pq.write_table(arrow.replace_schema_metadata(metadata), temporary, compression="zstd")
