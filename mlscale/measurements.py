@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from mlscale.errors import DataWarning, InputError
 from mlscale.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.profiles import NOT_COUNTERS, Profiles
 from mlscale.tables import IDENTITY, Table, read_table, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 Aggregate = Literal["median", "mean", "min"]
@@ -24,7 +27,7 @@ INCOMPLETE: tuple[str, ...] = get_args(Incomplete)
 REQUIRED = (*IDENTITY, *AXES, "time_ms")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurements:
     """K kernels of one device, measured at every configuration of a grid.
 
@@ -117,6 +120,13 @@ class Measurements:
             "kernel": [self.kernels[k] for k in kernel],
         }
         return Table(self.device, text, numbers, self.metadata)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The tidy table as a pandas DataFrame."""
+        import pandas as pd
+
+        table = self.to_table()
+        return pd.DataFrame({**table.text, **table.numbers})
 
     def write(self, path: Path) -> None:
         """Write the tidy table, CSV or (by its suffix) Parquet. Raises InputError."""

@@ -6,7 +6,9 @@ stands as {"array": "arrays/0.npy"}. See docs/file-formats.md.
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ FORMAT = "mlscale model"
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _LARGEST_MEMBER = 1 << 30
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError)
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -53,10 +56,11 @@ def save_model(model: Model, path: Path) -> None:
 
 def load_model(path: Path) -> Model:
     """Read a model file. Raises InputError on one that is damaged, foreign or too new."""
+    content = read_bytes(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(read_bytes(path))) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = {info.filename: _read(archive, info) for info in archive.infolist()}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
     document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}")
     if document.get("format") != FORMAT:
@@ -74,7 +78,7 @@ def load_model(path: Path) -> Model:
             for quantity, saved in document["predictors"].items()
         }
         return Model(str(document["device"]), grid, base, predictors, dict(document["card"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, MemoryError) as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
 
 

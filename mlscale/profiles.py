@@ -16,7 +16,7 @@ QUANTITIES = {"time": "time_ms", "power": "power_w"}
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Profiles:
     """K kernels at one configuration of one device.
 

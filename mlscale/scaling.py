@@ -13,7 +13,7 @@ from mlscale.grid import Index
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScalingValues:
     """Ratios next / previous along each axis; leading dimensions (kernels, clusters) are free.
 

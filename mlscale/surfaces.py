@@ -11,7 +11,7 @@ from mlscale.grid import AXES, ConfigGrid, HardwareConfig, format_steps
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Surfaces:
     """Predicted factors of K kernels: quantity / its value at the base.
 
@@ -39,6 +39,8 @@ class Surfaces:
 
 def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
     """Positive values (K, C, E, M) at one configuration, (K,), and whether between steps."""
+    if all(getattr(config, axis) in getattr(grid, axis) for axis in AXES):
+        return values[(slice(None), *grid.index(config))], False
     logs = np.log(values)
     between = False
     for axis in AXES:

@@ -26,7 +26,7 @@ _METADATA_KEY = b"mlscale"
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """Rows of measurements by column.
 

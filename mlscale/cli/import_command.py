@@ -18,10 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to import")
     parser.add_argument(
         "--device",
-        required=True,
         choices=device_keys(),
         metavar="DEVICE",
-        help=f"the GPU it was measured on: {', '.join(device_keys())}",
+        help=f"the GPU it was measured on: {', '.join(device_keys())} "
+        "(default: that of a public file, known by its checksum)",
     )
     parser.add_argument(
         "--incomplete",

@@ -25,6 +25,16 @@ def output_file(text: str) -> Path:
     return path
 
 
+def output_folder(text: str) -> Path:
+    """A folder to write to, made if it is not there. Raises InputError."""
+    folder = Path(text)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+    return folder
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Options of every command that reads tables."""
     from mlscale.measurements import AGGREGATES, INCOMPLETE

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import os
 from collections.abc import Sequence
@@ -113,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         "rows": errors.rows(results, tables, arguments.seeds),
     }
     if arguments.output:
-        _write(Path(arguments.output), document, results)
+        _write(options.output_folder(arguments.output), document, results)
     if arguments.json:
         print(json.dumps(document, indent=1))
     else:
@@ -174,15 +172,12 @@ def _as_text(document: dict[str, Any]) -> str:
 
 def _write(folder: Path, document: dict[str, Any], results: Sequence[UnitErrors]) -> None:
     """errors.csv: the rows; kernels.csv: the mean error of each kernel and seed; study.json."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+    import pandas as pd
+
     rows = [
-        {**row, **row["base"], "mape_by_seed": " ".join(f"{m:.6g}" for m in row["mape_by_seed"])}
+        {**row["base"], **row, "mape_by_seed": " ".join(f"{m:.6g}" for m in row["mape_by_seed"])}
         for row in document["rows"]
     ]
-    write_text(folder / "errors.csv", _as_csv([{k: r[k] for k in r if k != "base"} for r in rows]))
     kernels = [
         {
             "table": result.unit.table,
@@ -192,20 +187,14 @@ def _write(folder: Path, document: dict[str, Any], results: Sequence[UnitErrors]
             "seed": result.unit.seed,
             "application": application,
             "kernel": kernel,
-            "mape": float(errors.mean()),
+            "mape": errors.mean(),
         }
         for result in results
         for application, kernel, errors in zip(
             result.applications, result.kernels, result.errors, strict=True
         )
     ]
-    write_text(folder / "kernels.csv", _as_csv(kernels))
+    by_row = pd.DataFrame(rows).drop(columns=["base", "coverage"])
+    write_text(folder / "errors.csv", by_row.to_csv(index=False))
+    write_text(folder / "kernels.csv", pd.DataFrame(kernels).to_csv(index=False))
     write_text(folder / "study.json", json.dumps(document, indent=1) + "\n")
-
-
-def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -1,5 +1,6 @@
 """Tables as text: aligned columns for a terminal."""
 
+import math
 from collections.abc import Sequence
 
 
@@ -27,5 +28,5 @@ def number(value: float | None, digits: int = 4) -> str:
         return "-"
     if value == 0:
         return "0"
-    decimals = max(0, digits - len(str(int(abs(value))))) if abs(value) >= 1 else digits
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:.{decimals}f}"

@@ -31,7 +31,7 @@ TABLE_2 = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
     """Values (K, F) of the named features; NaN where a kernel's counters do not give one."""
 

@@ -33,23 +33,28 @@ _DISAGREEMENT = 0.10
 _SECTOR_BYTES = 32
 
 
-def read_nv_dvfs(path: Path, device: str, incomplete: Incomplete = "error") -> Measurements:
+def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error") -> Measurements:
     """Read one file of measurements of a device of the device table.
 
+    device: None for that of a public file known by its checksum.
     The CU count is the device's; the kernel is `appName`, and kernels that begin with backprop,
     scan or matrixMul are one application each. Launch names stand in the metadata, the launch
     geometry becomes the counters `workgroups` and `workgroup_size`. Warns, by name, of faults
     known or found. Raises InputError.
     """
-    cu_count = load_device(device).cu_count
     header, rows, first_row = read_csv_rows(path)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     for name in ("appName", "coreF", "memF", "time/ms"):
         if name not in columns:
             raise InputError(f"{path}: there is no column '{name}'; is it an NV-DVFS file?")
     known = identify(read_bytes(path))
-    if known is not None and known.device != device:
-        raise InputError(f"{path}: is a file of '{known.device}', not of '{device}'")
+    if known is not None:
+        if device not in (None, known.device):
+            raise InputError(f"{path}: is a file of '{known.device}', not of '{device}'")
+        device = known.device
+    if device is None:
+        raise InputError(f"{path}: is no known public file; name its GPU with --device")
+    cu_count = load_device(device).cu_count
     kernels = list(columns.pop("appName"))
     table = Table(
         source=str(path),

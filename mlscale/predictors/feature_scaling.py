@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Flags = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FeatureScaling:
     """Min-max normalisation learnt on training kernels (Wu et al., section III-D).
 

@@ -29,7 +29,7 @@ DEFAULT_CLUSTERS = 12
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Network:
     """A classifier (Fig. 9): F features -> K hidden -> K outputs, sigmoid on both layers.
 
@@ -47,7 +47,7 @@ class Network:
         return _sigmoid(hidden @ self.output_weights + self.output_bias)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClusterSet:
     """The clusters of one region (section III-C) and the network that chooses among them.
 

@@ -26,7 +26,7 @@ WEIGHT_DECAY = 0.1
 NETWORKS_PER_CHUNK = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassifierTask:
     """What one network must learn: features (n, F) in [0, 1] -> labels (n,) in 0 … K-1.
 
@@ -41,9 +41,10 @@ class ClassifierTask:
 def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
     """K-means of scaling values (n, V): labels (n,) and centroids (K, V), the members' means.
 
-    K is `clusters`, or the number of distinct rows where that is smaller (section III-C).
+    K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
+    that differ by rounding alone are not distinct.
     """
-    distinct = len(np.unique(values, axis=0))
+    distinct = len(np.unique(values.round(9), axis=0))
     k_means = KMeans(min(clusters, distinct), n_init=10, random_state=seed).fit(values)
     labels = k_means.labels_.astype(np.intp)
     members = np.eye(k_means.n_clusters)[labels]

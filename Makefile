@@ -1,0 +1,38 @@
+# make demo: set-up and the main job on shipped data.  make test: set-up and tests.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench shipped clean
+
+demo: $(READY)
+	$(BIN)/mlscale demo -o out/demo
+
+test: $(READY)
+	$(BIN)/pytest -n 2 --cov --cov-report=term
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/bench_predict.py
+	$(BIN)/python benchmarks/bench_training.py
+
+# Makes datasets/ and models/ anew; RAW is the raw table of the simulated set.
+shipped: $(READY)
+	$(BIN)/python tools/make_shipped.py $(RAW)
+	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
+	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
+
+clean:
+	rm -rf $(VENV) out build dist
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mlscale needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,dev]'
+	touch $@
