@@ -7,6 +7,9 @@ class InputError(ValueError):
     The command line prints the message on stderr and exits with status 2.
     """
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
+
 
 class DataWarning(UserWarning):
     """Something in the data that the user should know of; the work goes on."""

@@ -19,6 +19,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a directory; give the name of a file to write")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a regular file; give the name of a file to write")
     temporary = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

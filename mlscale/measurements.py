@@ -128,13 +128,13 @@ class Measurements:
         table = self.to_table()
         return pd.DataFrame({**table.text, **table.numbers})
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Write the tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
         write_table(self.to_table(), path)
 
 
 def read_measurements(
-    path: Path, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
+    path: Path | str, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
 ) -> Measurements:
     """Read a tidy table from CSV or Parquet.
 
@@ -148,6 +148,9 @@ def from_table(
     table: Table, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
 ) -> Measurements:
     """The measurements that a tidy table holds. Raises InputError and warns as read does."""
+    for choice, choices in ((incomplete, INCOMPLETE), (aggregate, AGGREGATES)):
+        if choice not in choices:
+            raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")
     table.require(REQUIRED)
     devices = sorted(set(table.text["device"]))
     if len(devices) > 1:
@@ -171,13 +174,7 @@ def from_table(
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = np.full((*shape, len(counter_names)), np.nan)
     for f, name in enumerate(counter_names):
-        if np.isinf(table.numbers[name]).any():
-            row = int(np.flatnonzero(np.isinf(table.numbers[name]))[0])
-            raise InputError(
-                f"{table.source}: {table.row(row)}, column '{name}': the value is infinite; "
-                "leave the cell empty where a counter is missing"
-            )
-        counters[(*where, f)] = table.numbers[name]
+        counters[(*where, f)] = table.counter(name)
     everything = Measurements(
         device=devices[0],
         grid=grid,

@@ -28,8 +28,9 @@ _LARGEST_MEMBER = 1 << 30
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError)
 
 
-def save_model(model: Model, path: Path) -> None:
+def save_model(model: Model, path: Path | str) -> None:
     """Write a model file whole or not at all. Raises InputError."""
+    path = Path(path)
     arrays: list[np.ndarray[Any, Any]] = []
     document = {
         "format": FORMAT,
@@ -54,8 +55,9 @@ def save_model(model: Model, path: Path) -> None:
             _store(archive, _array_name(number), content.getvalue())
 
 
-def load_model(path: Path) -> Model:
+def load_model(path: Path | str) -> Model:
     """Read a model file. Raises InputError on one that is damaged, foreign or too new."""
+    path = Path(path)
     content = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

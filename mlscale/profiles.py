@@ -50,7 +50,7 @@ class Profiles:
         return np.asarray(self.counters[:, self.counter_names.index(name)])
 
 
-def read_profiles(path: Path, base: HardwareConfig, device: str) -> Profiles:
+def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profiles:
     """Read the kernels of a CSV or Parquet profile at the base configuration.
 
     Rows at other configurations are left out; repetitions are aggregated by their median. A
@@ -82,11 +82,12 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
     applications = table.text.get("application", table.text["kernel"])
 
     def median(values: Floats) -> Floats:
-        return np.array([np.median(values[found]) for found in rows])
+        given = [values[found][~np.isnan(values[found])] for found in rows]
+        return np.array([np.median(some) if some.size else np.nan for some in given])
 
     has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
-    counters = [median(table.numbers[name]) for name in counter_names]
+    counters = [median(table.counter(name)) for name in counter_names]
     return Profiles(
         device=device,
         base=base,

@@ -30,14 +30,15 @@ _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 class Table:
     """Rows of measurements by column.
 
-    text: the identity columns; numbers: every other column, (rows,), NaN where not given.
+    text: the identity columns; numbers: every other column, (rows,), NaN where not given;
+    lines: where each row stands in its file, empty for 1, 2, 3, ….
     """
 
     source: str
     text: dict[str, list[str]]
     numbers: dict[str, Floats]
     metadata: dict[str, Any] = field(default_factory=dict)
-    first_row: int = 1
+    lines: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ class Table:
 
     def row(self, position: int) -> str:
         """Where a row stands, for messages: its line in the CSV file, or its row number."""
-        return f"row {position + self.first_row}"
+        return f"row {self.lines[position] if self.lines else position + 1}"
 
     def require(self, names: Iterable[str]) -> None:
         """Raise InputError unless every named column is there."""
@@ -70,6 +71,17 @@ class Table:
             )
         return values
 
+    def counter(self, name: str) -> Floats:
+        """A counter: finite, or NaN where missing. Raises InputError."""
+        values = self.numbers[name]
+        infinite = np.flatnonzero(np.isinf(values))
+        if infinite.size:
+            raise InputError(
+                f"{self.source}: {self.row(infinite[0])}, column '{name}': the value is infinite; "
+                "leave the cell empty where a counter is missing"
+            )
+        return values
+
 
 def missing_column(name: str, present: Iterable[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
@@ -83,16 +95,17 @@ def _and_more(count: int) -> str:
     return f" (and {count - 1} more rows)" if count > 1 else ""
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path | str) -> Table:
     """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
+    path = Path(path)
     if path.suffix.lower() in _PARQUET_SUFFIXES:
         return _read_parquet(path)
     beside = path.with_suffix(".meta.json")
     metadata = parse_json_object(read_bytes(beside), str(beside)) if beside.is_file() else {}
-    header, rows, first_row = read_csv_rows(path)
+    header, rows, lines = read_csv_rows(path)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     text = {name: [*columns[name]] for name in header if name in IDENTITY}
-    table = Table(str(path), text, {}, metadata, first_row)
+    table = Table(str(path), text, {}, metadata, lines)
     for name in header:
         if name not in IDENTITY:
             table.numbers[name] = parse_numbers(columns[name], name, table)
@@ -100,33 +113,44 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def read_csv_rows(path: Path) -> tuple[list[str], list[list[str]], int]:
-    """Header, rows and the line of the first row of a CSV file; no cell is interpreted.
+def read_csv_rows(path: Path) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
+    """Header, rows, and the line at which each row begins; no cell is interpreted.
 
-    A leading column without a name (a saved index) is left out. Raises InputError.
+    Blank lines are passed over; a leading column without a name (a saved index) is left out.
+    Raises InputError.
     """
-    reader = csv.reader(io.StringIO(_decode(path), newline=""))
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        rows = [row for row in reader if row]
-    except csv.Error as error:
-        raise InputError(f"{path}: row {reader.line_num}: is not valid CSV: {error}") from None
-    if not any(header):
+    numbered = _numbered_rows(path)
+    if not numbered or not any(name.strip() for name in numbered[0][1]):
         raise InputError(f"{path}: is empty")
-    if not rows:
+    (first, names), *body = numbered
+    header = [name.strip() for name in names]
+    if not body:
         raise InputError(f"{path}: has a header but no rows")
     for name in header[1:]:
         if not name or header.count(name) > 1:
             problem = f"column '{name}' is there twice" if name else "a column has no name"
-            raise InputError(f"{path}: row 1: {problem}")
-    for position, row in enumerate(rows):
+            raise InputError(f"{path}: row {first}: {problem}")
+    for line, row in body:
         if len(row) != len(header):
             raise InputError(
-                f"{path}: row {position + 2}: has {len(row)} fields, the header has {len(header)}"
+                f"{path}: row {line}: has {len(row)} fields, the header has {len(header)}"
             )
-    if not header[0]:
-        header, rows = header[1:], [row[1:] for row in rows]
-    return header, rows, 2
+    begin = 0 if header[0] else 1
+    return header[begin:], [row[begin:] for _, row in body], tuple(line for line, _ in body)
+
+
+def _numbered_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Every row that is not blank, with the line at which it begins."""
+    reader = csv.reader(io.StringIO(_decode(path), newline=""))
+    numbered, begin = [], 1
+    try:
+        for row in reader:
+            if row:
+                numbered.append((begin, row))
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}: row {reader.line_num}: is not valid CSV: {error}") from None
+    return numbered
 
 
 def _decode(path: Path) -> str:
@@ -136,7 +160,9 @@ def _decode(path: Path) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise InputError(f"{path}: is not a text file; a table is CSV, or Parquet named *.parquet")
+        raise InputError(
+            f"{path}: is not a text file in UTF-8; a table is CSV, or Parquet named *.parquet"
+        )
     return text
 
 
@@ -172,7 +198,7 @@ def _read_parquet(path: Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        arrow = pq.read_table(pa.BufferReader(read_bytes(path)))
+        arrow = pq.ParquetFile(pa.BufferReader(read_bytes(path))).read()
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
@@ -183,11 +209,17 @@ def _read_parquet(path: Path) -> Table:
     metadata = (arrow.schema.metadata or {}).get(_METADATA_KEY, b"{}")
     table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
     for name in arrow.column_names:
+        if name.startswith("__index_level_"):
+            continue
         column = arrow[name]
         if name in IDENTITY:
-            table.text[name] = ["" if v is None else str(v) for v in column.to_pylist()]
+            try:
+                cells = column.to_pylist()
+            except UnicodeDecodeError:
+                raise InputError(f"{path}: column '{name}' holds damaged text") from None
+            table.text[name] = ["" if v is None else str(v) for v in cells]
         elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            table.numbers[name] = column.cast(pa.float64()).to_numpy()
+            table.numbers[name] = column.cast(pa.float64(), safe=False).to_numpy()
         elif pa.types.is_null(column.type):
             table.numbers[name] = np.full(arrow.num_rows, np.nan)
         else:
@@ -198,8 +230,9 @@ def _read_parquet(path: Path) -> Table:
     return table
 
 
-def write_table(table: Table, path: Path) -> None:
+def write_table(table: Table, path: Path | str) -> None:
     """Write a tidy table, CSV or (by its suffix) Parquet, with its metadata. Raises InputError."""
+    path = Path(path)
     if path.suffix.lower() in _PARQUET_SUFFIXES:
         _write_parquet(table, path)
         return
@@ -210,6 +243,8 @@ def write_table(table: Table, path: Path) -> None:
         writer.writerows(zip(*columns, strict=True))
     if table.metadata:
         write_text(path.with_suffix(".meta.json"), json.dumps(table.metadata, indent=1) + "\n")
+    else:
+        path.with_suffix(".meta.json").unlink(missing_ok=True)
 
 
 def _cells(values: Floats) -> list[str]:

@@ -6,13 +6,14 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from mlscale import __version__
 from mlscale.errors import DataWarning, InputError
 
 COMMANDS = {
     "demo": "the main job on the shipped data, in under a minute",
+    "datasets": "make data sets",
     "import": "turn a file of measurements into a tidy table",
     "train": "train a model on a table of measurements",
     "predict": "predict time, power and energy of profiled kernels",
@@ -30,17 +31,9 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, or 2 on bad usage or bad input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    default_show = warnings.showwarning
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
-
-        def show(message, category, *rest, **more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN002, ANN003, ANN202
-            if issubclass(category, DataWarning):
-                _say(f"mlscale: warning: {message}")
-            else:
-                default_show(message, category, *rest, **more)
-
-        warnings.showwarning = show
+        warnings.showwarning = _show
         try:
             options = _parser(given).parse_args(given)
             run = importlib.import_module(f"mlscale.cli.{options.command}_command").run
@@ -56,6 +49,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say("mlscale: interrupted")
             return 130
     return 0
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning about the data in one line, any other as Python does."""
+    if issubclass(category, DataWarning):
+        _say(f"mlscale: warning: {message}")
+    else:
+        print(
+            warnings.formatwarning(message, category, filename, lineno, line),
+            file=file or sys.stderr,
+        )
 
 
 def _say(line: str) -> None:

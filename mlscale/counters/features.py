@@ -109,11 +109,10 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
             f"utilisation features need the peaks of '{profiles.device}', which is not in the "
             "device table; use --features raw or rates"
         )
-    columns = {}
-    for name, utilisation in UTILISATIONS.items():
-        if not utilisation.missing(profiles):
-            columns[name] = utilisation.compute(profiles, device)
-    return columns
+    given = {n: u for n, u in UTILISATIONS.items() if not u.missing(profiles)}
+    if not any(utilisation.needs for utilisation in given.values()):
+        return {}
+    return {name: u.compute(profiles, device) for name, u in given.items()}
 
 
 def _why_not(name: str, kind: str, profiles: Profiles) -> str:

@@ -42,7 +42,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     geometry becomes the counters `workgroups` and `workgroup_size`. Warns, by name, of faults
     known or found. Raises InputError.
     """
-    header, rows, first_row = read_csv_rows(path)
+    header, rows, lines = read_csv_rows(path)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     for name in ("appName", "coreF", "memF", "time/ms"):
         if name not in columns:
@@ -72,7 +72,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
             "launches": _launches(kernels, columns),
             "faults": known.faults if known else {},
         },
-        first_row=first_row,
+        lines=lines,
     )
     for name, cells in columns.items():
         if name == "blocks":

@@ -74,7 +74,7 @@ class FeatureScaling:
         flags = tuple(self._flags(*row) for row in zip(filled, scaled, missing, strict=True))
         return np.clip(scaled, 0.0, 1.0), flags
 
-    def _flags(self, filled: Floats, scaled: Floats, missing: Floats) -> tuple[str, ...]:
+    def _flags(self, filled: Floats, scaled: Floats, missing: NDArray[np.bool_]) -> tuple[str, ...]:
         found = []
         for f, name in enumerate(self.names):
             low, high = self.minimum[f], self.maximum[f]

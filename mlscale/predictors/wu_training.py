@@ -1,5 +1,6 @@
 """Training for `wu`: K-means, and all classifiers of all models as one batch in torch."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,15 @@ def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
     K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
     that differ by rounding alone are not distinct.
     """
+    return _cluster(np.ascontiguousarray(values).tobytes(), values.shape, clusters, seed)
+
+
+@functools.lru_cache(maxsize=256)
+def _cluster(
+    content: bytes, shape: tuple[int, ...], clusters: int, seed: int
+) -> tuple[Labels, Floats]:
+    """K-means, kept: the regions of a CU count recur with every base of a study."""
+    values = np.frombuffer(content).reshape(shape)
     distinct = len(np.unique(values.round(9), axis=0))
     k_means = KMeans(min(clusters, distinct), n_init=10, random_state=seed).fit(values)
     labels = k_means.labels_.astype(np.intp)
@@ -57,8 +67,13 @@ def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
     The paper gives no loss or optimiser; see docs/decisions/0003-wu-classifier-training.md.
     """
     networks: list[Network] = []
-    for start in range(0, len(tasks), NETWORKS_PER_CHUNK):
-        networks += _train_batch(tasks[start : start + NETWORKS_PER_CHUNK])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # products this small run slower on several threads
+    try:
+        for start in range(0, len(tasks), NETWORKS_PER_CHUNK):
+            networks += _train_batch(tasks[start : start + NETWORKS_PER_CHUNK])
+    finally:
+        torch.set_num_threads(threads)
     return networks
 
 
