@@ -24,6 +24,7 @@ Labels = NDArray[np.intp]
 STEPS = 300
 FIRST_STEP = 0.05
 WEIGHT_DECAY = 0.1
+UNUSED_OUTPUT = 1e9
 NETWORKS_PER_CHUNK = 1024
 
 
@@ -81,26 +82,25 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
     """Full-batch Rprop on cross-entropy with weight decay; every network independently.
 
     Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has
-    weight 0, a padded hidden unit is held at 0, a padded output at minus infinity.
+    weight 0, a padded hidden unit is held at 0, a padded output far below the others.
     """
     sizes = [(*t.features.shape, int(t.labels.max()) + 1) for t in tasks]
     n, f, k = (max(size) for size in zip(*sizes, strict=True))
     inputs, targets = np.zeros((len(tasks), n, f)), np.zeros((len(tasks), n, k))
-    first = [np.zeros((len(tasks), f, k)), np.zeros((len(tasks), k, k))]
-    used = np.zeros((len(tasks), 1, k), dtype=bool)
+    first_hidden, first_output = np.zeros((len(tasks), f, k)), np.zeros((len(tasks), k, k))
+    used = np.zeros((len(tasks), 1, k))
     for s, (task, (kernels, features, clusters)) in enumerate(zip(tasks, sizes, strict=True)):
         inputs[s, :kernels, :features] = 2 * task.features - 1
         targets[s, np.arange(kernels), task.labels] = 1 / kernels
-        used[s, 0, :clusters] = True
-        first[0][s, :features, :clusters], first[1][s, :clusters, :clusters] = _first_weights(
-            features, clusters, task.seed
-        )
-    parameters = [torch.tensor(first[0]), torch.zeros(len(tasks), 1, k, dtype=torch.float64)]
-    parameters += [torch.tensor(first[1]), torch.zeros(len(tasks), 1, k, dtype=torch.float64)]
-    x, y, on = torch.tensor(inputs), torch.tensor(targets), torch.tensor(used)
-    decay = torch.tensor([WEIGHT_DECAY / (2 * kernels) for kernels, _, _ in sizes])
-    _descend(parameters, x, y, on, decay)
-    w1, b1, w2, b2 = (p.detach().numpy() for p in parameters)
+        used[s, 0, :clusters] = 1
+        hidden, output = _first_weights(features, clusters, task.seed)
+        first_hidden[s, :features, :clusters] = hidden
+        first_output[s, :clusters, :clusters] = output
+    bias = np.zeros((len(tasks), 1, k))
+    parameters = [_tensor(p) for p in (first_hidden, bias, first_output, bias)]
+    decay = np.array([WEIGHT_DECAY / kernels for kernels, _, _ in sizes])[:, None, None]
+    _descend(parameters, *(_tensor(a) for a in (inputs, targets, used, decay)))
+    w1, b1, w2, b2 = (p.cpu().double().numpy() for p in parameters)
     return [
         _unpadded(
             w1[s, :features, :clusters],
@@ -112,23 +112,33 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
     ]
 
 
+def _tensor(array: Floats) -> torch.Tensor:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.tensor(array, dtype=torch.float32, device=device)
+
+
+@torch.no_grad()
 def _descend(
     parameters: list[torch.Tensor],
     x: torch.Tensor,
     y: torch.Tensor,
-    on: torch.Tensor,
+    used: torch.Tensor,
     decay: torch.Tensor,
 ) -> None:
-    w1, b1, w2, b2 = (p.requires_grad_() for p in parameters)
+    """Train in place. The gradient is written out: it costs half of what autograd's does."""
+    w1, b1, w2, b2 = parameters
+    unused = (used - 1) * UNUSED_OUTPUT
+    weight = y.sum(dim=2, keepdim=True)
     optimiser = torch.optim.Rprop(parameters, lr=FIRST_STEP)
     for _ in range(STEPS):
-        optimiser.zero_grad()
-        hidden = torch.sigmoid(torch.baddbmm(b1, x, w1)) * on
-        outputs = torch.baddbmm(b2, hidden, w2).masked_fill(~on, -torch.inf)
-        log_share = torch.log_softmax(outputs, dim=2).masked_fill(~on, 0.0)
-        weights = (w1**2).sum((1, 2)) + (w2**2).sum((1, 2))
-        loss = (decay * weights).sum() - (y * log_share).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        hidden = torch.baddbmm(b1, x, w1).sigmoid_().mul_(used)
+        share = torch.baddbmm(b2 + unused, hidden, w2).softmax(dim=2)
+        to_output = share.mul_(weight).sub_(y)  # d loss / d (input of the output layer)
+        to_hidden = (to_output @ w2.mT).mul_(hidden).mul_(1 - hidden)
+        w2.grad = torch.baddbmm(w2 * decay, hidden.mT, to_output)
+        b2.grad = to_output.sum(dim=1, keepdim=True)
+        w1.grad = torch.baddbmm(w1 * decay, x.mT, to_hidden)
+        b1.grad = to_hidden.sum(dim=1, keepdim=True)
         optimiser.step()
 
 
