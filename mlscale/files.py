@@ -17,12 +17,12 @@ def whole_file(path: Path) -> Iterator[Path]:
 
     Raises InputError, naming the path, when the file system refuses.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory; give the name of a file to write")
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a regular file; give the name of a file to write")
     temporary = None
     try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory; give the name of a file to write")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is not a regular file; give the name of a file to write")
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         temporary = Path(name)

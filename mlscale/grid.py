@@ -70,7 +70,9 @@ class ConfigGrid:
         return self.config((c, e, m))
 
     def config(self, index: Index) -> HardwareConfig:
-        """The configuration at an index."""
+        """The configuration at an index. Raises InputError where the grid has none."""
+        if any(not 0 <= i < n for i, n in zip(index, self.shape, strict=True)):
+            raise InputError(f"the grid is {self.shape}, it has no index {index}")
         c, e, m = index
         return HardwareConfig(self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m])
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
+from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.model import Model
 from mlscale.predictors import PREDICTORS, Predictor
 from mlscale.predictors.grid_state import grid_state, restore_grid
@@ -25,7 +26,19 @@ FORMAT = "mlscale model"
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _LARGEST_MEMBER = 1 << 30
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError)
+_DAMAGED = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError),
+    *(OverflowError, MemoryError, RecursionError),
+)
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    OSError,
+)
 
 
 def save_model(model: Model, path: Path | str) -> None:
@@ -76,19 +89,30 @@ def load_model(path: Path | str) -> Model:
     try:
         grid, base = restore_grid(document)
         predictors = {
-            quantity: _restore(quantity, saved, members)
+            quantity: _restore(quantity, saved, members, (grid, base))
             for quantity, saved in document["predictors"].items()
         }
-        return Model(str(document["device"]), grid, base, predictors, dict(document["card"]))
-    except (KeyError, TypeError, ValueError, AttributeError, MemoryError) as error:
+        card = document["card"]
+        if "time" not in predictors or not isinstance(card["metadata"], dict):
+            raise ValueError("it has no predictor of time, or no card")
+        return Model(str(document["device"]), grid, base, predictors, card)
+    except _DAMAGED as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
 
 
-def _restore(quantity: str, saved: dict[str, Any], members: dict[str, bytes]) -> Predictor:
+def _restore(
+    quantity: str,
+    saved: dict[str, Any],
+    members: dict[str, bytes],
+    trained: tuple[ConfigGrid, HardwareConfig],
+) -> Predictor:
     predictor = PREDICTORS[saved["name"]]().set_params(**saved["parameters"])
     if quantity not in QUANTITIES or predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
-    return predictor.restore(_with_arrays(saved["state"], members))
+    predictor.restore(_with_arrays(saved["state"], members))
+    if "base" in saved["state"] and restore_grid(saved["state"]) != trained:
+        raise ValueError(f"grid or base of '{quantity}' are not those of the model")
+    return predictor
 
 
 def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:

@@ -100,9 +100,9 @@ def read_table(path: Path | str) -> Table:
     path = Path(path)
     if path.suffix.lower() in _PARQUET_SUFFIXES:
         return _read_parquet(path)
+    header, rows, lines = read_csv_rows(path)
     beside = path.with_suffix(".meta.json")
     metadata = parse_json_object(read_bytes(beside), str(beside)) if beside.is_file() else {}
-    header, rows, lines = read_csv_rows(path)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     text = {name: [*columns[name]] for name in header if name in IDENTITY}
     table = Table(str(path), text, {}, metadata, lines)

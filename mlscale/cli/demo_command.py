@@ -1,6 +1,7 @@
 """mlscale demo: the main job from end to end on the shipped, simulated data."""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train without some applications, predict a kernel of them, and show the errors."""
+    with options.output_folder(arguments.output) as folder:
+        _demonstrate(folder)
+
+
+def _demonstrate(folder: Path) -> None:
     from mlscale.measurements import read_measurements
     from mlscale.metrics import absolute_percentage_error, without_base
     from mlscale.model import train
@@ -39,7 +45,6 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.studies.errors import run as run_study
     from mlscale.studies.protocols import folds
 
-    folder = options.output_folder(arguments.output)
     data = read_measurements(registry.path("simulated-gcn3.parquet"))
     base = data.grid.mid
     ((train_on, held_out),) = folds("holdout", data.applications, SEED)
@@ -68,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
     tables = {"simulated-gcn3": (data, base)}
-    everyone = {"simulated-gcn3": contenders(["wu"], [], data.counter_names)}
+    everyone = {"simulated-gcn3": contenders(["wu"], [], data)}
     units = plan(tables, everyone, ["time"], clusters=12, protocol="holdout", seeds=1)
     rows = error_rows(run_study(units, tables), tables, seeds=1)
     print(f"\nError of all {rows[0]['n_kernels']} left-out kernels [%]:\n")

@@ -42,9 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except InputError as error:
             _say(f"mlscale: error: {error}")
             return 2
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
+            _say(f"mlscale: error: {error.filename}: cannot be read or written: {error.strerror}")
+            return 2
         except KeyboardInterrupt:
             _say("mlscale: interrupted")
             return 130

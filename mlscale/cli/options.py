@@ -1,6 +1,9 @@
 """Options that several commands share, and how they are read."""
 
 import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mlscale.datasets import registry
@@ -9,7 +12,7 @@ from mlscale.errors import InputError
 
 def input_file(text: str) -> Path:
     """A file to read: the path, or else the shipped file of that name."""
-    if not Path(text).exists() and "/" not in text:
+    if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
         try:
             return registry.path(text)
         except InputError:
@@ -25,14 +28,23 @@ def output_file(text: str) -> Path:
     return path
 
 
-def output_folder(text: str) -> Path:
-    """A folder to write to, made if it is not there. Raises InputError."""
+@contextmanager
+def output_folder(text: str) -> Iterator[Path]:
+    """A folder to write to, made if it is not there, and taken away again if nothing came of it.
+
+    Raises InputError.
+    """
     folder = Path(text)
     try:
+        made = not folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
-    return folder
+    try:
+        yield folder
+    finally:
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

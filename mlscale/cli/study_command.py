@@ -17,11 +17,12 @@ from mlscale.grid import HardwareConfig
 from mlscale.profiles import QUANTITIES
 
 if TYPE_CHECKING:
+    from mlscale.measurements import Measurements
     from mlscale.studies.contenders import Contender
-    from mlscale.studies.errors import Tables, UnitErrors
+    from mlscale.studies.errors import Tables, Unit, UnitErrors
 
 STUDIES = {
-    "errors": "errors of chosen predictors (wu, unless asked otherwise) beside the baselines",
+    "errors": "chosen predictors (wu, unless asked otherwise) beside the baselines",
     "compare": "all predictors, each with several kinds of features, in one table",
 }
 
@@ -40,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
     parser.add_argument(
-        "--base", default="mid", help="configuration to predict from, or 'mid' (default)"
+        "--base",
+        default="mid",
+        help="configuration to predict from, or 'mid' (default)",
     )
     parser.add_argument(
         "--predictor",
@@ -55,7 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="may be given again (default: what suits the counters; compare: all that fit)",
     )
     parser.add_argument(
-        "--clusters", type=options.whole_number, default=8, metavar="K", help="(default: 8)"
+        "--clusters",
+        type=options.whole_number,
+        metavar="K",
+        default=8,
+        help="(default: %(default)s)",
     )
     parser.add_argument(
         "--seeds",
@@ -79,20 +86,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_reading(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write errors.csv, kernels.csv and study.json there"
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="write errors.csv, kernels.csv and study.json there",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
-    from tqdm import tqdm
-
     from mlscale.studies import errors
 
     tables = _read_tables(arguments)
     units = errors.plan(
         tables,
-        {table: _contenders(arguments, m.counter_names) for table, (m, _) in tables.items()},
+        {table: _contenders(arguments, m) for table, (m, _) in tables.items()},
         arguments.quantity or tuple(QUANTITIES),
         arguments.clusters,
         arguments.protocol,
@@ -100,6 +108,23 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if not units:
         raise InputError("no table has a column 'power_w'")
+    if not arguments.output:
+        document, _ = _carry_out(arguments, units, tables)
+    else:
+        with options.output_folder(arguments.output) as folder:
+            document, results = _carry_out(arguments, units, tables)
+            _write(folder, document, results)
+    print(json.dumps(document, indent=1) if arguments.json else _as_text(document))
+
+
+def _carry_out(
+    arguments: argparse.Namespace, units: list[Unit], tables: Tables
+) -> tuple[dict[str, Any], list[UnitErrors]]:
+    """Run all units with a progress bar: the document of figures, and the results it sums up."""
+    from tqdm import tqdm
+
+    from mlscale.studies import errors
+
     running = errors.run(units, tables, jobs=min(os.cpu_count() or 1, len(units)))
     bar = tqdm(running, total=len(units), unit="run", disable=None, leave=False)
     results = sorted(bar, key=lambda result: units.index(result.unit))
@@ -110,12 +135,7 @@ def run(arguments: argparse.Namespace) -> None:
         "clusters": arguments.clusters,
         "rows": errors.rows(results, tables, arguments.seeds),
     }
-    if arguments.output:
-        _write(options.output_folder(arguments.output), document, results)
-    if arguments.json:
-        print(json.dumps(document, indent=1))
-    else:
-        print(_as_text(document))
+    return document, results
 
 
 def _read_tables(arguments: argparse.Namespace) -> Tables:
@@ -134,13 +154,13 @@ def _read_tables(arguments: argparse.Namespace) -> Tables:
     return tables
 
 
-def _contenders(arguments: argparse.Namespace, counter_names: tuple[str, ...]) -> list[Contender]:
+def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> list[Contender]:
     from mlscale.studies.contenders import contenders, everyone
 
     kinds = arguments.features or []
     if arguments.study == "compare" and not arguments.predictor:
-        return everyone(kinds, counter_names)
-    return contenders(arguments.predictor or ["wu"], kinds, counter_names)
+        return everyone(kinds, measurements)
+    return contenders(arguments.predictor or ["wu"], kinds, measurements)
 
 
 def _as_text(document: dict[str, Any]) -> str:

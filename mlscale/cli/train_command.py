@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--features",
         choices=FEATURE_KINDS,
         help="what to compute from the counters (default: table2 for AMD's counters, "
-        "utilisation for nvprof's, else raw)",
+        "utilisation for nvprof's on a known device, else raw)",
     )
     parser.add_argument(
         "--clusters",

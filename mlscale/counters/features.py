@@ -5,13 +5,14 @@ millisecond. `utilisation`: fractions of the device's peaks. `table2`: the 22 of
 2015, Table II. Nothing is fitted here: a value depends on its own kernel and the device alone.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.devices import Device
+from mlscale.counters.devices import Device, device_keys
 from mlscale.counters.utilisation import UTILISATIONS
 from mlscale.errors import InputError
 from mlscale.profiles import Profiles
@@ -31,6 +32,9 @@ TABLE_2 = (
 )
 
 
+_INSTRUCTIONS = ("inst_executed", "inst_issued")
+
+
 @dataclass(frozen=True, eq=False)
 class Features:
     """Values (K, F) of the named features; NaN where a kernel's counters do not give one."""
@@ -40,12 +44,17 @@ class Features:
 
 
 def compute_features(
-    kind: str, profiles: Profiles, device: Device | None, names: tuple[str, ...] | None = None
+    kind: str,
+    profiles: Profiles,
+    device: Device | None,
+    names: tuple[str, ...] | None = None,
+    optional: Collection[str] = (),
 ) -> Features:
     """The features of one kind; all that the counters give, or exactly those named.
 
-    Raises InputError when a named feature needs a counter that is not there, or when the
-    counters give no feature of the kind at all.
+    A named feature that is optional is NaN where its counters are not there. Raises InputError
+    when another needs a counter that is not there, or when the counters give no feature of the
+    kind at all.
     """
     match kind:
         case "raw":
@@ -67,28 +76,43 @@ def compute_features(
         return Features(tuple(columns), np.column_stack(list(columns.values())))
     for name in names:
         if name not in columns:
-            raise InputError(_why_not(name, kind, profiles))
+            if name not in optional:
+                raise InputError(_why_not(name, kind, profiles))
+            columns[name] = np.full(len(profiles.kernels), np.nan)
     return Features(names, np.column_stack([columns[name] for name in names]))
 
 
-def default_kind(counter_names: tuple[str, ...]) -> str:
-    """The features that suit a table: table2 for AMD's names, utilisation for nvprof's."""
-    if len(set(TABLE_2) & set(counter_names)) >= len(TABLE_2) // 2:
-        return "table2"
-    return "utilisation" if "dram_read_transactions" in counter_names else "raw"
+def kinds_for(counter_names: tuple[str, ...], device: str) -> tuple[str, ...]:
+    """The kinds of features that a table's counters and device give, what suits best first."""
+    suits = {
+        "table2": len(set(TABLE_2) & set(counter_names)) >= len(TABLE_2) // 2,
+        "utilisation": "dram_read_transactions" in counter_names and device in device_keys(),
+        "rates": bool(set(_INSTRUCTIONS) & set(counter_names)),
+        "raw": True,
+    }
+    return tuple(kind for kind, does in suits.items() if does)
+
+
+def default_kind(counter_names: tuple[str, ...], device: str) -> str:
+    """table2 for AMD's names, utilisation for nvprof's on a known device, else raw."""
+    best = kinds_for(counter_names, device)[0]
+    return "raw" if best == "rates" else best
 
 
 def is_count(name: str) -> bool:
     """Whether an nvprof counter counts events, and so grows with the kernel's work."""
-    ratio = name.endswith(("_per_request", "_rate", "_throughput", "per_warp", "_per_cycle"))
-    counted = name.startswith(("inst_", "flop_count", "cf_", "warps")) or "_transactions" in name
+    ratio = name.endswith(
+        ("_per_request", "_rate", "_throughput", "per_warp", "_per_cycle", "_overhead")
+    )
+    counted = name in ("warps", "issue_slots") or name.endswith("_executed")
+    counted = counted or name.startswith(("inst_", "flop_count")) or "_transactions" in name
     return counted and not ratio
 
 
 def _rates(profiles: Profiles) -> dict[str, Floats]:
     counts = [name for name in profiles.counter_names if is_count(name)]
     columns = {n: profiles.counter(n) for n in profiles.counter_names if n not in counts}
-    instructions = _first_of(profiles, ("inst_executed", "inst_issued"))
+    instructions = _first_of(profiles, _INSTRUCTIONS)
     for name in counts:
         count = profiles.counter(name)
         if instructions is not None and name != "inst_executed":
@@ -119,9 +143,9 @@ def _why_not(name: str, kind: str, profiles: Profiles) -> str:
     if kind == "utilisation":
         lacking = UTILISATIONS[name].missing(profiles) if name in UTILISATIONS else [name]
     elif kind == "rates":
-        lacking = [
-            name.removeprefix("log_").removesuffix("_per_ms").removesuffix("_per_instruction")
-        ]
+        count = name.removeprefix("log_").removesuffix("_per_ms")
+        count = count.removesuffix("_per_instruction")
+        lacking = ["inst_executed" if profiles.has_counter(count) else count]
     else:
         lacking = [name]
     hints = "; ".join(missing_column(counter, profiles.counter_names) for counter in lacking)

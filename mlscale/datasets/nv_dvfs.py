@@ -56,6 +56,14 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         raise InputError(f"{path}: is no known public file; name its GPU with --device")
     cu_count = load_device(device).cu_count
     kernels = list(columns.pop("appName"))
+    as_given = Table(str(path), {}, {}, lines=lines)
+    for name, cells in columns.items():
+        if name == "blocks":
+            as_given.numbers.update(_launch_geometry(cells, as_given))
+        elif name not in _LAUNCH:
+            as_given.numbers[name] = parse_numbers(cells, name, as_given)
+    for name in _RENAMED.keys() & columns.keys():
+        as_given.positive(name)
     table = Table(
         source=str(path),
         text={
@@ -63,7 +71,10 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
             "application": [_application(kernel) for kernel in kernels],
             "kernel": kernels,
         },
-        numbers={"cu_count": np.full(len(kernels), float(cu_count))},
+        numbers={
+            "cu_count": np.full(len(kernels), float(cu_count)),
+            **{_RENAMED.get(name, name): values for name, values in as_given.numbers.items()},
+        },
         metadata={
             "origin": "measured",
             "counter_tool": "nvprof",
@@ -74,11 +85,6 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         },
         lines=lines,
     )
-    for name, cells in columns.items():
-        if name == "blocks":
-            table.numbers.update(_launch_geometry(cells, table))
-        elif name not in _LAUNCH:
-            table.numbers[_RENAMED.get(name, name)] = parse_numbers(cells, name, table)
     measurements = from_table(table, incomplete)
     _warn_of_faults(table, known)
     return measurements

@@ -42,18 +42,13 @@ def path(name: str) -> Path:
 
     Raises InputError, naming what is shipped, when there is none of that name.
     """
-    folders = [
-        root / kind
-        for root in (_PACKAGE / "_shipped", _PACKAGE.parent)
+    shipped = {
+        file.name: file
+        for root in (_PACKAGE.parent, _PACKAGE / "_shipped")
         for kind in ("datasets", "models")
-    ]
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
-    shipped = sorted(
-        file.name
-        for folder in folders
-        for file in folder.glob("*.*")
+        for file in sorted((root / kind).glob("*.*"))
         if file.suffix in (".parquet", ".csv", ".mlscale")
-    )
-    raise InputError(f"no file '{name}' is shipped; there are {', '.join(shipped)}")
+    }
+    if name not in shipped:
+        raise InputError(f"no file '{name}' is shipped; there are {', '.join(shipped)}")
+    return shipped[name]

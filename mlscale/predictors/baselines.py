@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mlscale.errors import InputError
 from mlscale.grid import AXES, ConfigGrid, HardwareConfig
-from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.interface import (
     Bases,
     Predictor,
@@ -36,7 +36,7 @@ class RateBound(Predictor):
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Take over the grid; an empty sequence is enough."""
-        sets = training_sets(training, base)
+        sets = training_sets(self, training, base)
         self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
         return self
 
@@ -106,7 +106,7 @@ class MeanSurface(Predictor):
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Average the training kernels' surfaces. Raises InputError on several GPUs."""
-        measurements, self.base_ = single_gpu(self.name, training, base)
+        measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
         logs = log_surfaces(measurements.quantity(self.quantity), self.grid_, self.base_)
         self.surface_ = np.exp(logs.mean(axis=0))
@@ -126,7 +126,7 @@ class MeanSurface(Predictor):
     def restore(self, state: State) -> Self:
         """Take over grid, base and surface."""
         self.grid_, self.base_ = restore_grid(state)
-        self.surface_ = np.asarray(state["surface"]).reshape(self.grid_.shape)
+        self.surface_ = shaped(state["surface"], *self.grid_.shape)
         return self
 
 

@@ -36,7 +36,7 @@ class ExtraTrees(Predictor):
         """Grow the trees. Raises InputError."""
         from sklearn.ensemble import ExtraTreesRegressor
 
-        measurements, self.base_ = single_gpu(self.name, training, base)
+        measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mlscale.counters.devices import Device, device_keys, load_device
 from mlscale.counters.features import compute_features, default_kind
 from mlscale.errors import InputError
+from mlscale.predictors.grid_state import shaped
 from mlscale.profiles import Profiles
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ class FeatureScaling:
 
         A feature that no training kernel has is left out.
         """
-        kind = kind or default_kind(profiles.counter_names)
+        kind = kind or default_kind(profiles.counter_names, profiles.device)
         device = load_device(profiles.device) if profiles.device in device_keys() else None
         features = compute_features(kind, profiles, device)
         present = np.asarray(~np.isnan(features.values).all(axis=0))
@@ -61,7 +62,9 @@ class FeatureScaling:
 
         Raises InputError when a kernel lacks a feature that every training kernel had.
         """
-        values = compute_features(self.kind, profiles, self.device, self.names).values
+        optional = {n for n, may in zip(self.names, self.may_be_missing, strict=True) if may}
+        features = compute_features(self.kind, profiles, self.device, self.names, optional)
+        values = features.values
         missing = np.isnan(values)
         for k, f in np.argwhere(missing & ~self.may_be_missing):
             raise InputError(
@@ -87,7 +90,7 @@ class FeatureScaling:
                 side, limit = ("below", low) if filled[f] < low else ("above", high)
                 found.append(
                     f"{name} {filled[f]:.4g} {side} trained {limit:.4g} "
-                    f"by {100 * over:.2g} % of the range"
+                    f"by {100 * over:.3g} % of the range"
                 )
         return tuple(found)
 
@@ -107,14 +110,13 @@ class FeatureScaling:
     def restore(cls, state: dict[str, Any]) -> Self:
         """The scaling that `state` described. Raises KeyError or ValueError on a damaged one."""
         names = tuple(map(str, state["names"]))
-        arrays = {
-            key: np.asarray(state[key]).reshape(len(names))
-            for key in ("minimum", "maximum", "median", "may_be_missing")
-        }
         device = state["device"]
         return cls(
             kind=str(state["kind"]),
             device=None if device is None else Device.from_dict(device),
             names=names,
-            **arrays,
+            minimum=shaped(state["minimum"], len(names)),
+            maximum=shaped(state["maximum"], len(names)),
+            median=shaped(state["median"], len(names)),
+            may_be_missing=shaped(state["may_be_missing"], len(names)).astype(bool),
         )

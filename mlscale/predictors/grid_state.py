@@ -1,6 +1,9 @@
-"""Grid and base of a fitted predictor, as the model file holds them."""
+"""What the states of fitted predictors have in common: grid, base, and arrays of known shape."""
 
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mlscale.grid import ConfigGrid, HardwareConfig
 
@@ -24,3 +27,14 @@ def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
     )
     c, e, m = (int(index) for index in state["base"])
     return grid, grid.config((c, e, m))
+
+
+def shaped(array: Any, *shape: int | None) -> NDArray[np.float64]:
+    """The array, if it has that shape (None: any length); raises ValueError or TypeError."""
+    given = np.asarray(array)
+    fits = len(given.shape) == len(shape) and all(
+        want in (None, length) for want, length in zip(shape, given.shape, strict=True)
+    )
+    if not fits or given.dtype.kind not in "fib":
+        raise ValueError(f"an array has the shape {given.shape}, not {shape}")
+    return given

@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.measurements import Measurements
-from mlscale.profiles import Profiles
+from mlscale.profiles import QUANTITIES, Profiles
 from mlscale.surfaces import Surfaces
 
 State = dict[str, Any]
@@ -27,6 +27,7 @@ class Predictor(ABC):
     """
 
     name: ClassVar[str]
+    quantities: ClassVar[tuple[str, ...]] = tuple(QUANTITIES)
     savable: ClassVar[bool] = True
     quantity: str
 
@@ -71,17 +72,19 @@ class Predictor(ABC):
         """Take over what `state` gave; a damaged state raises KeyError, TypeError or ValueError."""
 
 
-def training_sets(training: Training, base: Bases) -> list[TrainingSet]:
+def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
     """Each GPU's measurements with its base as a configuration of their grid.
 
-    Raises InputError when the numbers differ or a base is not on its grid.
+    Raises InputError when the predictor does not know its quantity, the numbers of tables and
+    bases differ, or a base is not on its grid.
     """
+    if predictor.quantity not in predictor.quantities:
+        raise InputError(
+            f"'{predictor.name}' predicts {' or '.join(predictor.quantities)}, "
+            f"not '{predictor.quantity}'"
+        )
     tables = [training] if isinstance(training, Measurements) else list(training)
-    bases: list[Base]
-    if isinstance(base, HardwareConfig) or (isinstance(base, tuple) and isinstance(base[0], int)):
-        bases = [base]
-    else:
-        bases = list(base)  # type: ignore[arg-type]
+    bases = _as_list(base)
     if len(tables) != len(bases):
         raise InputError(f"{len(tables)} tables need as many bases, not {len(bases)}")
     sets = []
@@ -92,16 +95,28 @@ def training_sets(training: Training, base: Bases) -> list[TrainingSet]:
     return sets
 
 
-def single_gpu(name: str, training: Training, base: Bases) -> TrainingSet:
+def _as_list(base: Bases) -> list[Base]:
+    """One base, a configuration or an index of three whole numbers, or several, as a list."""
+    if isinstance(base, HardwareConfig):
+        return [base]
+    given = tuple(base)
+    if len(given) == 3 and all(isinstance(step, int) for step in given):
+        return [cast("Index", given)]
+    return [cast("Base", one) for one in given]
+
+
+def single_gpu(predictor: Predictor, training: Training, base: Bases) -> TrainingSet:
     """The one training set of a predictor that learns from one GPU at a time.
 
     Raises InputError on none or several, and on a table without kernels.
     """
-    sets = training_sets(training, base)
+    sets = training_sets(predictor, training, base)
     if len(sets) != 1:
-        raise InputError(f"'{name}' learns from one GPU at a time, not from {len(sets)} tables")
+        raise InputError(
+            f"'{predictor.name}' learns from one GPU at a time, not from {len(sets)} tables"
+        )
     if not sets[0][0].kernels:
-        raise InputError(f"'{name}' needs at least one training kernel")
+        raise InputError(f"'{predictor.name}' needs at least one training kernel")
     return sets[0]
 
 

@@ -5,10 +5,11 @@ from typing import Self
 
 import numpy as np
 
+from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid
 from mlscale.predictors.baselines import log_surfaces
 from mlscale.predictors.feature_scaling import FeatureScaling
-from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.interface import (
     Bases,
     Predictor,
@@ -35,7 +36,9 @@ class Nearest(Predictor):
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Keep the training kernels' features and surfaces. Raises InputError."""
-        measurements, self.base_ = single_gpu(self.name, training, base)
+        if self.neighbours < 1:
+            raise InputError(f"'nearest' needs 1 or more neighbours, not {self.neighbours}")
+        measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
@@ -66,8 +69,6 @@ class Nearest(Predictor):
         """Take over what `state` gave."""
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
-        self.points_ = np.asarray(state["points"]).reshape(-1, len(self.scaling_.names))
-        self.log_surfaces_ = np.asarray(state["log_surfaces"]).reshape(
-            len(self.points_), *self.grid_.shape
-        )
+        self.points_ = shaped(state["points"], None, len(self.scaling_.names))
+        self.log_surfaces_ = shaped(state["log_surfaces"], len(self.points_), *self.grid_.shape)
         return self

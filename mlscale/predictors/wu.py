@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, Index
 from mlscale.predictors.feature_scaling import FeatureScaling
-from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.interface import (
     Bases,
     Predictor,
@@ -147,7 +147,7 @@ class Wu(Predictor):
 
     def _prepare(self, training: Training, base: Bases) -> tuple[Floats, dict[int, Floats]]:
         """Normalised features (n, F) and, by region, the values to cluster (n, V)."""
-        measurements, self.base_ = single_gpu(self.name, training, base)
+        measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
         kernels = len(measurements.kernels)
         if kernels < 2:
@@ -201,13 +201,13 @@ class Wu(Predictor):
         sets = []
         for saved in state["cluster_sets"]:
             region = int(saved["region"])
-            centroids = np.asarray(saved["centroids"]).reshape(-1, sizes.pop(region))
+            centroids = shaped(saved["centroids"], None, sizes.pop(region))
             clusters = len(centroids)
             network = Network(
-                np.asarray(saved["hidden_weights"]).reshape(features, clusters),
-                np.asarray(saved["hidden_bias"]).reshape(clusters),
-                np.asarray(saved["output_weights"]).reshape(clusters, clusters),
-                np.asarray(saved["output_bias"]).reshape(clusters),
+                shaped(saved["hidden_weights"], features, clusters),
+                shaped(saved["hidden_bias"], clusters),
+                shaped(saved["output_weights"], clusters, clusters),
+                shaped(saved["output_bias"], clusters),
             )
             sets.append(ClusterSet(region, centroids, network))
         if sizes:

@@ -1,12 +1,15 @@
 """Training for `wu`: K-means, and all classifiers of all models as one batch in torch."""
 
 import functools
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from mlscale.errors import InputError
 from mlscale.predictors.wu import Network
@@ -21,6 +24,7 @@ except ImportError:
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
+_THREADS = ThreadpoolController()  # K-means of tables this small runs slower on several threads
 STEPS = 300
 FIRST_STEP = 0.05
 WEIGHT_DECAY = 0.1
@@ -55,11 +59,17 @@ def _cluster(
 ) -> tuple[Labels, Floats]:
     """K-means, kept: the regions of a CU count recur with every base of a study."""
     values = np.frombuffer(content).reshape(shape)
-    distinct = len(np.unique(values.round(9), axis=0))
-    k_means = KMeans(min(clusters, distinct), n_init=10, random_state=seed).fit(values)
-    labels = k_means.labels_.astype(np.intp)
-    members = np.eye(k_means.n_clusters)[labels]
-    return labels, members.T @ values / members.sum(axis=0)[:, None]
+    rows = values.astype(np.float32)
+    distinct = len(np.unique(rows, axis=0))
+    with warnings.catch_warnings(), _THREADS.limit(limits=1):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that nearly coincide
+        k_means = KMeans(min(clusters, distinct), n_init=10, random_state=seed).fit(rows)
+    used, labels = np.unique(k_means.labels_, return_inverse=True)
+    members = np.eye(len(used))[labels]
+    centroids = members.T @ values / members.sum(axis=0)[:, None]
+    labels.setflags(write=False)
+    centroids.setflags(write=False)
+    return labels, centroids
 
 
 def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlscale.counters.features import default_kind
+from mlscale.counters.features import default_kind, kinds_for
+from mlscale.measurements import Measurements
 from mlscale.predictors import PREDICTORS, create
 
 ORACLE = "wu-oracle"
 BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest")
-NVPROF_KINDS = ("utilisation", "rates", "raw")
-AMD_KINDS = ("table2", "raw")
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,13 @@ def has_parameter(predictor: str, parameter: str) -> bool:
 
 
 def contenders(
-    predictors: Sequence[str], kinds: Sequence[str], counter_names: tuple[str, ...]
+    predictors: Sequence[str], kinds: Sequence[str], measurements: Measurements
 ) -> list[Contender]:
     """The predictors and, before them, the baselines; each with every kind of features it takes.
 
     kinds: empty for the one that suits the table's counters. The oracle stands beside wu.
     """
-    kinds = kinds or [default_kind(counter_names)]
+    kinds = kinds or [default_kind(measurements.counter_names, measurements.device)]
     names = [*BASELINES, *predictors]
     if "wu" in names:
         names.append(ORACLE)
@@ -45,7 +44,7 @@ def contenders(
     ]
 
 
-def everyone(kinds: Sequence[str], counter_names: tuple[str, ...]) -> list[Contender]:
-    """All predictors; without kinds, every kind of features that suits the counters."""
-    by_tool = AMD_KINDS if default_kind(counter_names) == "table2" else NVPROF_KINDS
-    return contenders(list(PREDICTORS), kinds or by_tool, counter_names)
+def everyone(kinds: Sequence[str], measurements: Measurements) -> list[Contender]:
+    """All predictors; without kinds, every kind of features that the table gives."""
+    fitting = kinds or kinds_for(measurements.counter_names, measurements.device)
+    return contenders(list(PREDICTORS), fitting, measurements)

@@ -1,0 +1,154 @@
+"""Files that cannot be read or written: one line, exit status 2, nothing left behind."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tidy
+from command import COMMANDS, in_format_of, refuse
+
+Capture = pytest.CaptureFixture[str]
+Attempt = Callable[[Path], str]
+
+TOO_LONG = "n" * 300  # a file's name has at most 255 bytes (Linux, limits.h)
+NO_FILE = {
+    "empty": (lambda path: path.write_bytes(b""), "is empty"),
+    "header alone": (lambda path: path.write_text("kernel,time_ms\n"), "has a header but no rows"),
+    "binary": (lambda path: path.write_bytes(bytes(range(256))), "is not a text file in UTF-8"),
+    "directory": (Path.mkdir, "cannot be read: Is a directory"),
+    "missing": (lambda _: None, "cannot be read: No such file or directory"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Work in an empty folder, and in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "model"])
+class TestInput:
+    @pytest.fixture
+    def attempt(self, capsys: Capture, tmp_path: Path, command: str) -> Attempt:
+        """Give the command a file to read; its complaint."""
+
+        def run(file: Path) -> str:
+            given = {
+                "train": ["train", file, "--base", "mid"],
+                "predict": ["predict", "simulated-gcn3.mlscale", file],
+                "model": ["predict", file, "simulated-gcn3-profile.csv"],
+                "import": ["import", "dvfs", file, "--device", "gtx980"],
+                "study": ["study", "errors", file],
+            }[command]
+            return refuse(capsys, tmp_path, *given, "-o", tmp_path / "output")
+
+        return run
+
+    @pytest.mark.parametrize(("make", "problem"), NO_FILE.values(), ids=NO_FILE.keys())
+    def test_that_is_none(
+        self,
+        attempt: Attempt,
+        tmp_path: Path,
+        command: str,
+        make: Callable[[Path], Any],
+        problem: str,
+    ) -> None:
+        file = tmp_path / "given.csv"
+        make(file)
+        if command == "model" and file.is_file() and file.read_bytes():
+            problem = "is not a whole mlscale model file"
+        assert attempt(file).startswith(f"{file}: {problem}")
+
+    @pytest.mark.parametrize("content", [b"", b"\x00\xff not parquet", b"PAR1"])
+    def test_that_is_no_parquet(self, attempt: Attempt, tmp_path: Path, content: bytes) -> None:
+        file = tmp_path / "given.parquet"
+        file.write_bytes(content)
+        assert attempt(file).startswith((f"{file}: is ", f"{file}: has a header but no rows"))
+
+    def test_below_a_file(self, attempt: Attempt, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        file = tmp_path / "file" / "t.csv"
+        assert attempt(file) == f"{file}: cannot be read: Not a directory"
+
+    @pytest.mark.parametrize("name", [".", "..", "/"])
+    def test_that_is_a_directory_without_a_name(self, attempt: Attempt, name: str) -> None:
+        assert attempt(Path(name)) == f"{name}: cannot be read: Is a directory"
+
+    def test_of_a_name_that_the_system_refuses(self, attempt: Attempt) -> None:
+        assert attempt(Path(TOO_LONG)) == f"{TOO_LONG}: cannot be read: File name too long"
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    @pytest.mark.parametrize("locked", ["file", "folder"])
+    def test_that_may_not_be_read(self, attempt: Attempt, tmp_path: Path, locked: str) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        file = folder / "t.csv"
+        file.write_text("kernel\nk\n")
+        closed = folder if locked == "folder" else file
+        closed.chmod(0)
+        try:
+            assert attempt(file) == f"{file}: cannot be read: Permission denied"
+        finally:
+            closed.chmod(0o700)
+
+
+class TestOutput:
+    """What a study writes is a folder, which it makes; every other command writes a file."""
+
+    @pytest.fixture
+    def attempt(self, capsys: Capture, tmp_path: Path, command: str) -> Attempt:
+        """Tell the command where to write; its complaint."""
+        table = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, tidy.rows()))
+
+        def run(output: Path) -> str:
+            given = {
+                "train": ["train", table, "--base", "mid", "--predictor", "mean-surface"],
+                "predict": ["predict", "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"],
+                "import": ["import", "dvfs", table, "--device", "gtx980"],
+                "study": ["study", "errors", table, "--predictor", "mean-surface"],
+            }[command]
+            return refuse(capsys, tmp_path, *given, "-o", output)
+
+        return run
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_below_a_file(self, attempt: Attempt, tmp_path: Path) -> None:
+        (tmp_path / "taken").write_text("mine")
+        output = tmp_path / "taken" / "out"
+        assert attempt(output).startswith(f"{output}: cannot be ")
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_of_a_name_that_the_system_refuses(self, attempt: Attempt) -> None:
+        message = attempt(Path(TOO_LONG))
+        assert message.startswith(f"{TOO_LONG}: cannot be ")
+        assert message.endswith("File name too long")
+
+    @pytest.mark.parametrize("command", ["train", "predict", "import"])
+    def test_that_is_a_directory(self, attempt: Attempt, tmp_path: Path) -> None:
+        (tmp_path / "taken").mkdir()
+        assert attempt(tmp_path / "taken").startswith(f"{tmp_path}/taken: is a directory")
+
+    @pytest.mark.parametrize("command", ["train", "predict", "import"])
+    def test_in_a_folder_that_is_not_there(self, attempt: Attempt, tmp_path: Path) -> None:
+        output = tmp_path / "nowhere" / "out"
+        assert attempt(output).startswith(f"{output}: cannot be written: ")
+
+    @pytest.mark.parametrize("command", ["study"])
+    def test_that_is_a_file_is_refused_before_the_work(
+        self, attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "taken").write_text("mine")
+        monkeypatch.setattr("mlscale.studies.errors.run", lambda *_, **__: pytest.fail("too late"))
+        assert attempt(tmp_path / "taken") == f"{tmp_path}/taken: cannot be made: File exists"
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_in_a_folder_that_is_closed(self, attempt: Attempt, tmp_path: Path) -> None:
+        folder = tmp_path / "closed"
+        folder.mkdir(mode=0o500)
+        message = attempt(folder / "out")
+        assert message.startswith(f"{folder}/out: cannot be ")
+        assert message.endswith("Permission denied")

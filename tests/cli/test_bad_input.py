@@ -1,0 +1,266 @@
+"""Bad input, for every command it concerns: one line, exit status 2, nothing left behind.
+
+Tables are those of tidy.rows(): two kernels at 4 configurations, the second is at row 6 to 9.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tidy
+from command import COMMANDS, DVFS, Rows, at_base, in_format_of, refuse, succeed, train
+
+Capture = pytest.CaptureFixture[str]
+
+every_command = pytest.mark.parametrize("command", COMMANDS)
+
+
+@pytest.fixture(autouse=True)
+def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies work in this process: quicker, and test_main.py has the other case."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+
+@pytest.fixture
+def attempt(capsys: Capture, tmp_path: Path) -> Callable[..., str]:
+    """Run a command that reads a file; it must be refused, and its complaint is given."""
+    model = train(capsys, tmp_path, tidy.rows(), "--predictor", "mean-surface")
+
+    def run(command: str, file: Path) -> str:
+        arguments = {
+            "train": ["train", file, "--base", "mid"],
+            "predict": ["predict", model, file],
+            "import": ["import", "dvfs", file, "--device", "gtx980"],
+            "study": ["study", "errors", file, "--predictor", "mean-surface"],
+        }[command]
+        return refuse(capsys, tmp_path, *arguments, "-o", tmp_path / "output")
+
+    return run
+
+
+def name_of(column: str, command: str) -> str:
+    return DVFS.get(column, column) if command == "import" else column
+
+
+@every_command
+class TestAnyTable:
+    @pytest.mark.parametrize("column", ["kernel", "engine_mhz", "memory_mhz", "time_ms"])
+    def test_missing_column(
+        self, attempt: Callable[..., str], tmp_path: Path, command: str, column: str
+    ) -> None:
+        rows = [{k: v for k, v in row.items() if k != column} for row in tidy.rows()]
+        file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, rows))
+        message = attempt(command, file)
+        assert message.startswith(f"{file}: there is no column '{name_of(column, command)}'")
+
+    @pytest.mark.parametrize("column", ["engine_mhz", "time_ms", "power_w", "loads"])
+    def test_text_where_a_number_belongs(
+        self, attempt: Callable[..., str], tmp_path: Path, command: str, column: str
+    ) -> None:
+        rows = tidy.rows()
+        rows[5][column] = "1,5 k"
+        file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, rows))
+        name = name_of(column, command)
+        assert attempt(command, file) == f"{file}: row 7, column '{name}': '1,5 k' is not a number"
+
+    @pytest.mark.parametrize(
+        ("time", "said"),
+        [
+            (0, "is 0"),
+            (-2.5, "is -2.5"),
+            ("nan", "is not given"),
+            ("", "is not given"),
+            ("inf", "is inf"),
+        ],
+    )
+    def test_time_that_cannot_be(
+        self, attempt: Callable[..., str], tmp_path: Path, command: str, time: object, said: str
+    ) -> None:
+        rows = tidy.rows()
+        rows[6]["time_ms"] = time
+        file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, rows))
+        assert attempt(command, file) == (
+            f"{file}: row 8, column '{name_of('time_ms', command)}': the value {said}; "
+            "it must be positive and finite"
+        )
+
+    def test_infinite_counter(
+        self, attempt: Callable[..., str], tmp_path: Path, command: str
+    ) -> None:
+        rows = tidy.rows()
+        rows[2]["loads"] = "-inf"
+        file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, rows))
+        assert attempt(command, file).startswith(f"{file}: row 4, column 'loads': the value is inf")
+
+    def test_ragged_row(self, attempt: Callable[..., str], tmp_path: Path, command: str) -> None:
+        file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, tidy.rows()))
+        with file.open("a") as more:
+            more.write("one,cell,more\n")
+        assert attempt(command, file).startswith(f"{file}: row 10: has 3 fields, the header has")
+
+
+class TestConfigurations:
+    @pytest.mark.parametrize("command", ["train", "study"])
+    @pytest.mark.parametrize(
+        ("base", "problem"),
+        [
+            ("engine=600,memory=700", "engine_mhz 600 is not on the grid; it has 400, 800"),
+            ("cu=8,engine=400,memory=700", "cu_count 8 is not on the grid; it has 4"),
+            ("engine=400,memory=1e9", "memory_mhz 1e+09 is not on the grid; it has 500, 700"),
+            ("engine=400", "'engine=400' gives no memory_mhz; one of 500, 700"),
+            ("middle", "'middle' is not a configuration; write it as cu=16,engine=800,memory=700"),
+        ],
+    )
+    def test_base_not_on_the_grid(
+        self, capsys: Capture, tmp_path: Path, command: str, base: str, problem: str
+    ) -> None:
+        file = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
+        given = {"train": ["train", file], "study": ["study", "errors", file]}[command]
+        message = refuse(capsys, tmp_path, *given, "--base", base, "-o", tmp_path / "out")
+        assert message == problem
+
+    @pytest.mark.parametrize(
+        ("target", "problem"),
+        [
+            ("engine=399,memory=700", "engine_mhz 399 is outside the grid (400, 800); the model "),
+            ("engine=400,memory=701", "memory_mhz 701 is outside the grid (500, 700); the model "),
+            ("cu=5,engine=400,memory=700", "cu_count 5 is outside the grid (4); the model does"),
+            ("engine=0,memory=700", "'0' in 'engine=0,memory=700' must be positive and finite"),
+            ("engine=nan,memory=700", "'nan' in 'engine=nan,memory=700' must be positive"),
+            ("engine=-400,memory=700", "'-400' in 'engine=-400,memory=700' must be positive"),
+            ("cu=4.5,engine=400,memory=700", "'4.5' in 'cu=4.5,engine=400,memory=700' must be a w"),
+            ("memory=700", "'memory=700' gives no engine_mhz; one of 400, 800"),
+            ("engine=fast,memory=700", "'fast' in 'engine=fast,memory=700' is not a number"),
+            ("engine=400,engine=800", "'engine=400,engine=800' is not a configuration; write it"),
+            ("clock=400,memory=700", "'clock=400,memory=700' is not a configuration; write it as"),
+            ("400,700", "'400,700' is not a configuration; write it as cu=16,engine=800,memory="),
+            ("", "'' is not a configuration; write it as cu=16,engine=800,memory=700"),
+        ],
+    )
+    def test_target_outside_the_grid_or_malformed(
+        self, capsys: Capture, tmp_path: Path, target: str, problem: str
+    ) -> None:
+        model = train(capsys, tmp_path, tidy.rows(), "--predictor", "mean-surface")
+        profile = tidy.write_csv(tmp_path / "profile.csv", at_base(tidy.rows()))
+        given = ["predict", model, profile, "--at", "engine=400,memory=500", "--at", target]
+        message = refuse(capsys, tmp_path, *given, "-o", tmp_path / "out")
+        assert message.startswith(problem)
+
+
+class TestProfiles:
+    """`wu` trained on tidy.rows() needs the counter 'loads'."""
+
+    def refuse(self, capsys: Capture, folder: Path, profile: Rows) -> str:
+        model = train(capsys, folder, tidy.rows(), "--predictor", "wu")
+        file = tidy.write_csv(folder / "profile.csv", profile)
+        return refuse(capsys, folder, "predict", model, file, "-o", folder / "out")
+
+    def test_kernel_without_its_base_row(self, capsys: Capture, tmp_path: Path) -> None:
+        elsewhere = [{**row, "engine_mhz": 400.0} for row in at_base(tidy.rows())[1:]]
+        message = self.refuse(capsys, tmp_path, [*at_base(tidy.rows())[:1], *elsewhere])
+        assert message == (
+            f"{tmp_path}/profile.csv: kernel 'second' has no row at the base "
+            "cu=4,engine=800,memory=700; profile it there, or train a model for the base you have"
+        )
+
+    def test_missing_counter(self, capsys: Capture, tmp_path: Path) -> None:
+        profile = [{k: v for k, v in row.items() if k != "loads"} for row in at_base(tidy.rows())]
+        message = self.refuse(capsys, tmp_path, profile)
+        assert message == "the model needs the feature 'loads': there is no column 'loads'"
+
+    def test_counter_under_another_case(self, capsys: Capture, tmp_path: Path) -> None:
+        names = {"loads": "Loads"}
+        profile = [{names.get(k, k): v for k, v in row.items()} for row in at_base(tidy.rows())]
+        message = self.refuse(capsys, tmp_path, profile)
+        assert message == (
+            "the model needs the feature 'loads': there is no column 'loads'; "
+            "is 'Loads' meant? Names are matched to the letter"
+        )
+
+    @pytest.mark.parametrize("cell", ["", "nan", "NA"])
+    def test_counter_without_any_value(self, capsys: Capture, tmp_path: Path, cell: str) -> None:
+        profile = [{**row, "loads": cell} for row in at_base(tidy.rows())]
+        message = self.refuse(capsys, tmp_path, profile)
+        assert message == (
+            "kernel 'first' has no value for 'loads', which the model needs; "
+            "profile it with that counter"
+        )
+
+    def test_another_device(self, capsys: Capture, tmp_path: Path) -> None:
+        profile = [{**row, "device": "other-gpu"} for row in at_base(tidy.rows())]
+        message = self.refuse(capsys, tmp_path, profile)
+        assert message.startswith(f"{tmp_path}/profile.csv: is of device 'other-gpu', the model of")
+
+
+class TestTraining:
+    def refuse(self, capsys: Capture, folder: Path, rows: Rows, *options: object) -> str:
+        file = tidy.write_csv(folder / "table.csv", rows)
+        given = ["train", file, "--base", "mid", "-o", folder / "out"]
+        return refuse(capsys, folder, *given, *options)
+
+    def test_more_clusters_than_kernels(self, capsys: Capture, tmp_path: Path) -> None:
+        message = self.refuse(capsys, tmp_path, tidy.rows(), "--clusters", 3)
+        assert message == "3 clusters cannot be made of 2 training kernels; give 1 to 2"
+
+    def test_more_clusters_than_held_in(self, capsys: Capture, tmp_path: Path) -> None:
+        """A study of 3 kernels trains on 2."""
+        file = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["a", "b", "c"]))
+        given = ["study", "errors", file, "--clusters", 3, "-o", tmp_path / "out"]
+        message = refuse(capsys, tmp_path, *given)
+        assert message == "3 clusters cannot be made of 2 training kernels; give 1 to 2"
+
+    def test_single_training_kernel(self, capsys: Capture, tmp_path: Path) -> None:
+        message = self.refuse(capsys, tmp_path, tidy.rows(["alone"]))
+        assert message == "'wu' needs two training kernels at least, to tell them apart"
+
+    def test_single_kernel_left(self, capsys: Capture, tmp_path: Path) -> None:
+        message = self.refuse(capsys, tmp_path, tidy.rows(), "--leave-out", "app-first")
+        assert message == "'wu' needs two training kernels at least, to tell them apart"
+
+    def test_single_kernel_studied(self, capsys: Capture, tmp_path: Path) -> None:
+        file = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["alone"]))
+        message = refuse(capsys, tmp_path, "study", "errors", file, "-o", tmp_path / "out")
+        assert message == "the protocol 'leave-one-application-out' needs 2 applications, not 1"
+
+    def test_constant_counters(self, capsys: Capture, tmp_path: Path) -> None:
+        rows = [{**row, "loads": 7} for row in tidy.rows()]
+        message = self.refuse(capsys, tmp_path, rows)
+        assert message == (
+            "every 'raw' feature is the same for all training kernels; nothing tells them apart"
+        )
+
+    def test_no_counters(self, capsys: Capture, tmp_path: Path) -> None:
+        rows = [{k: v for k, v in row.items() if k != "loads"} for row in tidy.rows()]
+        message = self.refuse(capsys, tmp_path, rows)
+        assert message == "the counters give no 'raw' features; there are none"
+
+    def test_extra_trees_cannot_be_trained_to_a_file(self, capsys: Capture, tmp_path: Path) -> None:
+        message = self.refuse(capsys, tmp_path, tidy.rows(), "--predictor", "extra-trees")
+        assert message == "'extra-trees' exists for studies only and cannot be trained to a file"
+
+    def test_kernel_without_all_configurations(self, capsys: Capture, tmp_path: Path) -> None:
+        message = self.refuse(capsys, tmp_path, tidy.rows()[:-1])
+        assert message == (
+            f"{tmp_path}/table.csv: 1 of 2 kernels lack configurations: 'second' lacks "
+            "cu=4,engine=800,memory=700; measure them or use --incomplete drop"
+        )
+
+    def test_unknown_application_to_leave_out(self, capsys: Capture, tmp_path: Path) -> None:
+        message = self.refuse(capsys, tmp_path, tidy.rows(), "--leave-out", "first")
+        assert message == f"{tmp_path}/table.csv: there is no application 'first' to leave out"
+
+    def test_several_tables(self, capsys: Capture, tmp_path: Path) -> None:
+        file = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
+        given = ["train", file, file, "--base", "mid", "-o", tmp_path / "out"]
+        assert refuse(capsys, tmp_path, *given) == "'wu' learns from one table at a time"
+
+
+def test_what_is_good_is_taken(capsys: Capture, tmp_path: Path) -> None:
+    """The tables above, left alone, are good for every command: each refusal has its one cause."""
+    model = train(capsys, tmp_path, tidy.rows())
+    table = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
+    succeed(capsys, "predict", model, table, "-o", tmp_path / "predicted")
+    succeed(capsys, "study", "errors", table, "--predictor", "mean-surface")
+    file = tidy.write_csv(tmp_path / "dvfs.csv", in_format_of("import", tidy.rows()))
+    succeed(capsys, "import", "dvfs", file, "--device", "gtx980", "-o", tmp_path / "imported")

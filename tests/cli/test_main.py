@@ -1,0 +1,170 @@
+"""The entry point: usage, one line for every complaint, `python -m mlscale`."""
+
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import tidy
+from command import refuse, succeed
+
+import mlscale
+from mlscale.cli import main as entry
+
+USAGE = {
+    "no command": ([], "required: COMMAND; see 'mlscale --help'"),
+    "unknown command": (["trian", "t.csv"], "invalid choice: 'trian'"),
+    "unknown option": (["predict", "m", "p", "--fast"], "unrecognized arguments: --fast"),
+    "train without base": (["train", "t.csv", "-o", "m"], "required: --base"),
+    "train without output": (["train", "t.csv", "--base", "mid"], "required: -o/--output"),
+    "train without table": (["train", "--base", "mid", "-o", "m"], "required: TABLE"),
+    "import without output": (["import", "dvfs", "f.csv"], "required: -o/--output"),
+    "predict without profile": (["predict", "m.mlscale"], "required: PROFILE"),
+    "study without table": (["study", "errors"], "required: TABLE"),
+    "option without value": (["study", "errors", "t.csv", "--seeds"], "--seeds: expected one"),
+    "unknown study": (["study", "mistakes", "t.csv"], "invalid choice: 'mistakes'"),
+    "unknown import": (["import", "ncu", "f", "-o", "t.csv"], "invalid choice: 'ncu'"),
+}
+
+CHOICES = {
+    "predictor": (["train", "t.csv", "--base", "mid", "-o", "m", "--predictor", "wo"], "wo"),
+    "studied predictor": (["study", "errors", "t.csv", "--predictor", "oracle"], "oracle"),
+    "features": (["train", "t.csv", "--base", "mid", "-o", "m", "--features", "rate"], "rate"),
+    "device": (["import", "dvfs", "f.csv", "--device", "gtx970", "-o", "t.csv"], "gtx970"),
+    "protocol": (["study", "errors", "t.csv", "--protocol", "10-fold"], "10-fold"),
+    "quantity": (["study", "errors", "t.csv", "--quantity", "energy"], "energy"),
+    "format": (["predict", "m", "p", "--format", "xml"], "xml"),
+    "incomplete": (["study", "errors", "t.csv", "--incomplete", "keep"], "keep"),
+    "repetitions": (["study", "errors", "t.csv", "--repetitions", "max"], "max"),
+    "clusters, none": (["train", "t.csv", "--base", "mid", "-o", "m", "--clusters", "0"], "0"),
+    "clusters, half": (["study", "errors", "t.csv", "--clusters", "2.5"], "2.5"),
+    "seeds, negative": (["study", "errors", "t.csv", "--seeds=-1"], "-1"),
+    "seed": (["train", "t.csv", "--base", "mid", "-o", "m", "--seed", "one"], "one"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("arguments", "problem"), USAGE.values(), ids=USAGE.keys())
+def test_bad_usage_says_what_is_wrong_and_where_help_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: Sequence[str], problem: str
+) -> None:
+    message = refuse(capsys, tmp_path, *arguments)
+    assert problem in message
+    assert "--help'" in message
+
+
+@pytest.mark.parametrize(("arguments", "given"), CHOICES.values(), ids=CHOICES.keys())
+def test_a_bad_choice_is_repeated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: Sequence[str], given: str
+) -> None:
+    # The complaint comes before the files, which do not exist, are looked for.
+    message = refuse(capsys, tmp_path, *arguments)
+    assert f"'{given}'" in message
+    assert "--help'" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "choices"),
+    [
+        (CHOICES["predictor"][0], ["no-scaling", "mean-surface", "nearest", "wu"]),
+        (CHOICES["device"][0], ["gtx980", "gtx1080ti", "p100", "h200"]),
+        (CHOICES["protocol"][0], ["leave-one-application-out", "k-fold", "holdout"]),
+        (USAGE["unknown command"][0], ["import", "train", "predict", "study"]),
+    ],
+)
+def test_a_bad_choice_is_told_the_good_ones(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: Sequence[str],
+    choices: Sequence[str],
+) -> None:
+    message = refuse(capsys, tmp_path, *arguments)
+    assert [choice for choice in choices if choice not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], ["demo", "import", "train", "predict", "study"]),
+        (["train", "--help"], ["--base", "--predictor", "--leave-out"]),
+        (["predict", "--help"], ["--at", "--format"]),
+        (["study", "--help"], ["--protocol", "--seeds", "--json"]),
+        (["import", "--help"], ["--device", "dvfs"]),
+        (["--version"], [mlscale.__version__]),
+    ],
+)
+def test_help_and_version_go_to_stdout(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        entry.main(arguments)
+    out, err = capsys.readouterr()
+    assert (stopped.value.code, err) == (0, "")
+    assert [word for word in words if word not in out] == []
+
+
+def test_an_interruption_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mlscale.measurements.read_measurements", interrupt)
+    assert entry.main(["train", "t.csv", "--base", "mid", "-o", "m"]) == 130  # 128 + SIGINT
+    assert capsys.readouterr() == ("", "mlscale: interrupted\n")
+
+
+def test_other_warnings_look_as_python_shows_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a warning about the data has the command's prefix and is one line."""
+
+    def warn(*_: object) -> None:
+        warnings.simplefilter("always")
+        warnings.warn("old", UserWarning, stacklevel=1)
+        warnings.warn("odd\ndata", mlscale.DataWarning, stacklevel=1)
+        raise mlscale.InputError("enough")
+
+    monkeypatch.setattr("mlscale.measurements.read_measurements", warn)
+    entry.main(["train", "t.csv", "--base", "mid", "-o", "m"])
+    first, *_, last_but_one, last = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r".*test_main\.py:\d+: UserWarning: old", first)
+    assert last_but_one == "mlscale: warning: odd data"
+    assert last == "mlscale: error: enough"
+
+
+class TestAsAModule:
+    """`python -m mlscale`, in a process of its own."""
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mlscale", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def test_predicts(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        # mean-surface of one kernel is that kernel: tidy.rows gives it 1, 2, 3, 4 ms (closed form).
+        table = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["first"]))
+        succeed(capsys, *f"train {table} --base mid --predictor mean-surface -o m.mlscale".split())
+        done = self.run("predict", "m.mlscale", "table.csv", "--format", "csv")
+        assert done.returncode == 0
+        lines = [line.split(",") for line in done.stdout.splitlines()]
+        time = lines[0].index("time_ms")
+        times = [float(line[time]) for line in lines[1:]]
+        assert times == pytest.approx([1, 2, 3, 4], rel=1e-12)
+
+    def test_refuses_in_one_line_from_parallel_work_too(self, tmp_path: Path) -> None:
+        """The study's processes raise the error; the command alone prints it."""
+        table = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["a", "b", "c"]))
+        done = self.run("study", "errors", str(table), "--clusters", "9", "-o", "out")
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr == (
+            "mlscale: error: 9 clusters cannot be made of 2 training kernels; give 1 to 2\n"
+        )
+        assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]

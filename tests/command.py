@@ -1,0 +1,77 @@
+"""The command line in-process: what it prints, and the check that a refusal is clean."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tidy
+
+from mlscale.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+Rows = list[dict[str, Any]]
+
+COMMANDS = ("train", "predict", "import", "study")
+DVFS = {"kernel": "appName", "engine_mhz": "coreF", "memory_mhz": "memF", "time_ms": "time/ms"}
+BASE = (4, 800.0, 700.0)  # the mid-grid of tidy.rows()
+
+
+def succeed(capsys: Capture, *arguments: object) -> tuple[str, str]:
+    """Run the command, which must succeed; what it wrote on stdout and stderr."""
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return out, err
+
+
+def refuse(capsys: Capture, folder: Path, *arguments: object) -> str:
+    """Run the command, which must be refused cleanly; its complaint.
+
+    Cleanly: status 2, one line on stderr, nothing on stdout, and every file of the folder as it
+    was, so that no output and no temporary file is left.
+    """
+    before = _content(folder)
+    capsys.readouterr()
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert out == ""
+    assert err.startswith("mlscale: error: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert _content(folder) == before
+    return err.removeprefix("mlscale: error: ").rstrip("\n")
+
+
+def _content(folder: Path) -> dict[Path, bytes | None]:
+    """Every file below the folder, with its content where it may be read."""
+
+    def read(path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except PermissionError:
+            return None
+
+    return {path: read(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def at_base(rows: Sequence[dict[str, Any]]) -> Rows:
+    """The rows of tidy.rows() at BASE: a profile."""
+    axes = ("cu_count", "engine_mhz", "memory_mhz")
+    return [row for row in rows if tuple(row[axis] for axis in axes) == BASE]
+
+
+def train(capsys: Capture, folder: Path, rows: Rows, *options: object) -> Path:
+    """Train on the rows at the mid-grid; the model file."""
+    table, model = tidy.write_csv(folder / "training.csv", rows), folder / "trained.mlscale"
+    succeed(capsys, "train", table, "--base", "mid", "-o", model, *options)
+    return model
+
+
+def in_format_of(command: str, rows: Rows) -> Rows:
+    """The rows as the command reads them: the dvfs files have column names of their own."""
+    if command != "import":
+        return rows
+    left_out = ("device", "application", "cu_count")
+    return [{DVFS.get(k, k): v for k, v in row.items() if k not in left_out} for row in rows]
