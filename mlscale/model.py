@@ -8,7 +8,7 @@ from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.measurements import Measurements
 from mlscale.predictors import create
 from mlscale.predictors.interface import Predictor
-from mlscale.profiles import QUANTITIES, Profiles
+from mlscale.profiles import Profiles
 from mlscale.surfaces import Surfaces
 
 
@@ -46,7 +46,8 @@ def train(
     parameters: the predictor's hyper-parameters; those it does not have are left out.
     Raises InputError.
     """
-    quantities = [q for q in QUANTITIES if q == "time" or measurements.power_w is not None]
+    known = create(predictor).quantities
+    quantities = [q for q in known if q == "time" or measurements.power_samples is not None]
     predictors = {q: create(predictor, quantity=q, **parameters) for q in quantities}
     if not all(p.savable for p in predictors.values()):
         raise InputError(f"'{predictor}' exists for studies only and cannot be trained to a file")

@@ -13,6 +13,7 @@ from mlscale.predictors.baselines import (
 from mlscale.predictors.extra_trees import ExtraTrees
 from mlscale.predictors.interface import Predictor
 from mlscale.predictors.nearest import Nearest
+from mlscale.predictors.wang_chu import WangChu
 from mlscale.predictors.wu import Wu
 
 __all__ = ["PREDICTORS", "Predictor", "create"]
@@ -28,6 +29,7 @@ PREDICTORS: dict[str, type[Predictor]] = {
         Nearest,
         ExtraTrees,
         Wu,
+        WangChu,
     )
 }
 

@@ -43,6 +43,11 @@ class Predictor(ABC):
             setattr(self, name, value)
         return self
 
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:  # noqa: ARG003
+        """Whether the predictor can be tried on these measurements at all."""
+        return True
+
     @abstractmethod
     def fit(self, training: Training, base: Bases) -> Self:
         """Learn from the measurements of one GPU or several, each profiled at its base.

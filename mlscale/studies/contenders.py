@@ -26,6 +26,11 @@ def has_parameter(predictor: str, parameter: str) -> bool:
     return parameter in create(predictor).get_params()
 
 
+def predicts(predictor: str, quantity: str) -> bool:
+    """Whether a predictor knows that quantity; the oracle knows those of wu."""
+    return quantity in PREDICTORS["wu" if predictor == ORACLE else predictor].quantities
+
+
 def contenders(
     predictors: Sequence[str], kinds: Sequence[str], measurements: Measurements
 ) -> list[Contender]:
@@ -45,6 +50,7 @@ def contenders(
 
 
 def everyone(kinds: Sequence[str], measurements: Measurements) -> list[Contender]:
-    """All predictors; without kinds, every kind of features that the table gives."""
+    """All predictors that apply; without kinds, every kind of features that the table gives."""
     fitting = kinds or kinds_for(measurements.counter_names, measurements.device)
-    return contenders(list(PREDICTORS), fitting, measurements)
+    names = [name for name, kind in PREDICTORS.items() if kind.applies_to(measurements)]
+    return contenders(names, fitting, measurements)

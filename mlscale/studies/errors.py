@@ -13,7 +13,7 @@ from mlscale.grid import HardwareConfig
 from mlscale.measurements import Measurements
 from mlscale.metrics import absolute_percentage_error, summarise, without_base
 from mlscale.predictors import create
-from mlscale.studies.contenders import ORACLE, Contender, has_parameter
+from mlscale.studies.contenders import ORACLE, Contender, has_parameter, predicts
 from mlscale.studies.oracle import oracle_surfaces
 from mlscale.studies.protocols import folds, is_random
 
@@ -65,6 +65,7 @@ def plan(
         for quantity in quantities
         if quantity == "time" or measurements.power_samples is not None
         for contender in contenders[table]
+        if predicts(contender.predictor, quantity)
         for seed in range(seeds)
         if seed == 0 or is_random(protocol) or has_parameter(contender.predictor, "seed")
     ]

@@ -158,13 +158,18 @@ class TestAsAModule:
         times = [float(line[time]) for line in lines[1:]]
         assert times == pytest.approx([1, 2, 3, 4], rel=1e-12)
 
-    def test_refuses_in_one_line_from_parallel_work_too(self, tmp_path: Path) -> None:
-        """The study's processes raise the error; the command alone prints it."""
-        table = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["a", "b", "c"]))
-        done = self.run("study", "errors", str(table), "--clusters", "9", "-o", "out")
-        assert done.returncode == 2
-        assert done.stdout == ""
+    def test_refuses_in_one_line(self) -> None:
+        done = self.run("predict", "nothing.mlscale", "nothing.csv")
+        assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
-            "mlscale: error: 9 clusters cannot be made of 2 training kernels; give 1 to 2\n"
+            "mlscale: error: nothing.mlscale: cannot be read: No such file or directory\n"
         )
-        assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_an_error_in_parallel_work_is_one_line(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The study's processes raise the error; the command alone prints it."""
+    table = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["a", "b", "c"]))
+    message = refuse(capfd, tmp_path, "study", "errors", table, "--clusters", 9, "-o", "out")
+    assert message == "9 clusters cannot be made of 2 training kernels; give 1 to 2"

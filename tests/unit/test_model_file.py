@@ -107,7 +107,9 @@ def wu(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Profiles]:
 
 class TestRoundTrip:
     @pytest.mark.parametrize("utilisation", [False, True])
-    @pytest.mark.parametrize("name", [n for n, p in PREDICTORS.items() if p.savable])
+    @pytest.mark.parametrize(
+        "name", [n for n, p in PREDICTORS.items() if p.savable and n != "wang-chu"]
+    )
     def test_predicts_the_same_to_the_last_bit(
         self, name: str, utilisation: bool, tmp_path: Path
     ) -> None:

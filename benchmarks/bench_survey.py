@@ -1,0 +1,70 @@
+"""Volkov's survey on 1000 x 1000 points (occupancy, intensity): seconds for each model.
+
+    python benchmarks/bench_survey.py
+
+The aim is less than a second for the whole survey. The peer in the same run is the classical
+bounds by a plain Python loop over the same points.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from mlscale.literature.survey import (
+    GTX_980,
+    MODELS,
+    hong_kim_case,
+    saavedra_barrera_warps,
+    throughput_bound,
+    vendor_warps,
+)
+
+RUNS = 5
+WARPS = np.linspace(1, 64, 1000)
+INTENSITIES = np.geomspace(0.1, 1000, 1000)[:, np.newaxis]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median wall time of RUNS calls."""
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def loop_over_bounds() -> list[float]:
+    """The classical bounds, point by point."""
+    a, latency = GTX_980.arithmetic_latency_cycles, GTX_980.memory_latency_cycles
+    i, t, b = GTX_980.issue_per_cycle, GTX_980.arithmetic_per_cycle, GTX_980.memory_per_cycle
+    return [
+        min(n * (alpha + 1) / (alpha * a + latency), i, t * (1 + 1 / alpha), b * (1 + alpha))
+        for alpha in INTENSITIES.ravel().tolist()
+        for n in WARPS.tolist()
+    ]
+
+
+def main() -> None:
+    """Print the seconds of each model, of all together, and of the loop."""
+    times = {
+        name: seconds(lambda model=model: model(WARPS, INTENSITIES, GTX_980))  # type: ignore[misc]
+        for name, model in MODELS.items()
+    }
+    times["Hong & Kim, case"] = seconds(lambda: hong_kim_case(WARPS, INTENSITIES))
+    for name, rule in (
+        ("throughput bound", throughput_bound),
+        ("vendor's guide", vendor_warps),
+        ("Saavedra-Barrera", saavedra_barrera_warps),
+    ):
+        times[name] = seconds(lambda rule=rule: rule(INTENSITIES))  # type: ignore[misc]
+    for name, taken in times.items():
+        print(f"{name:28s} {taken:8.4f} s")
+    print(f"{'the whole survey':28s} {sum(times.values()):8.4f} s")
+    print(f"{'classical bounds by a loop':28s} {seconds(loop_over_bounds):8.4f} s")
+
+
+if __name__ == "__main__":
+    main()

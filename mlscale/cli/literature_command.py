@@ -1,0 +1,28 @@
+"""mlscale literature: the models of the papers, by themselves and against measurements."""
+
+import argparse
+import importlib
+from types import ModuleType
+
+MODELS = {
+    "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
+    "survey": "the models of Volkov's survey (PPoPP 2018), side by side",
+    "nagasaka": "power at the base from counters, by ridge regression (Nagasaka et al., 2010)",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A subcommand for each model."""
+    models = parser.add_subparsers(dest="literature", required=True, metavar="MODEL")
+    for name, summary in MODELS.items():
+        model = models.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        _module(name).add_arguments(model)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run one model. Raises InputError."""
+    _module(arguments.literature).run(arguments)
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"mlscale.cli.literature_{name.replace('-', '_')}")

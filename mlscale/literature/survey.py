@@ -1,0 +1,289 @@
+"""The models of Volkov's survey, each reduced to his microbenchmark, one pure function each.
+
+Source: Volkov, "Poster: A microbenchmark to study GPU performance models", PPoPP 2018,
+doi:10.1145/3178487.3178536. The poster does not number its equations; [1] to [9] are its
+references. The kernel: every warp repeats one memory instruction and `intensity` arithmetic
+instructions, each dependent on the one before; `warps` of them share a CU (NVIDIA's SM).
+
+Every model is called as model(warps, intensity, cu):
+
+- warps: resident warps of the CU (occupancy), at least 1; whole or, as an average, not.
+- intensity: arithmetic instructions per memory instruction, above 0.
+- cu: the latencies and peak rates of the CU.
+
+warps and intensity are numbers or arrays that broadcast together; the throughput that comes back
+has their common shape and counts arithmetic and memory warp-instructions per cycle and CU (IPC).
+InputError on warps below 1, an intensity of 0 or less, or what is not finite.
+
+In the formulas, as on the poster: n warps, alpha the intensity, A and L the latencies of arithmetic
+and memory [cycles], I, T and B the peak rates of issue, arithmetic and memory [warp-instructions
+per cycle], t = 1/T and b = 1/B.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mlscale.errors import InputError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ComputeUnit:
+    """Latencies and peak rates of one CU, as the poster's models take them.
+
+    Attributes:
+        arithmetic_latency_cycles: A [cycles], at least 1.
+        memory_latency_cycles: L [cycles], at least 1, without queueing.
+        issue_per_cycle: I [warp-instructions/cycle], of both kinds together.
+        arithmetic_per_cycle: T [warp-instructions/cycle].
+        memory_per_cycle: B [warp-instructions/cycle], the CU's share of the memory bandwidth.
+    """
+
+    arithmetic_latency_cycles: float
+    memory_latency_cycles: float
+    issue_per_cycle: float
+    arithmetic_per_cycle: float
+    memory_per_cycle: float
+
+    def __post_init__(self) -> None:
+        if not all(0 < value < math.inf for value in astuple(self)):
+            raise InputError(f"every latency and rate of a CU must be positive and finite: {self}")
+        if min(self.arithmetic_latency_cycles, self.memory_latency_cycles) < 1:
+            raise InputError(f"a latency of a CU must be at least 1 cycle: {self}")
+
+
+# A and L: what the equation sheet uses for Maxwell. I and T: 4 schedulers, 128 lanes. B: 224 GB/s,
+# 82 % of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
+GTX_980 = ComputeUnit(
+    arithmetic_latency_cycles=6,
+    memory_latency_cycles=368,
+    issue_per_cycle=4,
+    arithmetic_per_cycle=4,
+    memory_per_cycle=0.08,
+)
+
+
+def latency_bound(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] if warps never wait for one another; section 2, after [1] Denning & Buzen.
+
+    n (alpha + 1) / (alpha A + L). Grows with n without end.
+    """
+    n, alpha = _checked(warps, intensity)
+    return np.asarray(n * _single_warp(alpha, cu))
+
+
+def throughput_bound(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] that the busiest unit allows at any occupancy; section 2, after [1].
+
+    min(I, T (1 + 1/alpha), B (1 + alpha)). The print shows "I . T (1 + 1/alpha)": a lost comma,
+    for a product of two rates is not a rate.
+    """
+    _, alpha = _checked(1, intensity)
+    arithmetic = cu.arithmetic_per_cycle * (1 + 1 / alpha)
+    memory = cu.memory_per_cycle * (1 + alpha)
+    return np.minimum(cu.issue_per_cycle, np.minimum(arithmetic, memory))
+
+
+def classical_bounds(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """The asymptotic bounds taken as an estimate [IPC]; section 3. The survey's best model."""
+    return np.minimum(latency_bound(warps, intensity, cu), throughput_bound(intensity, cu))
+
+
+def hong_kim_case(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Integers:
+    """Which case of Hong & Kim holds, 1 to 3; section 2, after [2], without its "Case 5".
+
+    1: latency-bound, CWP = MWP = n; tested first. 2: memory-bound, CWP > MWP. 3: arithmetic-bound,
+    CWP < MWP. A tie below n, which the poster leaves open, goes to the slower of cases 2 and 3.
+    """
+    n, alpha = np.broadcast_arrays(*_checked(warps, intensity))
+    cwp = np.minimum(n, 1 + cu.memory_latency_cycles * cu.arithmetic_per_cycle / (alpha + 1))
+    mwp = np.minimum(n, cu.memory_latency_cycles * cu.memory_per_cycle)
+    memory_is_slower = cu.memory_per_cycle * (alpha + 1) <= cu.arithmetic_per_cycle
+    memory_bound = (cwp > mwp) | ((cwp == mwp) & memory_is_slower)
+    return np.where((cwp == n) & (mwp == n), 1, np.where(memory_bound, 2, 3))
+
+
+def hong_kim(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by Hong & Kim (ISCA 2009); section 2, after [2].
+
+    n (alpha + 1) / ((alpha + 1) t + L), B (alpha + 1) or T in cases 1, 2 and 3. The latency of
+    arithmetic is nowhere in it, hence its overestimates; it jumps up from case 1 to case 2. It
+    knows no issue limit: on the GTX 980, alpha from 49 to 50.8 gives up to 4.14 IPC.
+    """
+    case = hong_kim_case(warps, intensity, cu)
+    n, alpha = _checked(warps, intensity)
+    compute_cycles = (alpha + 1) / cu.arithmetic_per_cycle
+    unhindered = n * (alpha + 1) / (compute_cycles + cu.memory_latency_cycles)
+    memory_bound = cu.memory_per_cycle * (alpha + 1)
+    saturated = np.where(case == 2, memory_bound, cu.arithmetic_per_cycle)
+    return np.where(case == 1, unhindered, saturated)
+
+
+def chen_aamodt_1(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by the first model of Chen & Aamodt (HPCA 2009); section 2, after [3].
+
+    lambda, the throughput of one warp alone, at every occupancy.
+    """
+    n, alpha = _checked(warps, intensity)
+    return np.asarray(np.ones_like(n) * _single_warp(alpha, cu))
+
+
+def chen_aamodt_2(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by the second model of Chen & Aamodt; section 2, after [3].
+
+    n lambda: here exactly the latency bound.
+    """
+    return latency_bound(warps, intensity, cu)
+
+
+def chen_aamodt_3(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by the third model of Chen & Aamodt; section 2, after [3].
+
+    1 - (1 - lambda)^n: near-linear at first, 1 IPC in the end whatever the CU can do. lambda, a
+    probability here, is at most 1 because both latencies are at least 1 cycle.
+    """
+    n, alpha = _checked(warps, intensity)
+    return np.asarray(1 - (1 - _single_warp(alpha, cu)) ** n)
+
+
+def huang(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by Huang et al. (MICRO 2014), round-robin scheduling; section 2, after [4].
+
+    n (alpha + 1) / (alpha A + L): the latency bound, above every hardware limit for large n. Of
+    greedy-then-oldest scheduling the poster gives a curve, but no equation.
+    """
+    return latency_bound(warps, intensity, cu)
+
+
+def zhang_owens(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by Zhang & Owens (HPCA 2011) and Sim et al. (PPoPP 2012); section 2.
+
+    n (alpha + 1) / max(n alpha tau, n mu), after [5], [6]. tau, the time of an arithmetic
+    instruction, is max(A/n, t): the poster prints min, which at n = 64 and alpha = 128 gives
+    10.3 IPC where the CU issues 4. mu, the time of a memory instruction, is "found by
+    microbenchmarking"; read here as measured at the same occupancy, max(L/n, 1/B).
+    """
+    n, alpha = _checked(warps, intensity)
+    memory_cycles = np.maximum(cu.memory_latency_cycles / n, 1 / cu.memory_per_cycle)
+    return np.asarray((alpha + 1) / np.maximum(alpha * _arithmetic_cycles(n, cu), memory_cycles))
+
+
+def zhang_owens_peak(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] as zhang_owens, but mu = 1/B, measured once at full occupancy.
+
+    Memory latency then has no place in the model, and few warps look as good as many.
+    """
+    n, alpha = _checked(warps, intensity)
+    memory_cycles = 1 / cu.memory_per_cycle
+    return np.asarray((alpha + 1) / np.maximum(alpha * _arithmetic_cycles(n, cu), memory_cycles))
+
+
+def baghsorkhi(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by Baghsorkhi et al. (PPoPP 2010); section 2, after [7]. RECONSTRUCTED.
+
+    (alpha + 1) / (alu + max(0, L - (n - 1) alu)), alu = alpha tau, tau = max(A/n, t) (printed
+    min; see zhang_owens). The poster gives the model as a graph that the text does not hold. The
+    reading: a warp pays for its own arithmetic and for what the others' arithmetic leaves
+    uncovered of its memory latency; tau being divided by n already, that length is the CU's time
+    per iteration. It agrees with the poster's "severely underestimates"; baghsorkhi_shared cannot.
+    """
+    n, alpha = _checked(warps, intensity)
+    alu = alpha * _arithmetic_cycles(n, cu)
+    uncovered = np.maximum(0, cu.memory_latency_cycles - (n - 1) * alu)
+    return np.asarray((alpha + 1) / (alu + uncovered))
+
+
+def baghsorkhi_shared(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Throughput [IPC] by Baghsorkhi et al. in the rejected reading. RECONSTRUCTED.
+
+    n (alpha + 1) / (alu + max(L, (n - 1) alu)): the n warps share the path. Never below
+    `baghsorkhi`, so it cannot underestimate as the poster says.
+    """
+    n, alpha = _checked(warps, intensity)
+    alu = alpha * _arithmetic_cycles(n, cu)
+    length = alu + np.maximum(cu.memory_latency_cycles, (n - 1) * alu)
+    return np.asarray(n * (alpha + 1) / length)
+
+
+def vendor_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Warps for full throughput by NVIDIA's programming guide; section 2, after [8]: L T / alpha.
+
+    Knows no arithmetic latency and no memory bandwidth.
+    """
+    _, alpha = _checked(1, intensity)
+    return np.asarray(cu.memory_latency_cycles * cu.arithmetic_per_cycle / alpha)
+
+
+def saavedra_barrera_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Threads for full throughput by Saavedra-Barrera et al. (SPAA 1990); section 2, after [9].
+
+    1 + L / (R + C) for coarse-grained multithreading: R cycles of work, C to switch. With C = 0
+    and R = alpha t, as the poster sets them, 1 + L T / alpha.
+    """
+    return np.asarray(1 + vendor_warps(intensity, cu))
+
+
+def bounds_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+    """Warps at which the latency bound meets the throughput bound: the knee of classical_bounds."""
+    return np.asarray(throughput_bound(intensity, cu) / latency_bound(1, intensity, cu))
+
+
+Model = Callable[[ArrayLike, ArrayLike, ComputeUnit], Floats]
+
+MODELS: Mapping[str, Model] = MappingProxyType(
+    {
+        "classical bounds": classical_bounds,
+        "Hong & Kim": hong_kim,
+        "Chen & Aamodt 1": chen_aamodt_1,
+        "Chen & Aamodt 2": chen_aamodt_2,
+        "Chen & Aamodt 3": chen_aamodt_3,
+        "Huang": huang,
+        "Zhang & Owens, Sim": zhang_owens,
+        "same, mu = 1/B": zhang_owens_peak,
+        "Baghsorkhi*": baghsorkhi,
+        "Baghsorkhi*, shared": baghsorkhi_shared,
+    }
+)
+
+
+def warps_needed(
+    model: Model, intensity: float, most: int, share: float = 0.99, cu: ComputeUnit = GTX_980
+) -> int | None:
+    """The fewest whole warps, up to `most`, that give that share of the throughput bound.
+
+    None where none do.
+    """
+    warps = np.arange(1, most + 1)
+    enough = model(warps, intensity, cu) >= share * throughput_bound(intensity, cu)
+    return int(warps[enough.argmax()]) if enough.any() else None
+
+
+def _single_warp(alpha: Floats, cu: ComputeUnit) -> Floats:
+    """Lambda: (alpha + 1) / (alpha A + L), the throughput [IPC] of one warp alone."""
+    chain = alpha * cu.arithmetic_latency_cycles + cu.memory_latency_cycles
+    return np.asarray((alpha + 1) / chain)
+
+
+def _arithmetic_cycles(n: Floats, cu: ComputeUnit) -> Floats:
+    """Tau: cycles per arithmetic instruction when n warps take turns, max(A/n, t)."""
+    return np.maximum(cu.arithmetic_latency_cycles / n, 1 / cu.arithmetic_per_cycle)
+
+
+def _checked(warps: ArrayLike, intensity: ArrayLike) -> tuple[Floats, Floats]:
+    """Both as arrays of floats. Raises InputError, naming the first value that cannot be."""
+    n, alpha = np.asarray(warps, dtype=float), np.asarray(intensity, dtype=float)
+    if (wrong := n[~((n >= 1) & (n < np.inf))]).size:
+        raise InputError(f"warps per CU must be at least 1 and finite, not {wrong[0]:g}")
+    if (wrong := alpha[~((alpha > 0) & (alpha < np.inf))]).size:
+        raise InputError(
+            "arithmetic instructions per memory instruction must be above 0 and finite, "
+            f"not {wrong[0]:g}"
+        )
+    return n, alpha

@@ -1,0 +1,83 @@
+"""The analytical model of Wang and Chu, relative to one measured run (the rule max+X)."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid
+from mlscale.literature.wang_chu import predict_time_factor
+from mlscale.literature.wang_chu_gpus import load_gpu, require_cu_count
+from mlscale.literature.wang_chu_inputs import derive_inputs, require_counters
+from mlscale.measurements import Measurements
+from mlscale.predictors.grid_state import grid_state, restore_grid
+from mlscale.predictors.interface import Bases, Predictor, State, Training, training_sets
+from mlscale.profiles import Profiles
+from mlscale.surfaces import Surfaces
+
+
+@dataclass
+class WangChu(Predictor):
+    """Time from nvprof counters and the base time; needs no training, and predicts any clocks.
+
+    The number of CUs stays that of the GPU. What lies outside the model's scope, FP64 or texture
+    use, is flagged.
+    """
+
+    name = "wang-chu"
+    quantities: ClassVar[tuple[str, ...]] = ("time",)
+    quantity: str = "time"
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Whether the counters and the GPU are those of the model."""
+        try:
+            _require(measurements)
+        except InputError:
+            return False
+        return True
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Take over the first table's grid; an empty sequence is enough.
+
+        Raises InputError on a quantity other than time, an unknown device, missing counters or
+        other CU counts than the device's own.
+        """
+        sets = training_sets(self, training, base)
+        for measurements, _ in sets:
+            _require(measurements)
+        self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """Factors on the grid given, else on the training grid. Raises InputError."""
+        if grid is None:
+            if self.trained_ is None:
+                raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
+            grid = self.trained_[0]
+        gpu = load_gpu(profiles.device)
+        require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
+        inputs = derive_inputs(profiles, gpu)
+        _, engine, memory = np.meshgrid(
+            grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij"
+        )
+        base_clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
+        factors = predict_time_factor(inputs, gpu, base_clocks, profiles.time_ms, engine, memory)
+        return Surfaces(grid, profiles.base, factors, inputs.flags)
+
+    def state(self) -> State:
+        """Grid and base, if there were any."""
+        return {} if self.trained_ is None else grid_state(*self.trained_)
+
+    def restore(self, state: State) -> Self:
+        """Take over grid and base."""
+        self.trained_ = restore_grid(state) if state else None
+        return self
+
+
+def _require(measurements: Measurements) -> None:
+    """Raise InputError on an unknown device, missing counters or other CU counts than its own."""
+    gpu = load_gpu(measurements.device)
+    require_counters(measurements.counter_names)
+    require_cu_count(gpu, measurements.grid.cu_count)

@@ -1,0 +1,203 @@
+"""The figures of Wang and Chu 2018 from any table: Fig. 2, 13 and 14, each as PNG and SVG."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from mlscale.files import whole_file
+from mlscale.grid import ConfigGrid
+
+Floats = NDArray[np.float64]
+
+# Okabe and Ito's colours, told apart by colour-blind readers; a marker for each as well.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
+MARKERS = "osD^vPX"
+_COMPUTE, _MEMORY = COLOURS[1], COLOURS[0]
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """One panel: the clock that moves, and where the other one stands."""
+
+    name: str
+    clocks: tuple[float, ...]
+    fixed: str
+    index: tuple[slice | int, slice | int]
+
+    def of(self, values: Floats) -> Floats:
+        """Values (K, E, M) along the clock that moves, (K, clocks)."""
+        return np.asarray(values[(slice(None), *self.index)])
+
+
+def draw_speedups(
+    folder: Path, title: str, grid: ConfigGrid, kernels: Sequence[str], time_ms: Floats
+) -> list[Path]:
+    """Fig. 2: speed-up along one clock at the ends of the other; time_ms (K, E, M) measured.
+
+    Named are kernels spread over the speed-ups of the first panel, the others are grey.
+    Returns the files; none where neither clock varies. Raises InputError.
+    """
+    sweeps = _sweeps(grid)
+    if not sweeps:
+        return []
+    named = _spread(sweeps[0].of(1 / time_ms)[:, -1] / sweeps[0].of(1 / time_ms)[:, 0])
+    figure, panels = _figure(title, sweeps)
+    for sweep, panel in zip(sweeps, panels, strict=True):
+        times = sweep.of(time_ms)
+        _draw_kernels(panel, sweep, times[:, :1] / times, named)
+        panel.plot(
+            sweep.clocks, np.array(sweep.clocks) / sweep.clocks[0], color="grey", linestyle=":"
+        )
+        panel.set_ylabel(f"speed-up over {sweep.clocks[0]:g} MHz")
+    extra = [Line2D([], [], color="grey", linestyle=":", label="proportional to the clock")]
+    _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
+    return _save(figure, folder / "fig2-speedup")
+
+
+def draw_signed_errors(
+    folder: Path, title: str, grid: ConfigGrid, kernels: Sequence[str], errors: Floats
+) -> list[Path]:
+    """Fig. 13: error along each clock at the ends of the other; errors (K, E, M) signed [%].
+
+    Named are the kernels of the largest mean absolute error. Returns the files; none where
+    neither clock varies. Raises InputError.
+    """
+    sweeps = _sweeps(grid)
+    if not sweeps:
+        return []
+    named = np.argsort(-np.abs(errors).mean(axis=(1, 2)), kind="stable")[: len(COLOURS)]
+    figure, panels = _figure(title, sweeps)
+    for sweep, panel in zip(sweeps, panels, strict=True):
+        panel.axhspan(-10, 10, color="#EEEEEE", zorder=0)
+        panel.axhline(0, color="grey", linewidth=0.8)
+        _draw_kernels(panel, sweep, sweep.of(errors), named)
+        panel.set_ylabel("error of the predicted time [%]")
+    extra = [Patch(color="#EEEEEE", label="within 10 %")]
+    _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
+    return _save(figure, folder / "fig13-signed-error")
+
+
+def draw_kernel_errors(
+    folder: Path,
+    title: str,
+    kernels: Sequence[str],
+    errors: Floats,
+    compute_bound: NDArray[np.bool_],
+) -> list[Path]:
+    """Fig. 14: mean absolute error of each kernel; errors (K,) [%], compute_bound (K,) at the base.
+
+    Returns the files. Raises InputError.
+    """
+    order = np.argsort(errors, kind="stable")
+    figure = Figure(figsize=(7, 1.6 + 0.24 * len(kernels)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panel = figure.subplots()
+    rows = np.arange(len(kernels))
+    bars = panel.barh(
+        rows,
+        errors[order],
+        height=0.75,
+        color=[_COMPUTE if compute_bound[k] else _MEMORY for k in order],
+        hatch=["//" if compute_bound[k] else "" for k in order],
+        edgecolor="white",
+    )
+    panel.axvline(errors.mean(), color="black", linestyle="--", linewidth=1, zorder=0)
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    panel.bar_label(bars, fmt="%.1f", fontsize=8, padding=3, bbox=white)
+    panel.set_yticks(rows, [kernels[k] for k in order], fontsize=8)
+    panel.set_ylim(-0.6, len(kernels) - 0.4)
+    panel.margins(x=0.08)
+    panel.set_xlabel("mean absolute error over the configurations [%]")
+    panel.spines[["top", "right"]].set_visible(False)
+    handles = [
+        Patch(facecolor=_MEMORY, edgecolor="white", label="memory-bound at the base"),
+        Patch(facecolor=_COMPUTE, edgecolor="white", hatch="//", label="compute-bound at the base"),
+        Line2D([], [], color="black", linestyle="--", label=f"mean {errors.mean():.1f} %"),
+    ]
+    panel.legend(handles=handles, loc="lower right", fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    return _save(figure, folder / "fig14-kernel-error")
+
+
+def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
+    """A panel for each clock that varies and each end of the other."""
+    every = slice(None)
+    sweeps = []
+    if len(grid.memory_mhz) > 1:
+        for end in dict.fromkeys((0, len(grid.engine_mhz) - 1)):
+            fixed = f"engine {grid.engine_mhz[end]:g} MHz"
+            sweeps.append(_Sweep("memory", grid.memory_mhz, fixed, (end, every)))
+    if len(grid.engine_mhz) > 1:
+        for end in dict.fromkeys((0, len(grid.memory_mhz) - 1)):
+            fixed = f"memory {grid.memory_mhz[end]:g} MHz"
+            sweeps.append(_Sweep("engine", grid.engine_mhz, fixed, (every, end)))
+    return sweeps
+
+
+def _spread(values: Floats) -> NDArray[np.intp]:
+    """The positions of as many values as there are colours, evenly from largest to smallest."""
+    rest = np.array(values)
+    chosen = []
+    for target in np.linspace(values.max(), values.min(), min(len(COLOURS), len(values))):
+        chosen.append(int(np.nanargmin(np.abs(rest - target))))
+        rest[chosen[-1]] = np.nan
+    return np.array(sorted(chosen, key=lambda k: -values[k]))
+
+
+def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:
+    """Panels two by two, lettered as in the paper; those of one clock share a row."""
+    columns = min(2, len(sweeps))
+    rows = -(-len(sweeps) // columns)
+    figure = Figure(figsize=(3.6 * columns + 1.8, 3.0 * rows + 1.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=10)
+    panels = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)[: len(sweeps)]
+    for letter, sweep, panel in zip("abcd", sweeps, panels, strict=False):
+        panel.set_title(f"({letter}) {sweep.fixed}", fontsize=10)
+        panel.set_xlabel(f"{sweep.name} clock [MHz]")
+        panel.set_xticks(sweep.clocks)
+        panel.tick_params(labelsize=8, labelleft=True)
+        panel.grid(visible=True, alpha=0.3)
+    return figure, panels
+
+
+def _draw_kernels(panel: Axes, sweep: _Sweep, values: Floats, named: NDArray[np.intp]) -> None:
+    """A line for each kernel: the named in colour, the others thin and grey behind them."""
+    for k in set(range(len(values))) - set(named.tolist()):
+        panel.plot(sweep.clocks, values[k], color="#BBBBBB", linewidth=0.7, zorder=1)
+    for k, colour, marker in zip(named, COLOURS, MARKERS, strict=False):
+        panel.plot(sweep.clocks, values[k], color=colour, marker=marker, ms=4, linewidth=1.3)
+
+
+def _legend(
+    figure: Figure, names: Sequence[str], others: bool, extra: Sequence[Line2D | Patch]
+) -> None:
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], color=colour, marker=marker, ms=4, label=name)
+        for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False)
+    ]
+    if others:
+        handles.append(Line2D([], [], color="#BBBBBB", linewidth=0.7, label="other kernels"))
+    columns = 3 if len(figure.axes) > 1 else 2
+    figure.legend(handles=[*handles, *extra], loc="outside lower center", ncols=columns, fontsize=8)
+
+
+def _save(figure: Figure, stem: Path) -> list[Path]:
+    """PNG and SVG; the same figure gives the same files."""
+    files = []
+    for kind in ("png", "svg"):
+        path = stem.with_name(f"{stem.name}.{kind}")
+        metadata = {"Date": None} if kind == "svg" else {}
+        with whole_file(path) as temporary, mpl.rc_context({"svg.hashsalt": "mlscale"}):
+            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+        files.append(path)
+    return files
