@@ -7,7 +7,6 @@ from types import ModuleType
 MODELS = {
     "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
     "survey": "the models of Volkov's survey (PPoPP 2018), side by side",
-    "nagasaka": "power at the base from counters, by ridge regression (Nagasaka et al., 2010)",
 }
 
 

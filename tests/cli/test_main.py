@@ -164,12 +164,3 @@ class TestAsAModule:
         assert done.stderr == (
             "mlscale: error: nothing.mlscale: cannot be read: No such file or directory\n"
         )
-
-
-def test_an_error_in_parallel_work_is_one_line(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """The study's processes raise the error; the command alone prints it."""
-    table = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["a", "b", "c"]))
-    message = refuse(capfd, tmp_path, "study", "errors", table, "--clusters", 9, "-o", "out")
-    assert message == "9 clusters cannot be made of 2 training kernels; give 1 to 2"

@@ -7,8 +7,9 @@ from dataclasses import replace
 import made
 import numpy as np
 import pytest
+from tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, InputError, Measurements
+from mlscale import ConfigGrid, HardwareConfig, Measurements, create
 from mlscale.studies import errors
 from mlscale.studies.contenders import BASELINES, Contender, contenders
 
@@ -209,6 +210,10 @@ def clean_errors(predictor: str) -> errors.UnitErrors:
 class TestNoLeak:
     """What is held out cannot be seen: neither its targets, nor other kernels held out with it."""
 
+    @pytest.fixture(autouse=True)
+    def _small_forests(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(errors, "create", functools.partial(create, trees=10))
+
     def test_targets_held_out_do_not_change_their_own_prediction(self, predictor: str) -> None:
         """With true times a million times too short the error tells the prediction."""
         data = four_applications()
@@ -255,19 +260,24 @@ def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
     assert np.isfinite(result.errors).all()
 
 
-def test_two_processes_give_the_same_figures() -> None:
-    data, base = by_hand()
-    tables = {"t": (data, base)}
-    chosen = {"t": [Contender(name, None) for name in ("no-scaling", "engine-bound")]}
-    units = errors.plan(tables, chosen, ["time", "power"], 2, LOAO, 1)
-    found = {result.unit: result.errors for result in errors.run(units, tables, jobs=2)}
-    assert found.keys() == set(units)
-    for unit in units:
-        np.testing.assert_array_equal(found[unit], errors.run_unit(unit, data, base).errors)
+class TestTwoProcesses:
+    def test_give_the_same_figures(self) -> None:
+        data, base = by_hand()
+        tables = {"t": (data, base)}
+        chosen = {"t": [Contender(name, None) for name in ("no-scaling", "engine-bound")]}
+        units = errors.plan(tables, chosen, ["time", "power"], 2, LOAO, 1)
+        found = {result.unit: result.errors for result in errors.run(units, tables, jobs=2)}
+        assert found.keys() == set(units)
+        for unit in units:
+            np.testing.assert_array_equal(found[unit], errors.run_unit(unit, data, base).errors)
 
-
-def test_power_that_was_not_measured_is_refused() -> None:
-    data = made.measurements(power=False)
-    unit = errors.Unit("t", "power", Contender("no-scaling", None), 4, LOAO, 0)
-    with pytest.raises(InputError, match="have no column 'power_w'"):
-        errors.run_unit(unit, data, MID)
+    def test_pass_an_error_on_and_say_nothing_themselves(
+        self, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        data, base = by_hand()
+        tables = {"t": (replace(data, power_samples=None), base)}
+        contender = Contender("no-scaling", None)
+        units = [errors.Unit("t", "power", contender, 2, LOAO, seed) for seed in (0, 1)]
+        with refused("^the measurements of 'made-gpu' have no column 'power_w'$"):
+            list(errors.run(units, tables, jobs=2))
+        assert capfd.readouterr() == ("", "")
