@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import options
-from mlscale.cli.text import columns
+from mlscale.cli.study_text import as_text
 from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.grid import HardwareConfig
 from mlscale.profiles import QUANTITIES
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
         with options.output_folder(arguments.output) as folder:
             document, results = _carry_out(arguments, units, tables)
             _write(folder, document, results)
-    print(json.dumps(document, indent=1) if arguments.json else _as_text(document))
+    print(json.dumps(document, indent=1) if arguments.json else as_text(document))
 
 
 def _carry_out(
@@ -161,33 +160,6 @@ def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> li
     if arguments.study == "compare" and not arguments.predictor:
         return everyone(kinds, measurements)
     return contenders(arguments.predictor or ["wu"], kinds, measurements)
-
-
-def _as_text(document: dict[str, Any]) -> str:
-    """The figures as one table for each table of measurements and quantity."""
-    timed = document["study"] == "compare"
-    headers = ["predictor", "features", "MAPE", "seeds", "median", "p90", "worst", "worst kernel"]
-    headers += ["train ms", "predict us"] if timed else []
-    blocks = []
-    for table, quantity in dict.fromkeys((r["table"], r["quantity"]) for r in document["rows"]):
-        found = [r for r in document["rows"] if (r["table"], r["quantity"]) == (table, quantity)]
-        base = HardwareConfig(**found[0]["base"])
-        lines = []
-        for row in found:
-            low, high = min(row["mape_by_seed"]), max(row["mape_by_seed"])
-            spread = f"{low:.1f} to {high:.1f}" if low < high else ""
-            cells = [row["predictor"], row["features"] or "", f"{row['mape']:.2f}", spread]
-            cells += [f"{row[k]:.2f}" for k in ("median_kernel", "p90", "worst_kernel_mape")]
-            cells += [row["worst_kernel"]]
-            if timed:
-                cells += [f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
-            lines.append(cells)
-        blocks.append(
-            f"{table}: error of {quantity} [%], {found[0]['n_kernels']} kernels, base {base}, "
-            f"{document['protocol']}, {found[0]['n_seeds']} seeds, {document['clusters']} clusters"
-            f"\n{columns(headers, lines)}"
-        )
-    return "\n\n".join(blocks)
 
 
 def _write(folder: Path, document: dict[str, Any], results: Sequence[UnitErrors]) -> None:

@@ -230,7 +230,7 @@ class TestText:
         given = ["study", "errors", folder / "both.csv", folder / "bare.csv", *FREE]
         out, err = succeed(capsys, *given)
         assert err == ""
-        blocks = out.split("\n\n")
+        *blocks, _ = out.split("\n\n")
         for block, title in zip(
             blocks, ("both: error of time", "both: error of power", "bare: error of time"),
             strict=True,
@@ -353,3 +353,20 @@ class TestRefusals:
         given = ["study", "errors", table, "--protocol", "k-fold"]
         message = refuse(capsys, tmp_path, *given)
         assert message == "the protocol 'k-fold' needs 5 applications, not 4"
+
+
+def test_several_tables_end_in_their_means_together(capsys: Capture, folder: Path) -> None:
+    """The last block repeats each block's MAPE in a column of its own; '-' where there is none."""
+    tables = [folder / "both.csv", folder / "bare.csv"]
+    text, _ = succeed(capsys, "study", "errors", *tables, *FREE)
+    *blocks, together = text.split("\n\n")
+    title, header, _, *lines = together.splitlines()
+    assert title == "Mean errors [%] together:"
+    assert header.split() == ["predictor", "features", "both", "time", "both", "power",
+                              "bare", "time"]  # fmt: skip
+    means = {line.split()[0]: line.split()[-3:] for line in lines}
+    for position, block in enumerate(blocks):
+        for line in block.splitlines()[3:]:
+            predictor = line.split()[0]
+            shown = re.findall(r"\b\d+\.\d\d\b", line)[0]
+            assert float(means[predictor][position]) == pytest.approx(float(shown), abs=0.051)

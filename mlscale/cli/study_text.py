@@ -1,0 +1,57 @@
+"""The figures of `study errors` and `study compare` as text."""
+
+from typing import Any
+
+from mlscale.cli.text import columns
+from mlscale.grid import HardwareConfig
+
+Rows = list[dict[str, Any]]
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """A block for each table of measurements and quantity; after several, their means together."""
+    timed = document["study"] == "compare"
+    by_block: dict[tuple[str, str], Rows] = {}
+    for row in document["rows"]:
+        by_block.setdefault((row["table"], row["quantity"]), []).append(row)
+    blocks = [_block(document, rows, timed) for rows in by_block.values()]
+    if len(blocks) > 1:
+        blocks.append(f"Mean errors [%] together:\n{_together(by_block)}")
+    return "\n\n".join(blocks)
+
+
+def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
+    headers = ["predictor", "features", "MAPE", "seeds", "median", "p90", "worst", "worst kernel"]
+    headers += ["train ms", "predict us"] if timed else []
+    lines = []
+    for row in rows:
+        low, high = min(row["mape_by_seed"]), max(row["mape_by_seed"])
+        spread = f"{low:.1f} to {high:.1f}" if low < high else ""
+        cells = [row["predictor"], row["features"] or "", f"{row['mape']:.2f}", spread]
+        cells += [f"{row[k]:.2f}" for k in ("median_kernel", "p90", "worst_kernel_mape")]
+        cells += [row["worst_kernel"]]
+        if timed:
+            cells += [f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
+        lines.append(cells)
+    first = rows[0]
+    return (
+        f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
+        f"base {HardwareConfig(**first['base'])}, {document['protocol']}, "
+        f"{first['n_seeds']} seeds, {document['clusters']} clusters\n{columns(headers, lines)}"
+    )
+
+
+def _together(by_block: dict[tuple[str, str], Rows]) -> str:
+    """A row for each predictor and kind of features, a column for each table and quantity."""
+    means = {
+        (*block, row["predictor"], row["features"]): f"{row['mape']:.1f}"
+        for block, rows in by_block.items()
+        for row in rows
+    }
+    contenders = dict.fromkeys(key[2:] for key in means)
+    headers = ["predictor", "features", *(f"{table} {quantity}" for table, quantity in by_block)]
+    lines = [
+        [predictor, features or "", *(means.get((*b, predictor, features), "-") for b in by_block)]
+        for predictor, features in contenders
+    ]
+    return columns(headers, lines)
