@@ -6,6 +6,7 @@ from types import ModuleType
 
 MODELS = {
     "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
+    "nagasaka": "power from counters per second (Nagasaka et al., 2010)",
     "survey": "the models of Volkov's survey (PPoPP 2018), side by side",
 }
 
