@@ -22,6 +22,7 @@ Grouping = Literal["kernel", "application"]
 
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 FOLDS = 10
+SHUFFLES = 5
 # No penalty, and 1/100 to 10 000: from hardly any to nothing but the intercept.
 PENALTIES: tuple[float, ...] = (0.0, *np.logspace(-2, 4, 25).tolist())
 # Keeps the random numbers of the evaluation apart from those of the choice of lambda.
@@ -69,19 +70,21 @@ class SetErrors:
         return nagasaka.mean_squared_error_w2(self.estimated_w, self.actual_w)
 
 
-def choose_penalty(rates: Floats, power_w: Floats, groups: Integers, seed: int) -> float:
+def choose_penalty(rates: Floats, power_w: Floats, groups: Integers, seeds: Sequence[int]) -> float:
     """The lambda of least squared error in a cross-validation of these kernels alone.
 
     rates (K, F) [1/s], power_w (K,) [W], groups (K,): kernels of one group are held out together.
-    10 folds, or as many as there are groups; the smallest lambda of those that are equally good.
+    10 folds, or as many as there are groups, once for each seed; the smallest lambda of those that
+    are equally good. Raises InputError where there is one group only.
     """
     if not rates.shape[1]:
         return PENALTIES[0]
     squared = np.zeros(len(PENALTIES))
-    for train, test in _folds(groups, _INNER_SEED + seed):
-        alpha, beta = nagasaka.fit_ridge(rates[train], power_w[train], PENALTIES)
-        estimated = rates[test] @ alpha.T + beta
-        squared += ((estimated - power_w[test, None]) ** 2).sum(axis=0)
+    for seed in seeds:
+        for train, test in _folds(groups, _INNER_SEED + seed):
+            alpha, beta = nagasaka.fit_ridge(rates[train], power_w[train], PENALTIES)
+            estimated = rates[test] @ alpha.T + beta
+            squared += ((estimated - power_w[test, None]) ** 2).sum(axis=0)
     return PENALTIES[int(squared.argmin())]
 
 
@@ -93,11 +96,11 @@ def hold_out(rates: Floats, power_w: Floats, groups: Integers, seed: int) -> Hel
     """
     found = len(np.unique(groups))
     if found < FOLDS:
-        raise InputError(f"ten-fold evaluation needs {FOLDS} groups of kernels, not {found}")
+        raise InputError(f"ten folds need {FOLDS} groups of kernels, not {found}")
     estimated, penalty = np.empty(len(power_w)), np.empty(len(power_w))
     unknown = np.zeros(rates.shape, dtype=bool)
     for train, test in _folds(groups, _OUTER_SEED + seed):
-        penalty[test] = choose_penalty(rates[train], power_w[train], groups[train], seed)
+        penalty[test] = choose_penalty(rates[train], power_w[train], groups[train], [seed])
         model = nagasaka.fit_power_model(rates[train], power_w[train], penalty[test][0])
         estimated[test] = nagasaka.estimate_power_w(model, rates[test])
         unknown[test] = untrained(rates[train], rates[test])
@@ -105,22 +108,17 @@ def hold_out(rates: Floats, power_w: Floats, groups: Integers, seed: int) -> Hel
 
 
 def evaluate(
-    inputs: PowerInputs, sets: Sequence[str], groupings: Sequence[Grouping], seeds: int
+    inputs: PowerInputs, groupings: Sequence[Grouping], shuffles: int
 ) -> Iterator[SetErrors]:
-    """The errors of each set under each grouping, one by one; seeds: shuffles of the folds.
+    """The errors of every set of counters under each grouping of the folds, one by one.
 
-    Raises InputError where there are fewer than 10 applications.
+    Raises InputError where there are fewer than 10 groups.
     """
-    applications = len(set(inputs.applications))
-    if applications < FOLDS:
-        raise InputError(
-            f"ten-fold evaluation needs {FOLDS} applications, not {applications}: add kernels"
-        )
     for grouping in groupings:
         groups = group_numbers(inputs, grouping)
-        for name in sets:
+        for name in inputs.sets:
             rates = inputs.matrix(name)
-            runs = [hold_out(rates, inputs.power_w, groups, seed) for seed in range(seeds)]
+            runs = [hold_out(rates, inputs.power_w, groups, seed) for seed in range(shuffles)]
             yield SetErrors(
                 name=name,
                 variables=inputs.sets[name],
@@ -135,7 +133,8 @@ def evaluate(
 def fit_all(inputs: PowerInputs, name: str) -> tuple[nagasaka.PowerModel, float]:
     """The model of all kernels and its lambda, chosen with folds grouped by application."""
     rates = inputs.matrix(name)
-    penalty = choose_penalty(rates, inputs.power_w, group_numbers(inputs, "application"), seed=0)
+    groups = group_numbers(inputs, "application")
+    penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
     return nagasaka.fit_power_model(rates, inputs.power_w, penalty), penalty
 
 
@@ -150,6 +149,8 @@ def _folds(groups: Integers, seed: int) -> list[tuple[Integers, Integers]]:
     from sklearn.model_selection import GroupKFold
 
     count = min(FOLDS, len(np.unique(groups)))
+    if count < 2:
+        raise InputError("cross-validation needs two groups of kernels at least, not one")
     splitter = GroupKFold(count, shuffle=True, random_state=seed)
     return list(splitter.split(np.zeros(len(groups)), groups=groups))
 
