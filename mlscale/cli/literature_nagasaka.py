@@ -145,7 +145,7 @@ def _as_text(document: dict[str, Any]) -> str:
         blocks.append(
             f"{model['table']}: {model['n_kernels']} kernels ({model['kernels']}) on "
             f"{model['device']}, base {base}, {rows[0]['n_shuffles']} shuffles; error [%], "
-            f"MSE [W²]\n{_errors_text(rows)}"
+            f"MSE [W²]{_left_out_text(model)}\n{_errors_text(rows)}"
         )
         blocks.append(_model_text(model))
     unseen: dict[tuple[str, str, str], list[str]] = {}
@@ -158,6 +158,15 @@ def _as_text(document: dict[str, Any]) -> str:
     if document.get("figures"):
         blocks.append("\n".join(f"written: {path}" for path in document["figures"]))
     return "\n\n".join(blocks)
+
+
+def _left_out_text(model: dict[str, Any]) -> str:
+    if not model["left_out"]:
+        return ""
+    return (
+        f"\nwithout {', '.join(model['left_out'])}: texture reads, or fewer than {BLOCKS_PER_CU} "
+        "blocks per CU"
+    )
 
 
 def _errors_text(rows: list[dict[str, Any]]) -> str:

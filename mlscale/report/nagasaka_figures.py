@@ -56,9 +56,9 @@ def draw_sets(case: Case, stem: Path) -> list[Path]:
     colours: dict[Grouping, str] = {"kernel": _BY_KERNEL, "application": _BY_APPLICATION}
     for position, (grouping, colour) in enumerate(colours.items()):
         results = [case.result(name, grouping) for name in sets]
-        for panel, values, form in (
-            (squared, [r.mean_squared_error_w2 for r in results], "%.3g"),
-            (percent, [float(r.errors_percent.mean()) for r in results], "%.1f"),
+        for panel, values in (
+            (squared, [r.mean_squared_error_w2 for r in results]),
+            (percent, [float(r.errors_percent.mean()) for r in results]),
         ):
             bars = panel.barh(
                 rows + 0.2 - 0.4 * position,
@@ -68,7 +68,8 @@ def draw_sets(case: Case, stem: Path) -> list[Path]:
                 hatch=baseline,
                 edgecolor="white",
             )
-            panel.bar_label(bars, fmt=form, fontsize=8, padding=3, bbox=_WHITE)
+            labels = [f"{value:.{1 if value < 100 else 0}f}" for value in values]
+            panel.bar_label(bars, labels, fontsize=8, padding=3, bbox=_WHITE)
     for panel, label in ((squared, "average squared error [W²]"), (percent, "average error [%]")):
         panel.set_xlabel(label)
         panel.margins(x=0.12)

@@ -47,7 +47,9 @@ def document(cases: Sequence[Case], chosen: str) -> dict[str, Any]:
         "literature": "nagasaka",
         "counters": chosen,
         "rows": [error_row(case, result) for case in cases for result in case.results],
-        "models": [model_row(case, chosen) for case in cases],
+        "models": [
+            model_row(case, chosen) | {"left_out": _left_out(case, cases)} for case in cases
+        ],
         "estimates": [
             {"table": case.table, "kernels": case.kernels, "kernel": kernel}
             | {"actual_w": float(actual), "estimated_w": float(estimated)}
@@ -61,6 +63,12 @@ def document(cases: Sequence[Case], chosen: str) -> dict[str, Any]:
         ],
         "unseen": [row for case in cases if case.kernels == ALL for row in unseen_rows(case)],
     }
+
+
+def _left_out(case: Case, cases: Sequence[Case]) -> list[str]:
+    """The kernels of the same table that the case does without."""
+    others = [kernel for c in cases if c.table == case.table for kernel in c.inputs.kernels]
+    return [kernel for kernel in dict.fromkeys(others) if kernel not in case.inputs.kernels]
 
 
 def _identity(case: Case) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class TestJson:
             known = row["counters"] == "Full" or row["counters"].startswith("Mem/Inst")
             assert (row["mape"] < 0.1) == known
         assert [m["kernels"] for m in document["models"]] == ["all", "as in the paper"]
+        assert [m["left_out"] for m in document["models"]] == [[], ["k3"]]
         energy = document["models"][0]["energy_nj"]
         assert (energy["gld"], energy["instructions"]) == pytest.approx((1.0, 0.3), rel=0.01)
         estimates = [e for e in document["estimates"] if e["kernels"] == "all"]
@@ -89,6 +90,7 @@ def test_text(capsys: Capture, table: Callable[..., Path]) -> None:
     for words in (
         "made: 24 kernels (all) on made-gpu, base cu=2,engine=1000,memory=1000, 1 shuffles",
         "made: 23 kernels (as in the paper)",
+        "\nwithout k3: texture reads, or fewer than 4 blocks per CU\n",
         "other: 24 kernels (all)",
         "median   p90  worst  worst kernel",
         "W²",

@@ -10,6 +10,7 @@ import pytest
 from mlscale.datasets.nv_dvfs import read_nv_dvfs
 from mlscale.errors import DataWarning
 from mlscale.grid import HardwareConfig
+from mlscale.literature.nagasaka import average_error_ratio, estimate_power_w
 from mlscale.literature.nagasaka_counters import SETS, PowerInputs, derive_inputs
 from mlscale.measurements import Measurements
 from mlscale.studies.nagasaka import SHUFFLES, SetErrors, evaluate, fit_all
@@ -130,3 +131,32 @@ def test_intercept_and_energies(data_folder: Path, name: str, percent: float) ->
     # Sheet: 0.6 to 2.9 nJ a 32-byte transaction, 0.24 to 0.63 nJ a warp instruction.
     assert (model.energy_j > np.array([0.55e-9, 0.2e-9])).all()
     assert (model.energy_j < np.array([2.95e-9, 0.67e-9])).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "memory", "expected"),
+    # Sheet: 'Trained at one clock, applied to the others', Mem/Inst.
+    [
+        ("gtx980-low", 700, 700, 9.2),
+        ("gtx980-low", 1000, 1000, 18.6),
+        ("gtx980-high", 1100, 3100, 15.2),
+        ("gtx980-high", 1500, 3900, 52.7),
+        ("gtx1080ti", 1800, 5000, 13.2),
+        ("gtx1080ti", 2000, 5500, 14.9),
+        ("p100", 1328, 715, 28.8),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::mlscale.errors.DataWarning")
+def test_the_model_of_one_clock_is_wrong_at_others(
+    data_folder: Path, name: str, engine: float, memory: float, expected: float
+) -> None:
+    """The intercept holds the clocks and the voltage, even for the kernels it was trained with."""
+    data = measured(data_folder, name)
+    base = HardwareConfig(data.grid.cu_count[0], engine, memory)
+    model, _ = fit_all(derive_inputs(data.profiles(base)), "Mem/Inst")
+    others = [derive_inputs(data.profiles(config)) for config in data.grid if config != base]
+    ratios = [
+        average_error_ratio(estimate_power_w(model, other.matrix("Mem/Inst")), other.power_w)
+        for other in others
+    ]
+    assert 100 * np.mean(ratios) == pytest.approx(expected, abs=0.4)

@@ -156,6 +156,20 @@ def test_kernels_on_their_own_have_the_same_rates() -> None:
         assert rates.tolist() == [one.rates[name][0] for one in alone]
 
 
+def test_longer_runs_of_the_same_kernels_have_the_same_rates() -> None:
+    """Sheet: counters and time times one factor change nothing; ratios are no counts."""
+    made = powered.profiles(5)
+    ratio = [name.endswith(("efficiency", "request", "groups")) for name in made.counter_names]
+    longer = replace(
+        made,
+        time_ms=8 * made.time_ms,
+        counters=np.where(ratio, made.counters, 8 * made.counters),
+    )
+    rates, of_longer = derive_inputs(made).rates, derive_inputs(longer).rates
+    for name in rates:
+        assert of_longer[name] == pytest.approx(rates[name], rel=1e-12)
+
+
 def test_untrained() -> None:
     training = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 3.0]])
     held_out = np.array([[5.0, 1.0, 1.0], [5.0, 0.0, 1.0]])
