@@ -105,11 +105,15 @@ def _read(arguments: argparse.Namespace) -> list[Case]:
         if path.stem in {case.table for case in cases}:
             raise InputError(f"two tables are named '{path.stem}'; rename one")
         data = read_measurements(path, arguments.incomplete, arguments.repetitions)
-        base = data.grid.parse(arguments.base)
-        try:
-            inputs = derive_inputs(data.profiles(base))
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", DataWarning)
+            try:
+                base = data.grid.parse(arguments.base)
+                inputs = derive_inputs(data.profiles(base))
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from None
+        for warning in found:
+            warnings.warn(f"{path}: {warning.message}", warning.category, stacklevel=2)
         if arguments.counters not in inputs.sets:
             raise InputError(
                 f"{path}: does not give the counters of the set '{arguments.counters}'; "

@@ -200,7 +200,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("arguments", "problem"),
         [
-            (["--base", "engine=900,memory=1000"], "900"),
+            (["--base", "engine=900,memory=1000"], "made.csv: engine_mhz 900 is not on the grid"),
+            (["--base", "engine=high"], "made.csv: "),
             (["--counters", "Most"], "'Most'"),
             (["--shuffles", "0"], "'0'"),
         ],
