@@ -6,6 +6,7 @@ from types import ModuleType
 
 MODELS = {
     "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
+    "nagasaka": "power from counters per second (Nagasaka et al., 2010)",
     "survey": "the models of Volkov's survey (PPoPP 2018), side by side",
 }
 
@@ -14,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A subcommand for each model."""
     models = parser.add_subparsers(dest="literature", required=True, metavar="MODEL")
     for name, summary in MODELS.items():
-        model = models.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        model = models.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
         _module(name).add_arguments(model)
 
 

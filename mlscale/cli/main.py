@@ -19,6 +19,7 @@ COMMANDS = {
     "predict": "predict time, power and energy of profiled kernels",
     "literature": "run the models of the papers",
     "study": "measure errors by cross-validation",
+    "cite": "print the references of the models and data sets in use",
 }
 
 

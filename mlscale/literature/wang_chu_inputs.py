@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.errors import DataWarning, InputError
+from mlscale.literature.nvprof_run import NvprofRun, uses_texture_path
 from mlscale.literature.wang_chu_gpus import Gpu
 from mlscale.profiles import Profiles
 from mlscale.tables import missing_column
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 COUNTERS = (
     *("warps", "achieved_occupancy", "inst_per_warp"),
@@ -33,7 +33,6 @@ _SHARED = ("shared_load_transactions", "shared_store_transactions")
 TRANSACTIONS_PER_INSTRUCTION = 4
 THREADS_PER_WARP = 32
 _FP64_SHARE = 0.01
-_TEXTURE_MARGIN = 1.05
 
 _MISS_RATE = "more DRAM than L2 transactions, an L2 miss rate above 1: clipped to 1"
 _FP64 = "uses FP64, outside the model's scope: charged as additional issue time"
@@ -106,9 +105,9 @@ def derive_inputs(profiles: Profiles, gpu: Gpu) -> WarpInputs:
     occupancy is not above 0 and at most 1.
     """
     require_counters(profiles.counter_names)
-    run = _Run(profiles)
-    warps = run.warps()
-    occupancy = run.occupancy()
+    run = NvprofRun(profiles)
+    warps = _warps(run)
+    occupancy = _occupancy(run)
     transactions = run.total("l2_read_transactions", "l2_write_transactions") / warps
     dram = run.total("dram_read_transactions", "dram_write_transactions") / warps
     shared = run.total(*_SHARED) / warps
@@ -122,12 +121,12 @@ def derive_inputs(profiles: Profiles, gpu: Gpu) -> WarpInputs:
     shared_instructions = shared if shared_requests is None else shared_requests / warps
     instructions = run.count("inst_per_warp")
     fp64 = run.optional("inst_fp_64") / (THREADS_PER_WARP * warps)
-    texture = run.optional("tex_cache_transactions")
+    texture = uses_texture_path(run)
 
     found = {
         _MISS_RATE: miss_rate > 1,
         _FP64: fp64 > _FP64_SHARE * instructions,
-        _TEXTURE: texture > _TEXTURE_MARGIN * run.optional("gld_transactions"),
+        _TEXTURE: texture == 1,
         _NO_FP64: np.isnan(fp64),
         _NO_TEXTURE: np.isnan(texture),
         _NO_REQUESTS: np.full(warps.shape, requests is None),
@@ -164,78 +163,21 @@ def warn_of_flags(inputs: WarpInputs, profiles: Profiles) -> None:
         )
 
 
-class _Run:
-    """The counters of one run of each kernel, checked."""
+def _warps(run: NvprofRun) -> Floats:
+    if run.has("warps"):
+        warps = run.count("warps")
+        run.refuse(warps == 0, "warps", "is 0; a kernel has one warp at least")
+        return warps
+    workgroups, size = (run.count(name) for name in _LAUNCH)
+    run.refuse(workgroups * size == 0, _LAUNCH[0], "times workgroup_size is 0")
+    return np.asarray(workgroups * np.ceil(size / THREADS_PER_WARP))
 
-    def __init__(self, profiles: Profiles) -> None:
-        self._profiles = profiles
 
-    def count(self, name: str) -> Floats:
-        """A counter that every kernel must have, finite and not negative."""
-        values = self._profiles.counter(name)
-        self._refuse(np.isnan(values), name, "is missing; measure it, or leave the kernel out")
-        self._refuse((values < 0) | np.isinf(values), name, "is not a count")
-        return values
-
-    def optional(self, name: str) -> Floats:
-        """A counter that may be absent: NaN where it is missing."""
-        if not self._profiles.has_counter(name):
-            return np.full(len(self._profiles.kernels), np.nan)
-        values = self._profiles.counter(name)
-        self._refuse((values < 0) | np.isinf(values), name, "is not a count")
-        return values
-
-    def total(self, *names: str) -> Floats:
-        return np.asarray(np.sum([self.count(name) for name in names], axis=0))
-
-    def warps(self) -> Floats:
-        if self._profiles.has_counter("warps"):
-            warps = self.count("warps")
-            self._refuse(warps == 0, "warps", "is 0; a kernel has one warp at least")
-            return warps
-        workgroups, size = (self.count(name) for name in _LAUNCH)
-        self._refuse(workgroups * size == 0, _LAUNCH[0], "times workgroup_size is 0")
-        return np.asarray(workgroups * np.ceil(size / THREADS_PER_WARP))
-
-    def occupancy(self) -> Floats:
-        occupancy = self.count("achieved_occupancy")
-        self._refuse(
-            ~((occupancy > 0) & (occupancy <= 1)),
-            "achieved_occupancy",
-            "is not above 0 and at most 1; it is the share of the warps that a CU can hold",
-        )
-        return occupancy
-
-    def requests(self, names: Sequence[str]) -> Floats | None:
-        """Instructions that made the transactions of those names; None where not counted.
-
-        nvprof gives 0 transactions per request where there were none.
-        """
-        if not all(
-            self._profiles.has_counter(column)
-            for name in names
-            for column in (name, f"{name}_per_request")
-        ):
-            return None
-        total = np.zeros(len(self._profiles.kernels))
-        for name in names:
-            transactions = self.count(name)
-            per_request = self._profiles.counter(f"{name}_per_request")
-            used = transactions > 0
-            self._refuse(
-                used & ~(per_request > 0),
-                f"{name}_per_request",
-                f"gives no requests for the transactions in '{name}'",
-            )
-            total += np.divide(transactions, per_request, out=np.zeros_like(total), where=used)
-        return total
-
-    def _refuse(self, bad: Bools, name: str, why: str) -> None:
-        if bad.any():
-            k = int(np.flatnonzero(bad)[0])
-            more = f" (and {bad.sum() - 1} more kernels)" if bad.sum() > 1 else ""
-            value = self._profiles.counter(name)[k]
-            shown = "" if np.isnan(value) else f" {value:g}"
-            raise InputError(
-                f"kernel '{self._profiles.kernels[k]}', counter '{name}':{shown} {why}{more}"
-            )
+def _occupancy(run: NvprofRun) -> Floats:
+    occupancy = run.count("achieved_occupancy")
+    run.refuse(
+        ~((occupancy > 0) & (occupancy <= 1)),
+        "achieved_occupancy",
+        "is not above 0 and at most 1; it is the share of the warps that a CU can hold",
+    )
+    return occupancy

@@ -60,7 +60,7 @@ def draw_speedups(
         panel.set_ylabel(f"speed-up over {sweep.clocks[0]:g} MHz")
     extra = [Line2D([], [], color="grey", linestyle=":", label="proportional to the clock")]
     _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
-    return _save(figure, folder / "fig2-speedup")
+    return save(figure, folder / "fig2-speedup")
 
 
 def draw_signed_errors(
@@ -83,7 +83,7 @@ def draw_signed_errors(
         panel.set_ylabel("error of the predicted time [%]")
     extra = [Patch(color="#EEEEEE", label="within 10 %")]
     _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
-    return _save(figure, folder / "fig13-signed-error")
+    return save(figure, folder / "fig13-signed-error")
 
 
 def draw_kernel_errors(
@@ -125,7 +125,7 @@ def draw_kernel_errors(
     ]
     panel.legend(handles=handles, loc="lower right", fontsize=8)
     figure.suptitle(title, fontsize=10)
-    return _save(figure, folder / "fig14-kernel-error")
+    return save(figure, folder / "fig14-kernel-error")
 
 
 def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
@@ -191,7 +191,7 @@ def _legend(
     figure.legend(handles=[*handles, *extra], loc="outside lower center", ncols=columns, fontsize=8)
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
+def save(figure: Figure, stem: Path) -> list[Path]:
     """PNG and SVG; the same figure gives the same files."""
     files = []
     for kind in ("png", "svg"):

@@ -1,0 +1,202 @@
+"""mlscale literature nagasaka: board power from counters per second, on tables of measurements."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from mlscale.cli import options
+from mlscale.cli.text import columns, number
+from mlscale.errors import DataWarning, InputError
+from mlscale.literature.nagasaka_counters import BASELINE, BLOCKS_PER_CU, FULL, SETS
+
+if TYPE_CHECKING:
+    from mlscale.studies.nagasaka_rows import Case
+
+SHUFFLES = 5
+
+NOTE = f"""\
+Error of the power at the base; every kernel is estimated once in ten folds by a model that was
+trained without it, and all is averaged over shuffles of the folds. MSE: mean squared error.
+The paper: 4.7 %, 54.9 W² with {FULL} on a GTX 285, folds by kernel; an MSE does not compare across
+GPUs.
+{BASELINE}: no counters, the mean power of the training kernels.
+TLB*: nothing counts TLB misses; DRAM transactions stand in."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "table", nargs="+", metavar="TABLE", help="tidy table with nvprof counters and power"
+    )
+    parser.add_argument(
+        "--base",
+        default="mid",
+        help="configuration of counters, time and power, or 'mid' (default)",
+    )
+    parser.add_argument(
+        "--counters",
+        choices=tuple(SETS),
+        default=FULL,
+        metavar="SET",
+        help="set of counters to show the energies, contributions and watts of: "
+        f"{', '.join(SETS)} (default: {FULL}, as in the paper)",
+    )
+    parser.add_argument(
+        "--shuffles",
+        type=options.whole_number,
+        default=SHUFFLES,
+        metavar="N",
+        help="repeat the ten folds with N shuffles (default: %(default)s)",
+    )
+    options.add_reading(parser)
+    parser.add_argument(
+        "--figure",
+        metavar="DIR",
+        help="draw the paper's Fig. 2 to 5 there for each table, as PNG and SVG",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Evaluate every table, print the errors, draw the figures. Raises InputError."""
+    from mlscale.studies.nagasaka_rows import document
+
+    if not arguments.figure:
+        found = document(_evaluate(arguments), arguments.counters)
+    else:
+        from mlscale.report.nagasaka_figures import draw
+
+        with options.output_folder(arguments.figure) as folder:
+            cases = _evaluate(arguments)
+            found = document(cases, arguments.counters)
+            found["figures"] = [str(path) for path in draw(folder, cases, arguments.counters)]
+    print(json.dumps(found, indent=1) if arguments.json else _as_text(found))
+
+
+def _evaluate(arguments: argparse.Namespace) -> list[Case]:
+    """Cross-validate every table, under a progress bar; all of them are read and checked first."""
+    from tqdm import tqdm
+
+    from mlscale.studies.nagasaka import GROUPINGS, evaluate
+
+    cases = _read(arguments)
+    total = sum(len(GROUPINGS) * len(case.inputs.sets) for case in cases)
+    with tqdm(total=total, unit="set", disable=None, leave=False) as bar:
+        for case in cases:
+            for result in evaluate(case.inputs, GROUPINGS, arguments.shuffles):
+                case.results.append(result)
+                bar.update()
+    return cases
+
+
+def _read(arguments: argparse.Namespace) -> list[Case]:
+    """Each table with all its kernels and, where they are enough, with those of the paper."""
+    from mlscale.literature.nagasaka_counters import derive_inputs
+    from mlscale.measurements import read_measurements
+    from mlscale.studies.nagasaka import FOLDS
+    from mlscale.studies.nagasaka_rows import ALL, PAPER, Case
+
+    cases: list[Case] = []
+    for text in arguments.table:
+        path = options.input_file(text)
+        if path.stem in {case.table for case in cases}:
+            raise InputError(f"two tables are named '{path.stem}'; rename one")
+        data = read_measurements(path, arguments.incomplete, arguments.repetitions)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", DataWarning)
+            try:
+                base = data.grid.parse(arguments.base)
+                inputs = derive_inputs(data.profiles(base))
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from None
+        for warning in found:
+            warnings.warn(f"{path}: {warning.message}", warning.category, stacklevel=2)
+        if arguments.counters not in inputs.sets:
+            raise InputError(
+                f"{path}: does not give the counters of the set '{arguments.counters}'; "
+                f"it gives {', '.join(inputs.sets)}: choose one with --counters"
+            )
+        for kernels, some in ((ALL, inputs), (PAPER, inputs.as_in_paper())):
+            applications = len(set(some.applications))
+            if applications >= FOLDS:
+                cases.append(Case(path.stem, data.device, base, kernels, some, []))
+            elif kernels == ALL:
+                raise InputError(
+                    f"{path}: ten folds need kernels of {FOLDS} applications, not {applications}; "
+                    "measure more"
+                )
+            else:
+                warnings.warn(
+                    f"{path}: {applications} applications remain without the kernels that read "
+                    f"textures or have fewer than {BLOCKS_PER_CU} blocks per CU, too few for ten "
+                    "folds: only all kernels together are evaluated",
+                    DataWarning,
+                    stacklevel=2,
+                )
+    return cases
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    """For each table and choice of kernels the errors and the model; then what is unseen."""
+    blocks = [NOTE]
+    for model in document["models"]:
+        case = (model["table"], model["kernels"])
+        rows = [row for row in document["rows"] if (row["table"], row["kernels"]) == case]
+        base = ",".join(f"{axis.split('_')[0]}={v:g}" for axis, v in model["base"].items())
+        blocks.append(
+            f"{model['table']}: {model['n_kernels']} kernels ({model['kernels']}) on "
+            f"{model['device']}, base {base}, {rows[0]['n_shuffles']} shuffles; error [%], "
+            f"MSE [W²]{_left_out_text(model)}\n{_errors_text(rows)}"
+        )
+        blocks.append(_model_text(model))
+    unseen: dict[tuple[str, str, str], list[str]] = {}
+    for row in document["unseen"]:
+        unseen.setdefault((row["table"], row["counter"], row["why"]), []).append(row["kernel"])
+    blocks += [
+        f"{table}: the model cannot see all of {', '.join(kernels)}\n  {counter}: {why}"
+        for (table, counter, why), kernels in unseen.items()
+    ]
+    if document.get("figures"):
+        blocks.append("\n".join(f"written: {path}" for path in document["figures"]))
+    return "\n\n".join(blocks)
+
+
+def _left_out_text(model: dict[str, Any]) -> str:
+    if not model["left_out"]:
+        return ""
+    return (
+        f"\nwithout {', '.join(model['left_out'])}: texture reads, or fewer than {BLOCKS_PER_CU} "
+        "blocks per CU"
+    )
+
+
+def _errors_text(rows: list[dict[str, Any]]) -> str:
+    headers = ["counters", "folds by kernel", "MSE", "by application", "MSE"]
+    headers += ["median", "p90", "worst", "worst kernel"]
+    lines = []
+    for name in dict.fromkeys(row["counters"] for row in rows):
+        by = {row["folds_by"]: row for row in rows if row["counters"] == name}
+        cells = [name]
+        for row in (by["kernel"], by["application"]):
+            cells += [f"{row['mape']:.1f}", number(row["mean_squared_error_w2"], 3)]
+        strict = by["application"]
+        cells += [f"{strict[key]:.1f}" for key in ("median_kernel", "p90", "worst_kernel_mape")]
+        lines.append([*cells, strict["worst_kernel"]])
+    return columns(headers, lines)
+
+
+def _model_text(model: dict[str, Any]) -> str:
+    """The energies and mean contributions of the model that all kernels of a case give."""
+    energies = {name: f"{value:+9.3g}" for name, value in model["energy_nj"].items()}
+    lines = [
+        [name, energies.get(name, ""), f"{share:+6.1f}"]
+        for name, share in model["contribution_percent"].items()
+    ]
+    headers = [model["counters"], "nJ/event", "share of the power [%]"]
+    return (
+        f"The model of these {model['n_kernels']} kernels: intercept {model['intercept_w']:.1f} W, "
+        f"lambda {model['penalty']:.3g}\n{columns(headers, lines)}"
+    )
