@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mlscale.counters.devices import device_keys, load_device
 from mlscale.counters.exports.mapping import amd_die, device_key
@@ -39,10 +38,10 @@ def setting_of(runs: list[Run], device: str | None, base: Mapping[str, float]) -
                 facts.setdefault(fact, {})[value] = facts.get(fact, {}).get(value, 0) + count
     source = runs[0].source
     key = _device(source, facts, device)
-    observed = {
-        fact: value
+    observed: dict[str, float] = {
+        fact: _observed(source, fact, facts[fact])
         for fact in ("cu_count", "engine_mhz", "memory_mhz")
-        if (value := _observed(source, fact, facts.get(fact, {}))) is not None
+        if fact in facts
     }
     chosen = {
         "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
@@ -93,10 +92,8 @@ def _device(source: str, facts: dict[str, dict[str | float, int]], device: str |
     return device
 
 
-def _observed(source: str, fact: str, seen: Mapping[str | float, int]) -> float | None:
+def _observed(source: str, fact: str, seen: Mapping[str | float, int]) -> float:
     values = {float(value): count for value, count in seen.items()}
-    if not values:
-        return None
     low, high = min(values), max(values)
     if fact == "cu_count" and low != high:
         raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")

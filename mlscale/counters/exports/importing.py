@@ -63,7 +63,9 @@ def import_exports(
     of the mean. progress: called with the bytes read. Raises InputError; warns of what was left
     out.
     """
-    runs, tools, titles = [], [], []
+    runs: list[Run] = []
+    tools: list[str] = []
+    titles: list[str] = []
     for path in paths:
         run, found, title = _read(path, tool, each, progress)
         if found not in tools and tools and {found, *tools} != {"rocprof", "rocprofv3"}:
@@ -180,8 +182,8 @@ def _table(
     for name in dict.fromkeys(counter for one in joined for counter in one.counters):
         if name not in TABLE_2 and name not in numbers:
             unit = setting.units.get(name, "")
-            values = [one.counters.get(name, np.nan) for one in joined]
-            numbers[name] = np.array([nvprof.in_file_units(name, v, unit) for v in values])
+            counted = [one.counters.get(name, np.nan) for one in joined]
+            numbers[name] = np.array([nvprof.in_file_units(v, unit) for v in counted])
     text = {
         "device": [setting.device] * rows,
         "application": [application] * rows,

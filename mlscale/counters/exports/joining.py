@@ -16,15 +16,13 @@ _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
 class Joined:
     """One kernel with one geometry (or one launch of it), over all files.
 
-    time_s: mean over launches; cycles: GRBM_GUI_ACTIVE by the counter of its pass; timed: the
-    launches behind the time.
+    time_s: mean over launches; cycles: GRBM_GUI_ACTIVE by the counter of its pass.
     """
 
     kernel: str
     workgroups: float | None
     workgroup_size: float | None
     launches: int
-    timed: int
     time_s: float
     counters: dict[str, float]
     cycles: dict[str, float]
@@ -116,53 +114,56 @@ def _joined(key: Key, counting: list[Run], timing: list[Run]) -> Joined:
     source = (counting or timing)[0].source
     values: dict[str, list[float]] = {}
     cycles: dict[str, float] = {}
-    times, launches = [], 0
     for run in counting:
-        group = run.groups[key]
-        launches = launches or group.launches
-        means = group.means()
+        means = run.groups[key].means()
         for name, mean in means.items():
             values.setdefault(name, []).append(mean)
             if "GRBM_GUI_ACTIVE" in means:
                 cycles[name] = means["GRBM_GUI_ACTIVE"]
-        if group.time_s is not None:
-            times.append(group.time_s)
     for name in _SAME_IN_EVERY_PASS:
         given = values.get(name, [0.0])
         if max(given) > (1 + _AGREEMENT) * min(given):
             raise InputError(
-                f"{counting[0].source}: {_named(key)}: {name} is {min(given):g} in one pass and "
+                f"{source}: {_named(key)}: {name} is {min(given):g} in one pass and "
                 f"{max(given):g} in another; the passes must be of the same launches"
             )
-    timed = launches
-    if timing:
-        times, timed = [], 0
-        for run in timing:
-            match = _match(run, key)
-            if match is None or match[1].time_s is None:
-                raise InputError(
-                    f"{run.source}: has no time of {_named(key)}; is it of another run, or were "
-                    "names truncated?"
-                )
-            times.append(match[1].time_s)
-            timed += match[1].launches
-            if workgroups is None:
-                workgroups, size = match[0][1], match[0][2]
-        if launches and timed != launches * len(timing):
-            warnings.warn(
-                f"{timing[0].source}: {timed} launches of {_named(key)} were timed, "
-                f"{launches} counted; each is averaged over its own",
-                DataWarning,
-                stacklevel=2,
-            )
+    launches = counting[0].groups[key].launches if counting else 0
+    matches = [_timed(run, key) for run in timing]
+    groups = [group for _, group in matches] or [run.groups[key] for run in counting]
+    times = [group.time_s for group in groups if group.time_s is not None]
     if not times:
         raise InputError(
-            f"{source}: says no time of {_named(key)}; give the trace of "
-            "the same program as a further file (docs/profiling.md)"
+            f"{source}: says no time of {_named(key)}; give the trace of the same program as a "
+            "further file (docs/profiling.md)"
+        )
+    if matches and workgroups is None:
+        workgroups, size = matches[0][0][1:3]
+    if matches and launches and any(group.launches != launches for group in groups):
+        warnings.warn(
+            f"{timing[0].source}: {groups[0].launches} launches of {_named(key)} were timed, "
+            f"{launches} counted; each is averaged over its own",
+            DataWarning,
+            stacklevel=2,
         )
     counters = {name: math.fsum(given) / len(given) for name, given in values.items()}
     _check_not_zero(source, _named(key), counters)
     return Joined(
-        kernel, workgroups, size, launches or timed, timed, statistics.median(times), counters,
-        cycles,
-    )  # fmt: skip
+        kernel=kernel,
+        workgroups=workgroups,
+        workgroup_size=size,
+        launches=launches or groups[0].launches,
+        time_s=statistics.median(times),
+        counters=counters,
+        cycles=cycles,
+    )
+
+
+def _timed(run: Run, key: Key) -> tuple[Key, Group]:
+    """What a trace says of a kernel. Raises InputError where it says nothing."""
+    match = _match(run, key)
+    if match is None or match[1].time_s is None:
+        raise InputError(
+            f"{run.source}: has no time of {_named(key)}; is it of another run, or were names "
+            "truncated?"
+        )
+    return match

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 from mlscale.counters.exports.lines import Export
 from mlscale.counters.exports.samples import Run, Sample
@@ -101,62 +102,88 @@ def _identity_columns(export: Export) -> tuple[int, int, int, int | None, int | 
     )
 
 
+@dataclass
+class _Launch:
+    """The rows of one launch on the long page, as far as they are read."""
+
+    key: tuple[str, str]
+    kernel: str
+    geometry: str
+    line: int
+    raw: dict[str, float] = field(default_factory=dict)
+    shown: dict[str, float] = field(default_factory=dict)
+
+    def finish(self, export: Export, run: Run) -> Iterator[Sample]:
+        """The launch, unless it has no positive time."""
+        identity = (":".join(self.key), self.kernel, self.geometry)
+        done = _sample(export, run, self.line, identity, {**self.shown, **self.raw})
+        if done:
+            yield done
+
+    def take(self, export: Export, line: int, metric: tuple[str, str, str], known: bool) -> str:
+        """Take a metric (name, unit, text), by its raw name or the shown one; what it is called.
+
+        Raises InputError where a raw name has two values.
+        """
+        name, unit, text = metric
+        if known:
+            found = _value(export, line, name, unit, text)
+            before = self.raw.setdefault(name, found)
+            if before != found and not (math.isnan(before) and math.isnan(found)):
+                raise InputError(
+                    f"{export.where(line)}: metric '{name}' of launch {self.key[1]} has two values"
+                )
+            return name
+        dimension, raw_name = _SHOWN.get(name, ("", ""))
+        if (nvidia_unit(unit) or ("",))[0] != dimension:
+            return ""
+        self.shown.setdefault(raw_name, _value(export, line, raw_name, unit, text))
+        return raw_name
+
+
 def read_details(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
     """A launch for each ID of the long page, whose rows stand together. Raises InputError."""
     number, process, kernel, grid, block, program = _identity_columns(export)
     metric, unit, value = export.columns("Metric Name", "Metric Unit", "Metric Value")
     wanted = {*needed, *_ALWAYS}
-    current: tuple[str, str] | None = None
-    identity, first = ("", "", ""), 0
-    raw: dict[str, float] = {}
-    shown: dict[str, float] = {}
+    current: _Launch | None = None
     seen: set[tuple[str, str]] = set()
     for line, row in export.rows(shortest=value + 1):
-        launch = (row[process], row[number])
+        key = (row[process], row[number])
         geometry = f"{row[grid]}|{row[block]}" if grid is not None and block is not None else ""
-        if launch != current:
+        if current is None or key != current.key:
             if current is not None:
-                done = _sample(export, run, first, identity, {**shown, **raw})
-                if done:
-                    yield done
-            if not row[number].isdigit():
-                raise InputError(
-                    f"{export.where(line, 'ID')}: '{row[number][:40]}' is not a launch's number"
-                )
-            if launch in seen:
-                raise InputError(
-                    f"{export.where(line)}: launch {row[number]} of process {row[process]} comes "
-                    "again further down; has the file been joined from several?"
-                )
-            seen.add(launch)
-            current, first, raw, shown = launch, line, {}, {}
-            identity = (f"{row[process]}:{row[number]}", row[kernel], geometry)
+                yield from current.finish(export, run)
+            _check_launch(export, line, key, seen)
+            current = _Launch(key, row[kernel], geometry, line)
             run.application = run.application or row[program]
-        elif (row[kernel], geometry) != identity[1:]:
+        elif (row[kernel], geometry) != (current.kernel, current.geometry):
             raise InputError(
                 f"{export.where(line)}: launch {row[number]} is of '{row[kernel][:60]}' here and "
-                f"of '{identity[1][:60]}' above"
+                f"of '{current.kernel[:60]}' above"
             )
         name = row[metric]
-        if name in wanted:
-            found = _value(export, line, name, row[unit], row[value])
-            if raw.get(name, found) != found:
-                raise InputError(
-                    f"{export.where(line)}: metric '{name}' of launch {row[number]} has two values"
-                )
-            raw[name] = found
-            run.asked.add(name)
-        elif name in _SHOWN:
-            dimension, known = _SHOWN[name]
-            if nvidia_unit(row[unit]) is not None and nvidia_unit(row[unit])[0] == dimension:  # type: ignore[index]
-                shown.setdefault(known, _value(export, line, known, row[unit], row[value]))
-                run.asked.add(known)
+        if name in wanted or name in _SHOWN:
+            found = (name, row[unit], row[value])
+            run.asked.add(current.take(export, line, found, name in wanted))
         elif name == _NAME and row[value]:
             run.note("device_name", row[value])
     if current is not None:
-        done = _sample(export, run, first, identity, {**shown, **raw})
-        if done:
-            yield done
+        yield from current.finish(export, run)
+
+
+def _check_launch(
+    export: Export, line: int, key: tuple[str, str], seen: set[tuple[str, str]]
+) -> None:
+    """Raise InputError unless a launch has a number that has not come before."""
+    if not key[1].isdigit():
+        raise InputError(f"{export.where(line, 'ID')}: '{key[1][:40]}' is not a launch's number")
+    if key in seen:
+        raise InputError(
+            f"{export.where(line)}: launch {key[1]} of process {key[0]} comes again; has the file "
+            "been joined from several?"
+        )
+    seen.add(key)
 
 
 def read_raw(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
@@ -184,16 +211,7 @@ def read_raw(export: Export, run: Run, needed: Collection[str]) -> Iterator[Samp
                 f"{export.where(line)}: the row of units is missing below the header; use the "
                 "file as ncu --page raw --csv writes it"
             )
-        if not row[number].isdigit():
-            raise InputError(
-                f"{export.where(line, 'ID')}: '{row[number][:40]}' is not a launch's number"
-            )
-        if (row[process], row[number]) in seen:
-            raise InputError(
-                f"{export.where(line)}: launch {row[number]} of process {row[process]} is there "
-                "twice"
-            )
-        seen.add((row[process], row[number]))
+        _check_launch(export, line, (row[process], row[number]), seen)
         run.application = run.application or row[program]
         if device is not None and row[device]:
             run.note("device_name", row[device])

@@ -130,11 +130,11 @@ def read_summary(export: Export, run: Run, _needed: Collection[str]) -> Iterator
         yield Sample(line, kernel, "", None, None, time_s, {}, int(row[calls]))
 
 
-def in_file_units(name: str, value: float, unit: str) -> float:
+def in_file_units(value: float, unit: str) -> float:
     """A metric as NV-DVFS-Benchmark's files, and so models trained on them, have it.
 
     Percentages are fractions there, throughputs nvprof's GB/s of 2^30 bytes.
     """
     if unit == "%":
         return value / 100
-    return value / _GIB if unit == "B/s" or name.endswith("_throughput") else value
+    return value / _GIB if unit == "B/s" else value

@@ -46,6 +46,16 @@ def _geometry(export: Export, line: int, row: list[str], columns: tuple[int, int
     return [math.ceil(grid / size), size]
 
 
+def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
+    """The columns NAME[0], NAME[1], … of each needed NAME."""
+    channels: dict[str, list[int]] = {}
+    for i, name in enumerate(export.header):
+        match = _CHANNEL.fullmatch(name)
+        if match and {f"{match['name']}_sum", f"{match['name']}_max"} & set(needed):
+            channels.setdefault(match["name"], []).append(i)
+    return channels
+
+
 def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
     """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max."""
     kernel = export.find("KernelName", "Kernel_Name")
@@ -56,15 +66,7 @@ def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
             f"{export.where(export.header_line)}: there is no column 'Index' or 'Dispatch_ID'"
         )
     columns = [(i, name) for i, name in enumerate(export.header) if name in needed]
-    channels: dict[str, list[int]] = {}
-    for i, name in enumerate(export.header):
-        if match := _CHANNEL.fullmatch(name):
-            channels.setdefault(match["name"], []).append(i)
-    channels = {
-        base: found
-        for base, found in channels.items()
-        if {f"{base}_sum", f"{base}_max"} & set(needed)
-    }
+    channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
     wave_size = export.find("wave_size", "Wave_Size")
     run.asked.update(name for _, name in columns)
@@ -80,9 +82,8 @@ def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
             )
         seen.add(row[number])
         time_s = _seconds(export, line, row, times) if times else None
-        if duration is not None and row[duration].strip().startswith("-"):
-            time_s = -1.0
-        if time_s is not None and time_s <= 0:
+        negative = duration is not None and row[duration].strip().startswith("-")
+        if negative or (time_s is not None and time_s <= 0):
             run.dropped += 1
             continue
         counters = {name: parse_counter(row[i], export.where(line, name)) for i, name in columns}
