@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from mlscale.counters.exports.lines import Export
 from mlscale.counters.exports.samples import Run, Sample
-from mlscale.counters.exports.values import nvidia_unit, parse_counter, parse_triple
+from mlscale.counters.exports.values import is_whole, nvidia_unit, parse_counter, parse_triple
 from mlscale.errors import InputError
 
 TIME = "gpu__time_duration.sum"
@@ -176,7 +176,7 @@ def _check_launch(
     export: Export, line: int, key: tuple[str, str], seen: set[tuple[str, str]]
 ) -> None:
     """Raise InputError unless a launch has a number that has not come before."""
-    if not key[1].isdigit():
+    if not is_whole(key[1]):
         raise InputError(f"{export.where(line, 'ID')}: '{key[1][:40]}' is not a launch's number")
     if key in seen:
         raise InputError(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from mlscale.counters.exports.lines import Export
 from mlscale.counters.exports.samples import Run, Sample
-from mlscale.counters.exports.values import TIME_UNITS, parse_number, parse_nvprof
+from mlscale.counters.exports.values import TIME_UNITS, is_whole, parse_number, parse_nvprof
 from mlscale.errors import InputError
 
 _CORRELATION = re.compile(r"\s\[\d+\]$")
@@ -31,7 +31,7 @@ def read_metrics(export: Export, run: Run, _needed: Collection[str]) -> Iterator
     run.application = export.command
     for line, row in export.rows():
         where = export.where(line, "Avg")
-        if not row[invocations].isdigit() or int(row[invocations]) < 1:
+        if not is_whole(row[invocations]) or int(row[invocations]) < 1:
             raise InputError(
                 f"{export.where(line, 'Invocations')}: '{row[invocations][:40]}' is not a number "
                 "of launches"
@@ -98,7 +98,7 @@ def read_trace(export: Export, run: Run, _needed: Collection[str]) -> Iterator[S
 
 
 def _size(export: Export, line: int, row: list[str], column: int) -> float:
-    if not row[column].isdigit() or int(row[column]) < 1:
+    if not is_whole(row[column]) or int(row[column]) < 1:
         raise InputError(
             f"{export.where(line, export.header[column])}: '{row[column][:40]}' is not a size"
         )
@@ -118,7 +118,7 @@ def read_summary(export: Export, run: Run, _needed: Collection[str]) -> Iterator
             raise InputError(f"{export.where(line)}: a second row of units inside the table")
         if row[name].startswith("[CUDA ") or (kind is not None and row[kind] == "API calls"):
             continue
-        if not row[calls].isdigit() or int(row[calls]) < 1:
+        if not is_whole(row[calls]) or int(row[calls]) < 1:
             raise InputError(
                 f"{export.where(line, 'Calls')}: '{row[calls][:40]}' is not a number of launches"
             )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from mlscale.counters.exports.lines import Export
 from mlscale.counters.exports.samples import Run, Sample
-from mlscale.counters.exports.values import parse_counter, parse_timestamp
+from mlscale.counters.exports.values import is_whole, parse_counter, parse_timestamp
 from mlscale.errors import InputError
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
@@ -33,7 +33,7 @@ def _time_columns(export: Export) -> tuple[int, int] | None:
 
 def _positive(export: Export, line: int, row: list[str], column: int) -> float:
     text = row[column].strip()
-    if not re.fullmatch(r"\d{1,18}(\.0+)?", text) or float(text) < 1:
+    if not re.fullmatch(r"[0-9]{1,18}(\.0+)?", text) or float(text) < 1:
         raise InputError(
             f"{export.where(line, export.header[column])}: '{text[:40]}' is not a size"
         )
@@ -112,7 +112,7 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
             continue
-        if not row[number].isdigit():
+        if not is_whole(row[number]):
             raise InputError(
                 f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
                 "dispatch's number"

@@ -9,10 +9,10 @@ _MISSING = {
     *("", "n/a", "na", "nan", "-nan", "nan(ind)", "-nan(ind)", "inf", "-inf", "infinity"),
     *("null", "none", "<overflow>", "overflow", "-"),
 }
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
-_DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
+_DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 
 _NVIDIA_UNITS: dict[str, tuple[str, float]] = {}
 for _prefix, _scale in (("", 1.0), ("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
@@ -33,8 +33,8 @@ _NVIDIA_UNITS["%"] = ("%", 1.0)
 _NVIDIA_UNITS_FOLDED = {unit.casefold(): entry for unit, entry in _NVIDIA_UNITS.items()}
 
 _NVPROF_PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_NVPROF_GLUED = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)")
-_NVPROF_LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)")
+_NVPROF_GLUED = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
+_NVPROF_LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)", re.ASCII)
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -116,14 +116,19 @@ def parse_nvprof(text: str, where: str) -> tuple[float, str]:
     return parse_counter(cell, where), ""
 
 
+def is_whole(text: str) -> bool:
+    """Whether a cell is a whole number of at most 18 ASCII digits."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
 def parse_timestamp(text: str, where: str) -> int | None:
     """Nanoseconds; None where not given. Raises InputError on what a spreadsheet rounded."""
     cell = text.strip()
     if not cell or cell.casefold() in _MISSING:
         return None
-    if re.fullmatch(r"\d{1,20}", cell):
+    if re.fullmatch(r"[0-9]{1,20}", cell):
         return int(cell)
-    if re.fullmatch(r"\d+\.0+", cell):
+    if re.fullmatch(r"[0-9]{1,20}\.0+", cell):
         return int(cell.partition(".")[0])
     if "e" in cell.casefold() and _PLAIN.fullmatch(cell):
         raise InputError(
@@ -135,7 +140,7 @@ def parse_timestamp(text: str, where: str) -> int | None:
 
 def parse_triple(text: str, where: str) -> tuple[int, int, int]:
     """Three sizes of '(98, 1, 1)' or '{1024 1 1}'; what is not given is 1. Raises InputError."""
-    match = re.fullmatch(r"\s*[({]\s*(\d{1,10}(?:[\s,;]+\d{1,10}){0,2})\s*[)}]\s*", text)
+    match = re.fullmatch(r"\s*[({]\s*([0-9]{1,10}(?:[\s,;]+[0-9]{1,10}){0,2})\s*[)}]\s*", text)
     if match is None:
         raise InputError(f"{where}: '{text[:40]}' is not a size such as (98, 1, 1)")
     sizes = [int(size) for size in re.split(r"[\s,;]+", match[1].strip())]
