@@ -3,10 +3,17 @@
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from mlscale.counters.exports.lines import Export
-from mlscale.counters.exports.samples import Run, Sample
-from mlscale.counters.exports.values import is_whole, nvidia_unit, parse_counter, parse_triple
+from mlscale.counters.exports.samples import Numbers, Run, Sample
+from mlscale.counters.exports.values import (
+    is_whole,
+    nvidia_unit,
+    parse_counter,
+    parse_triple,
+    quick_number,
+)
 from mlscale.errors import InputError
 
 TIME = "gpu__time_duration.sum"
@@ -44,21 +51,32 @@ def _dimension(name: str) -> str | None:
 
 def _value(export: Export, line: int, name: str, unit: str, text: str) -> float:
     """A metric in seconds, bytes, hertz, percent or counts. Raises InputError."""
+    scale = _scale(name, unit)
+    quick = quick_number(text)
+    if quick is not None and scale is not None:
+        return quick * scale
     where = f"{export.where(line)}, metric '{name}'"
     head = text.partition(" (")[0]  # 'value (a; b; c)': the instances follow in brackets
     value = parse_counter(head, where)
     if math.isnan(value):
         return value
-    found = nvidia_unit(unit)
-    expected = _dimension(name)
-    if found is None or (expected is not None and found[0] != expected):
+    if scale is None:
         raise InputError(
             f"{where}: the unit '{unit}' is not one that mlscale knows for it; "
             "export with --print-units base"
         )
-    if found[0] == "%" and value >= 1000 and "," in head:
+    if unit == "%" and value >= 1000 and "," in head:
         raise InputError(f"{where}: '{text}' is ambiguous: export with LC_ALL=C")
-    return value * found[1]
+    return value * scale
+
+
+@cache
+def _scale(name: str, unit: str) -> float | None:
+    """What brings a metric to its base unit; None for a unit that it cannot have."""
+    found, expected = nvidia_unit(unit), _dimension(name)
+    if found is None or (expected is not None and found[0] != expected):
+        return None
+    return found[1]
 
 
 def _sample(
@@ -147,7 +165,7 @@ def read_details(export: Export, run: Run, needed: Collection[str]) -> Iterator[
     metric, unit, value = export.columns("Metric Name", "Metric Unit", "Metric Value")
     wanted = {*needed, *_ALWAYS}
     current: _Launch | None = None
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, Numbers] = {}
     for line, row in export.rows(shortest=value + 1):
         key = (row[process], row[number])
         geometry = f"{row[grid]}|{row[block]}" if grid is not None and block is not None else ""
@@ -173,17 +191,16 @@ def read_details(export: Export, run: Run, needed: Collection[str]) -> Iterator[
 
 
 def _check_launch(
-    export: Export, line: int, key: tuple[str, str], seen: set[tuple[str, str]]
+    export: Export, line: int, key: tuple[str, str], seen: dict[str, Numbers]
 ) -> None:
     """Raise InputError unless a launch has a number that has not come before."""
     if not is_whole(key[1]):
         raise InputError(f"{export.where(line, 'ID')}: '{key[1][:40]}' is not a launch's number")
-    if key in seen:
+    if not seen.setdefault(key[0], Numbers()).add(int(key[1])):
         raise InputError(
             f"{export.where(line)}: launch {key[1]} of process {key[0]} comes again; has the file "
             "been joined from several?"
         )
-    seen.add(key)
 
 
 def read_raw(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
@@ -194,7 +211,7 @@ def read_raw(export: Export, run: Run, needed: Collection[str]) -> Iterator[Samp
     device = export.find(_NAME)
     run.asked.update(name for _, name in columns)
     units: list[str] | None = None
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, Numbers] = {}
     for line, row in export.rows():
         if not row[number].strip() and not row[kernel].strip():
             if units is not None and units != row:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from mlscale.counters.exports.lines import Export
-from mlscale.counters.exports.samples import Run, Sample
-from mlscale.counters.exports.values import is_whole, parse_counter, parse_timestamp
+from mlscale.counters.exports.samples import Numbers, Run, Sample
+from mlscale.counters.exports.values import is_whole, parse_counter, parse_timestamp, quick_number
 from mlscale.errors import InputError
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
@@ -18,9 +18,21 @@ def _kernel(text: str) -> str:
     return _SUFFIX.sub("", text.strip())
 
 
+def _counted(export: Export, line: int, row: list[str], column: int) -> float:
+    quick = quick_number(row[column])
+    if quick is not None:
+        return quick
+    return parse_counter(row[column], export.where(line, export.header[column]))
+
+
 def _seconds(export: Export, line: int, row: list[str], columns: tuple[int, int]) -> float | None:
     """End minus begin; None where either is not given. Raises InputError."""
-    stamps = [parse_timestamp(row[i], export.where(line, export.header[i])) for i in columns]
+    stamps = [
+        int(row[i])
+        if is_whole(row[i])
+        else parse_timestamp(row[i], export.where(line, export.header[i]))
+        for i in columns
+    ]
     if stamps[0] is None or stamps[1] is None:
         return None
     return (stamps[1] - stamps[0]) / 1e9
@@ -33,6 +45,8 @@ def _time_columns(export: Export) -> tuple[int, int] | None:
 
 def _positive(export: Export, line: int, row: list[str], column: int) -> float:
     text = row[column].strip()
+    if is_whole(text) and text != "0" * len(text):
+        return float(text)
     if not re.fullmatch(r"[0-9]{1,18}(\.0+)?", text) or float(text) < 1:
         raise InputError(
             f"{export.where(line, export.header[column])}: '{text[:40]}' is not a size"
@@ -71,24 +85,28 @@ def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     wave_size = export.find("wave_size", "Wave_Size")
     run.asked.update(name for _, name in columns)
     run.asked.update(f"{base}{end}" for base in channels for end in ("_sum", "_max"))
-    seen: set[str] = set()
+    seen = Numbers()
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
             continue
-        if row[number] in seen:
+        if not is_whole(row[number]):
+            raise InputError(
+                f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
+                "dispatch's number"
+            )
+        if not seen.add(int(row[number])):
             raise InputError(
                 f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
                 "been joined from several?"
             )
-        seen.add(row[number])
         time_s = _seconds(export, line, row, times) if times else None
         negative = duration is not None and row[duration].strip().startswith("-")
         if negative or (time_s is not None and time_s <= 0):
             run.dropped += 1
             continue
-        counters = {name: parse_counter(row[i], export.where(line, name)) for i, name in columns}
+        counters = {name: _counted(export, line, row, i) for i, name in columns}
         for base, found in channels.items():
-            values = [parse_counter(row[i], export.where(line, export.header[i])) for i in found]
+            values = [_counted(export, line, row, i) for i in found]
             counters.setdefault(f"{base}_sum", math.fsum(values))
             counters.setdefault(f"{base}_max", max(values))
         if wave_size is not None and row[wave_size].strip():
@@ -106,7 +124,7 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     assert number is not None  # noqa: S101  the layout has one of the two
     process = export.find("Process_Id")
     times = _time_columns(export)
-    launches: set[str] = set()
+    launches: dict[str, Numbers] = {}
     last: tuple[str, ...] | None = None
     block: dict[str, float] = {}
     for line, row in export.rows():
@@ -117,18 +135,20 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
                 f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
                 "dispatch's number"
             )
-        launch = row[number] if process is None else f"{row[process]}:{row[number]}"
+        of_process = "" if process is None else row[process]
         time_s = _seconds(export, line, row, times) if times else None
         if time_s is not None and time_s <= 0:
             run.dropped += 1
             continue
-        stamp = (launch, *(row[i] for i in times or ()))
+        stamp = (of_process, row[number], *(row[i] for i in times or ()))
+        new_launch = False
         if stamp != last:
             last, block = stamp, {}
+            new_launch = launches.setdefault(of_process, Numbers()).add(int(row[number]))
         else:
             time_s = None
         name = row[counter].strip()
-        found = parse_counter(row[value], export.where(line, "Counter_Value"))
+        found = _counted(export, line, row, value)
         if name in block:
             if block[name] != found and not (math.isnan(found) or math.isnan(block[name])):
                 raise InputError(
@@ -141,9 +161,8 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
         workgroups, items = _geometry(export, line, row, (grid, size))
         yield Sample(
             line, _kernel(row[kernel]), row[number], workgroups, items, time_s,
-            {name: found} if name in needed else {}, new_launch=launch not in launches,
+            {name: found} if name in needed else {}, new_launch=new_launch,
         )  # fmt: skip
-        launches.add(launch)
 
 
 def read_trace(export: Export, run: Run, _needed: Collection[str]) -> Iterator[Sample]:

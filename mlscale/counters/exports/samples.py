@@ -1,6 +1,7 @@
 """Launches as the readers give them, and groups of launches, summed while the file streams by."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -27,6 +28,31 @@ class Sample:
     counters: dict[str, float]
     weight: int = 1
     new_launch: bool = True
+
+
+class Numbers:
+    """Whole numbers that came before, kept as ranges: those of a run mostly follow each other."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, number: int) -> bool:
+        """Keep a number; False if it came before."""
+        at = bisect_right(self._starts, number)
+        if at and number < self._ends[at - 1]:
+            return False
+        if at and number == self._ends[at - 1]:
+            self._ends[at - 1] += 1
+            if at < len(self._starts) and self._starts[at] == number + 1:
+                self._ends[at - 1] = self._ends.pop(at)
+                del self._starts[at]
+        elif at < len(self._starts) and self._starts[at] == number + 1:
+            self._starts[at] = number
+        else:
+            self._starts.insert(at, number)
+            self._ends.insert(at, number + 1)
+        return True
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ _MISSING = {
     *("null", "none", "<overflow>", "overflow", "-"),
 }
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_PLAIN_DECIMAL = re.compile(r"\d{1,18}\.\d{1,18}", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
@@ -36,6 +37,13 @@ _NVPROF_PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _NVPROF_GLUED = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
 _NVPROF_LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)", re.ASCII)
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def quick_number(text: str) -> float | None:
+    """A plain number that is not negative, at little cost; None for anything else."""
+    if is_whole(text):
+        return float(text)
+    return float(text) if _PLAIN_DECIMAL.fullmatch(text) else None
 
 
 def parse_number(text: str, where: str, semicolons: bool = False) -> float:
