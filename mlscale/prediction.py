@@ -98,12 +98,15 @@ def _of_features(model: Model, profiles: Profiles) -> list[str]:
     trained = trained if isinstance(trained, dict) else {}
     same_tool = model.card["metadata"].get("counter_tool") == tool
     found = []
-    nearest = [n for n in status if n in needed and status[n] == "nearest"]
-    if nearest and not (same_tool and all(trained.get(n) == "nearest" for n in nearest)):
-        found.append(
-            f"{len(nearest)} features are {tool}'s nearest equivalent of Table II's, not the "
-            f"same: {', '.join(nearest)}"
-        )
+    nearest = [
+        name
+        for name in status
+        if name in needed
+        and status[name] == "nearest"
+        and not (same_tool and trained.get(name) == "nearest")
+    ]
+    if nearest:
+        found.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
     if missing := [n for n in status if n in needed and status[n] == "missing"]:
-        found.append(f"{tool} did not give {len(missing)} features: {', '.join(missing)}")
+        found.append(f"not given by {tool}: {', '.join(missing)}")
     return found

@@ -58,7 +58,7 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     ),
     "binary": (b"\x89PNG\r\n\x00\x00", "is not text"),
     "utf-16 without a mark": (long_page().encode("utf-16-le"), "is not text"),
-    "cut off in a row": (long_page()[:-40], "row 19: is not valid CSV|has 14 fields"),
+    "cut off in a row": (long_page()[:-40], r"row 19: is not valid CSV|has 14 fields"),
     "ragged": (V1.replace(",9\n", ",9,9\n"), "row 2: has 24 fields, the header has 23"),
     "header only": (wide_page([]), "has a header but no kernel launch"),
     "unit row missing": (wide_page(units=False), "row 2: the row of units is missing"),
@@ -158,7 +158,7 @@ def test_numbers(cell: str, value: float) -> None:
 
 @pytest.mark.parametrize("cell", ["0,123", "1234,567", "1_000", "0x10", "1.2.3", "١٢", "1 000"])
 def test_no_numbers(cell: str) -> None:
-    with pytest.raises(InputError, match="^here: "):
+    with pytest.raises(InputError, match=r"^here: "):
         parse_number(cell, "here")
 
 

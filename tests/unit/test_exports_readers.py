@@ -1,6 +1,7 @@
 """Readers of profilers' exports on made excerpts; expected values worked out by hand."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -275,7 +276,7 @@ class TestRocprof:
 
 class TestCodexl:
     # 60 + 20 + 10 + 5 + 5 + 0 = 100 instructions a wave; 4 KB read in 2.5 ms.
-    EXPECTED = {
+    EXPECTED: ClassVar = {
         "VALUInsts": 60, "SALUInsts": 20, "VFetchInsts": 10, "SFetchInsts": 5, "VWriteInsts": 5,
         "LDSInsts": 0, "Occupancy": 100, "CacheHit": 50, "NumWorkGroups": 16, "time_ms": 2.5,
         "ReadBandwidth": 4096 / 2.5e-3, "FetchPerLoadByte": 10 * 16 / 4096,
