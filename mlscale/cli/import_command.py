@@ -63,7 +63,7 @@ def _import_dvfs(arguments: argparse.Namespace, output: Path) -> None:
     if arguments.device not in (None, *device_keys()):
         raise InputError(
             f"argument --device: invalid choice: '{arguments.device}' "
-            f"(choose from {', '.join(device_keys())})"
+            f"(choose from {', '.join(device_keys())}); see 'mlscale import --help'"
         )
     for name, given in import_exports.given_options(arguments).items():
         if given:

@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     needs = dict.fromkeys(name for p in model.predictors.values() for name in p.needs())
     if needs:
-        print(f"a profile needs {len(needs)} features: {', '.join(needs)}")
+        print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
 
 
 def _for_tool(
