@@ -1,7 +1,7 @@
 """Measurements: kernels x grid -> time, power and counters, of one device."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -98,6 +98,15 @@ class Measurements:
             time_samples=self.time_samples[:, chosen],
             power_samples=None if self.power_samples is None else self.power_samples[:, chosen],
             counter_samples=self.counter_samples[:, chosen],
+        )
+
+    def without_counters(self, names: Collection[str]) -> "Measurements":
+        """The same measurements without the named counters."""
+        kept = [f for f, name in enumerate(self.counter_names) if name not in names]
+        return replace(
+            self,
+            counter_names=tuple(self.counter_names[f] for f in kept),
+            counter_samples=self.counter_samples[..., kept],
         )
 
     def to_table(self) -> Table:

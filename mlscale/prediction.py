@@ -84,4 +84,29 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
         found.append("the profile has no power_w: power_w and energy_mj are not given")
     elif model.card["metadata"].get("power_kind") == "dynamic":
         found.append("power_w is dynamic power: energy_mj leaves static power out")
+    return found + _of_features(model, profiles)
+
+
+def _of_features(model: Model, profiles: Profiles) -> list[str]:
+    """How the profile's features of Table II differ in meaning from the training kernels'."""
+    status = profiles.metadata.get("feature_status")
+    tool = profiles.metadata.get("counter_tool", "the profiler")
+    needed = {name for p in model.predictors.values() for name in p.feature_names()}
+    if not isinstance(status, dict) or not needed & status.keys():
+        return []
+    trained = model.card["metadata"].get("feature_status")
+    trained = trained if isinstance(trained, dict) else {}
+    same_tool = model.card["metadata"].get("counter_tool") == tool
+    found = []
+    nearest = [
+        name
+        for name in status
+        if name in needed
+        and status[name] == "nearest"
+        and not (same_tool and trained.get(name) == "nearest")
+    ]
+    if nearest:
+        found.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
+    if missing := [n for n in status if n in needed and status[n] == "missing"]:
+        found.append(f"not given by {tool}: {', '.join(missing)}")
     return found

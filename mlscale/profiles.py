@@ -1,7 +1,8 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ class Profiles:
     """K kernels at one configuration of one device.
 
     time_ms (K,) [ms] and power_w (K,) [W] (None where not measured) at the base;
-    counters (K, F), a column per name in counter_names, NaN where missing.
+    counters (K, F), a column per name in counter_names, NaN where missing;
+    metadata: what the table says of itself.
     """
 
     device: str
@@ -32,6 +34,7 @@ class Profiles:
     power_w: Floats | None
     counter_names: tuple[str, ...]
     counters: Floats
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def quantity(self, name: str) -> Floats:
         """Base time [ms] or power [W], (K,). Raises InputError where power was not measured."""
@@ -97,4 +100,5 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         power_w=median(table.positive("power_w")) if has_power else None,
         counter_names=counter_names,
         counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
+        metadata=dict(table.metadata),
     )

@@ -3,32 +3,40 @@
 import argparse
 from pathlib import Path
 
-from mlscale.cli import options
+from mlscale.cli import import_exports, options
 from mlscale.counters.devices import device_keys
+from mlscale.counters.exports.layouts import TOOLS
+from mlscale.errors import InputError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument(
         "format",
-        choices=("dvfs",),
+        choices=("dvfs", "auto", *TOOLS),
         metavar="FORMAT",
-        help="dvfs: the measurement files of NV-DVFS-Benchmark",
+        help="dvfs: the measurement files of NV-DVFS-Benchmark; "
+        f"{', '.join(TOOLS)}: that profiler's CSV export; auto: a profiler known by the file",
     )
-    parser.add_argument("file", metavar="FILE", help="the file to import")
+    parser.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="the file to import; of a profiler also further passes of the same run and its trace",
+    )
     parser.add_argument(
         "--device",
-        choices=device_keys(),
         metavar="DEVICE",
-        help=f"the GPU it was measured on: {', '.join(device_keys())} "
-        "(default: that of a public file, known by its checksum)",
+        help=f"the GPU it was measured on: {', '.join(device_keys())}, or for a profiler's export "
+        "any other name (default: what the file says)",
     )
     parser.add_argument(
         "--incomplete",
         choices=("error", "drop"),
         default="error",
-        help="what to do with a kernel that lacks configurations (default: %(default)s)",
+        help="dvfs: what to do with a kernel that lacks configurations (default: %(default)s)",
     )
+    import_exports.add_arguments(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -39,11 +47,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Import one file. Raises InputError."""
+    """Import the files. Raises InputError."""
+    output = options.output_file(arguments.output)
+    if arguments.format == "dvfs":
+        _import_dvfs(arguments, output)
+    else:
+        import_exports.run(arguments, output)
+
+
+def _import_dvfs(arguments: argparse.Namespace, output: Path) -> None:
     from mlscale.datasets.nv_dvfs import read_nv_dvfs
 
-    output = options.output_file(arguments.output)
-    measurements = read_nv_dvfs(Path(arguments.file), arguments.device, arguments.incomplete)
+    if len(arguments.file) > 1:
+        raise InputError("dvfs takes one file")
+    if arguments.device not in (None, *device_keys()):
+        raise InputError(
+            f"argument --device: invalid choice: '{arguments.device}' "
+            f"(choose from {', '.join(device_keys())}); see 'mlscale import --help'"
+        )
+    for name, given in import_exports.given_options(arguments).items():
+        if given:
+            raise InputError(f"{name} is for profilers' exports, not for dvfs")
+    measurements = read_nv_dvfs(Path(arguments.file[0]), arguments.device, arguments.incomplete)
     measurements.write(output)
     c, e, m = measurements.grid.shape
     power = "with" if measurements.power_samples is not None else "without"

@@ -1,13 +1,18 @@
 """mlscale train: from a table of measurements to a model file."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from mlscale.cli import options
 from mlscale.errors import InputError
 
+if TYPE_CHECKING:
+    from mlscale.measurements import Measurements
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    from mlscale.counters.exports.layouts import TOOLS
     from mlscale.counters.features import FEATURE_KINDS
     from mlscale.predictors import PREDICTORS
 
@@ -26,6 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FEATURE_KINDS,
         help="what to compute from the counters (default: table2 for AMD's counters, "
         "utilisation for nvprof's on a known device, else raw)",
+    )
+    parser.add_argument(
+        "--features-of",
+        choices=TOOLS,
+        metavar="TOOL",
+        help="leave out the features of Table II that this profiler cannot give: "
+        f"{', '.join(TOOLS)} (implies --features table2)",
     )
     parser.add_argument(
         "--clusters",
@@ -64,17 +76,40 @@ def run(arguments: argparse.Namespace) -> None:
     ]
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
+    measurements, features = _for_tool(measurements, arguments)
     model = train(
         measurements.select(kept),
         base,
         arguments.predictor,
-        features=arguments.features,
+        features=features,
         clusters=arguments.clusters,
         seed=arguments.seed,
     )
+    if arguments.features_of:
+        model.card["features_of"] = arguments.features_of
     save_model(model, output)
     print(
         f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
         f"{len(kept)} kernels of {len(model.card['applications'])} applications, "
         f"{model.grid.size} configurations of {model.device}, base {base}"
     )
+    needs = dict.fromkeys(name for p in model.predictors.values() for name in p.needs())
+    if needs:
+        print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _for_tool(
+    measurements: "Measurements", arguments: argparse.Namespace
+) -> tuple["Measurements", str | None]:
+    """Without what the target tool cannot give; and the kind of features. Raises InputError."""
+    from mlscale.counters.exports import obtainable_features
+    from mlscale.counters.features import TABLE_2
+
+    if arguments.features_of is None:
+        return measurements, arguments.features
+    if arguments.features not in (None, "table2"):
+        raise InputError(f"--features-of is for the features of Table II, not {arguments.features}")
+    if not set(TABLE_2) & set(measurements.counter_names):
+        raise InputError(f"{arguments.table[0]}: has no feature of Table II")
+    lost = set(TABLE_2) - set(obtainable_features(arguments.features_of))
+    return measurements.without_counters(lost), "table2"

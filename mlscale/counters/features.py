@@ -74,11 +74,18 @@ def compute_features(
                 f"there are {', '.join(profiles.counter_names) or 'none'}"
             )
         return Features(tuple(columns), np.column_stack(list(columns.values())))
-    for name in names:
-        if name not in columns:
-            if name not in optional:
-                raise InputError(_why_not(name, kind, profiles))
-            columns[name] = np.full(len(profiles.kernels), np.nan)
+    lacking = [name for name in names if name not in columns]
+    needed = [name for name in lacking if name not in optional]
+    if len(needed) > 1:
+        raise InputError(
+            f"the model needs {len(names) - len(set(names) & set(optional))} features, "
+            f"{len(needed)} of which the counters do not give: {', '.join(needed)}; profile with "
+            "what they need, or train without them (train --features-of TOOL)"
+        )
+    if needed:
+        raise InputError(_why_not(needed[0], kind, profiles))
+    for name in lacking:
+        columns[name] = np.full(len(profiles.kernels), np.nan)
     return Features(names, np.column_stack([columns[name] for name in names]))
 
 

@@ -66,16 +66,26 @@ class FeatureScaling:
         features = compute_features(self.kind, profiles, self.device, self.names, optional)
         values = features.values
         missing = np.isnan(values)
-        for k, f in np.argwhere(missing & ~self.may_be_missing):
+        needed = missing & ~self.may_be_missing
+        if needed.any():
+            k = int(needed.any(axis=1).argmax())
+            lacking = [self.names[f] for f in np.flatnonzero(needed[k])]
+            those = "that counter" if len(lacking) == 1 else "those counters"
             raise InputError(
-                f"kernel '{profiles.kernels[k]}' has no value for '{self.names[f]}', "
-                "which the model needs; profile it with that counter"
+                f"kernel '{profiles.kernels[k]}' has no value for "
+                + ", ".join(f"'{name}'" for name in lacking)
+                + f", which the model needs; profile it with {those}"
             )
         filled = np.where(missing, self.median, values)
         width = self.maximum - self.minimum
         scaled = (filled - self.minimum) / np.where(width > 0, width, np.inf)
         flags = tuple(self._flags(*row) for row in zip(filled, scaled, missing, strict=True))
         return np.clip(scaled, 0.0, 1.0), flags
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The features that a profile must have."""
+        return tuple(n for n, may in zip(self.names, self.may_be_missing, strict=True) if not may)
 
     def _flags(self, filled: Floats, scaled: Floats, missing: NDArray[np.bool_]) -> tuple[str, ...]:
         found = []

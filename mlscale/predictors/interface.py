@@ -68,6 +68,14 @@ class Predictor(ABC):
         Raises InputError where the profiles lack what the predictor needs.
         """
 
+    def needs(self) -> tuple[str, ...]:
+        """The features that a profile must have; empty for a predictor without features."""
+        return ()
+
+    def feature_names(self) -> tuple[str, ...]:
+        """All features that it looks at, needed or not."""
+        return ()
+
     @abstractmethod
     def state(self) -> State:
         """What fitting learnt: nested dicts of arrays and JSON values, for the model file."""

@@ -56,6 +56,14 @@ class Nearest(Predictor):
         values = np.exp(self.log_surfaces_[nearest].mean(axis=1))
         return Surfaces(self.grid_, self.base_, values, flags)
 
+    def needs(self) -> tuple[str, ...]:
+        """The features that every training kernel had."""
+        return self.scaling_.needs
+
+    def feature_names(self) -> tuple[str, ...]:
+        """The features that some training kernel had."""
+        return self.scaling_.names
+
     def state(self) -> State:
         """Grid, scaling, points and log surfaces of the training kernels."""
         return {

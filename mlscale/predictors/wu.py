@@ -180,6 +180,14 @@ class Wu(Predictor):
         values = walk(scaling, self.grid_.index(self.base_))
         return Surfaces(self.grid_, self.base_, values, flags)
 
+    def needs(self) -> tuple[str, ...]:
+        """The features that every training kernel had."""
+        return self.scaling_.needs
+
+    def feature_names(self) -> tuple[str, ...]:
+        """The features that some training kernel had."""
+        return self.scaling_.names
+
     def state(self) -> State:
         """Grid, feature scaling, and every cluster set with its network."""
         sets = [

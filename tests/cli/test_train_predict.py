@@ -100,6 +100,7 @@ class TestTrain:
         assert out == (
             f"{model}: 'wu' for time and power, 2 kernels of 2 applications, 4 configurations of "
             "made-gpu, base cu=4,engine=800,memory=700\n"
+            "features that a profile needs (1): loads\n"
         )
         assert err == ""
 

@@ -1,0 +1,119 @@
+"""Import of a large export: MB/s and peak memory, beside a small one of the same layout.
+
+    python benchmarks/bench_import.py [MEGABYTES]
+
+Makes a details page of ncu, a raw page and a rocprofv3 file of that size (default 1000 MB each, one
+at a time, in a temporary folder), imports each in a process of its own, and prints the speed and
+the peak resident memory. Memory must not grow with the file: 10 MB of the same is the yardstick.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+METRICS = (
+    ("gpu__time_duration.sum", "ns"),
+    *((f"sm__inst_executed_pipe_{pipe}.sum", "inst") for pipe in ("alu", "fma", "fp64", "xu")),
+    *((f"sm__sass_inst_executed_op_{op}.sum", "inst")
+      for op in ("global_ld", "global_st", "local_ld", "local_st", "shared_ld", "shared_st")),
+    ("dram__bytes_read.sum", "byte"),
+    ("dram__bytes_write.sum", "byte"),
+    *((f"l1tex__made_metric_{i}.sum", "sector") for i in range(12)),
+)  # fmt: skip
+IDENTITY = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
+    '"Block Size","Grid Size","Device","CC"'
+)
+WORKER = """
+import json, resource, sys, time
+from pathlib import Path
+from mlscale.counters.exports import import_exports
+began = time.perf_counter()
+base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
+found = import_exports([Path(sys.argv[1])], device="made-gpu", base=base)
+seconds = time.perf_counter() - began
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([seconds, peak, found.launches]))
+"""
+
+
+def _identity(launch: int) -> str:
+    return (
+        f'"{launch}","77","app","127.0.0.1","void k{launch % 40}<int, 2>(float *, int)","1","7",'
+        '"(128, 1, 1)","(64, 1, 1)","0","9.0"'
+    )
+
+
+def details() -> Iterator[str]:
+    """A long page: a row for each launch and metric."""
+    yield f'{IDENTITY},"Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    for launch in count():
+        head = f'{_identity(launch)},"Command line profiler metrics"'
+        yield "".join(
+            f'{head},"{name}","{unit}","{1000 + launch % 97 + i:,}"\n'
+            for i, (name, unit) in enumerate(METRICS)
+        )
+
+
+def raw() -> Iterator[str]:
+    """A wide page: a row for each launch."""
+    yield IDENTITY + "".join(f',"{name}"' for name, _ in METRICS) + "\n"
+    yield ",".join(['""'] * 11) + "".join(f',"{unit}"' for _, unit in METRICS) + "\n"
+    for launch in count():
+        values = "".join(f',"{1000 + launch % 97 + i:,}"' for i in range(len(METRICS)))
+        yield f"{_identity(launch)}{values}\n"
+
+
+def rocprofv3() -> Iterator[str]:
+    """A long counter collection: a row for each dispatch and counter."""
+    yield (
+        '"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id",'
+        '"Grid_Size","Kernel_Id","Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size",'
+        '"VGPR_Count","Accum_VGPR_Count","SGPR_Count","Counter_Name","Counter_Value",'
+        '"Start_Timestamp","End_Timestamp"\n'
+    )
+    counters = ("SQ_WAVES", "SQ_INSTS_VALU", "SQ_INSTS_SALU", "SQ_INSTS_LDS", "GRBM_GUI_ACTIVE")
+    for launch in count(1):
+        yield "".join(
+            f'{launch},{launch},"Agent 4",1,7,7,640,3,"f{launch % 40}(int, int)",64,0,0,8,0,16,'
+            f'"{name}",{1000 + launch % 97}.000000,{9000 * launch},{9000 * launch + 5000}\n'
+            for name in counters
+        )
+
+
+def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> float:
+    """Write at least so many megabytes; how many there are."""
+    with path.open("w", encoding="utf-8") as file:
+        for line in lines():
+            file.write(line)
+            if file.tell() >= megabytes * 1_000_000:
+                break
+    return path.stat().st_size / 1e6
+
+
+def main() -> None:
+    """Print a line for each layout and size."""
+    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "large.csv"
+        for name, lines in (("ncu details", details), ("ncu raw", raw), ("rocprofv3", rocprofv3)):
+            for size in (10, megabytes):
+                written = write(lines, path, size)
+                done = subprocess.run(
+                    [sys.executable, "-c", WORKER, str(path)],
+                    check=True, capture_output=True, text=True,
+                )  # fmt: skip
+                seconds, peak, launches = json.loads(done.stdout)
+                print(
+                    f"{name:12s} {written:7.0f} MB {launches:9d} launches {seconds:7.1f} s "
+                    f"{written / seconds:6.1f} MB/s  peak RSS {peak:6.0f} MiB",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

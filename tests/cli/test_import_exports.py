@@ -1,0 +1,189 @@
+"""import of profilers' exports on the command line, and what train and predict make of it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+from exported import NVPROF_METRICS, NVPROF_TRACE, codexl, long_page, long_rows, rocprof_v1
+
+from mlscale.tables import Table, read_table, write_table
+
+BASE = "cu=4,engine=1000,memory=500"
+AMD = {
+    "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
+    "SQ_INSTS_VMEM_RD": 100, "SQ_INSTS_VMEM_WR": 50, "SQ_INSTS_LDS": 100,
+}  # fmt: skip
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def training_table(folder: Path) -> Path:
+    """Six kernels of three applications at three clocks, with eight features of Table II."""
+    generator = np.random.default_rng(0)
+    names = ("VALUInsts", "SFetchInsts", "VFetchInsts", "MemUnitStalled", "Occupancy",
+             "NumWorkGroups", "ReadBandwidth", "WriteBandwidth", "V_IPC", "SALUInsts",
+             "LDSInsts")  # fmt: skip
+    rows = [(k, e) for k in range(6) for e in (500.0, 1000.0, 1500.0)]
+    features = generator.uniform(0, 100, (6, len(names)))
+    numbers = {
+        "cu_count": np.full(18, 4.0),
+        "engine_mhz": np.array([e for _, e in rows]),
+        "memory_mhz": np.full(18, 500.0),
+        "time_ms": np.array([(1 + k) * (1000 / e) ** (k / 5) for k, e in rows]),
+        **{n: np.array([features[k, f] for k, _ in rows]) for f, n in enumerate(names)},
+    }
+    text = {
+        "device": ["made-gpu"] * 18,
+        "application": [f"a{k // 2}" for k, _ in rows],
+        "kernel": [f"k{k}" for k, _ in rows],
+    }
+    path = folder / "training.csv"
+    metadata = {"counter_tool": "codexl", "feature_status": dict.fromkeys(names, "exact")}
+    write_table(Table("made", text, numbers, metadata), path)
+    return path
+
+
+def import_ncu(capsys: Capture, folder: Path, *options: object) -> tuple[Path, str]:
+    export, table = written(folder, "run.csv", long_page()), folder / "profile.csv"
+    given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE, "-o", table]
+    out, _ = succeed(capsys, *given, *options)
+    return table, out
+
+
+class TestImport:
+    def test_says_what_came_of_it(self, capsys: Capture, tmp_path: Path) -> None:
+        table, out = import_ncu(capsys, tmp_path)
+        assert out == (
+            f"{table}: 1 kernels from 1 launches (means) on made-gpu at {BASE}; "
+            "Table II: 4 exact, 10 nearest, 8 missing\n"
+        )
+        [row] = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+        assert float(row["VALUInsts"]) == pytest.approx(40)
+        metadata = json.loads(table.with_suffix(".meta.json").read_text())
+        assert metadata["counter_tool"] == "ncu"
+        assert metadata["feature_status"]["VALUInsts"] == "nearest"
+        assert metadata["feature_status"]["SFetchInsts"] == "missing"
+        assert metadata["clocks"]["requested"]["engine_mhz"] == 1000
+
+    def test_verbose_shows_the_mapping(self, capsys: Capture, tmp_path: Path) -> None:
+        _, out = import_ncu(capsys, tmp_path, "-v")
+        lines = {line.split()[0]: line.split()[1:3] for line in out.splitlines()[4:]}
+        assert lines["VALUInsts"] == ["nearest", "40.00"]
+        assert lines["SFetchInsts"] == ["missing", "-"]
+        assert lines["Occupancy"] == ["exact", "75.00"]
+
+    def test_append_adds_a_configuration(self, capsys: Capture, tmp_path: Path) -> None:
+        table, _ = import_ncu(capsys, tmp_path)
+        slower = written(tmp_path, "slow.csv", long_page(long_rows()))
+        base = "cu=4,engine=500,memory=500"
+        given = ["--device", "made-gpu", "--base", base, "--append", "-o", table]
+        out, _ = succeed(capsys, "import", "ncu", slower, *given)
+        assert out.endswith("; 2 rows in all\n")
+        assert read_table(table).numbers["engine_mhz"].tolist() == [1000, 500]
+
+    def test_append_mixes_no_tools(self, capsys: Capture, tmp_path: Path) -> None:
+        table, _ = import_ncu(capsys, tmp_path)
+        other = written(tmp_path, "amd.csv", rocprof_v1(AMD, times=[(0, 1000)]))
+        given = ["--device", "made-gpu", "--base", BASE, "--append", "-o", table]
+        message = refuse(capsys, tmp_path, "import", "rocprof", other, *given)
+        assert message == (
+            f"{table}: its counters are of ncu, the new ones of rocprof; one table has counters "
+            "of one tool"
+        )
+
+    def test_several_files_of_one_run(self, capsys: Capture, tmp_path: Path) -> None:
+        files = [written(tmp_path, "m.log", NVPROF_METRICS), written(tmp_path, "t", NVPROF_TRACE)]
+        given = ["--base", "engine=1000,memory=500", "-o", tmp_path / "t.parquet"]
+        out, _ = succeed(capsys, "import", "nvprof", *files, *given)
+        assert "1 kernels from 2 launches (means) on p100 at cu=56,engine=1000" in out
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--base", BASE], "does not say the GPU; name it with --device"),
+            (["--device", "g"], "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…"),
+            (["--device", "g", "--base", "cu=4"], "does not say engine_mhz, memory_mhz; give --ba"),
+            (["--device", "v100", "--base", "cu=99,engine=1,memory=1"], "more than the 80 of 'v10"),
+            (["--device", "g", "--base", "engine=fast"], "'fast' in 'engine=fast' is not a number"),
+        ],
+    )
+    def test_refusals(
+        self, capsys: Capture, tmp_path: Path, options: list[str], message: str
+    ) -> None:
+        export = written(tmp_path, "run.csv", long_page())
+        given = ["import", "ncu", export, *options, "-o", tmp_path / "t.csv"]
+        assert message in refuse(capsys, tmp_path, *given)
+
+    def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
+        export = written(tmp_path, "run.csv", long_page())
+        message = refuse(capsys, tmp_path, "import", "codexl", export, "-o", tmp_path / "t.csv")
+        assert message == (
+            f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
+        )
+
+    def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
+        export = written(tmp_path, "m.log", NVPROF_METRICS)
+        given = ["import", "auto", export, "--each", "-o", tmp_path / "t.csv"]
+        assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
+
+    def test_dvfs_has_no_base(self, capsys: Capture, tmp_path: Path) -> None:
+        given = ["import", "dvfs", "x.csv", "--base", BASE, "-o", tmp_path / "t.csv"]
+        assert refuse(capsys, tmp_path, *given).startswith("--base is for profilers' exports")
+
+
+class TestTrainAndPredict:
+    def test_too_much_is_missing(self, capsys: Capture, tmp_path: Path) -> None:
+        model, table = tmp_path / "m.mlscale", training_table(tmp_path)
+        given = ["train", table, "--base", "mid", "--predictor", "nearest", "-o", model]
+        out, _ = succeed(capsys, *given)
+        assert "features that a profile needs (11): VALUInsts, " in out
+        profile, _ = import_ncu(capsys, tmp_path)
+        assert refuse(capsys, tmp_path, "predict", model, profile) == (
+            "the model needs 11 features, 2 of which the counters do not give: SFetchInsts, "
+            "MemUnitStalled; profile with what they need, or train without them "
+            "(train --features-of TOOL)"
+        )
+
+    def test_features_of_the_target_tool(self, capsys: Capture, tmp_path: Path) -> None:
+        model, table = tmp_path / "m.mlscale", training_table(tmp_path)
+        given = ["train", table, "--base", "mid", "--predictor", "nearest", "-o", model]
+        out, _ = succeed(capsys, *given, "--features-of", "ncu")
+        assert "features that a profile needs (9): " in out
+        assert "SFetchInsts" not in out
+        profile, _ = import_ncu(capsys, tmp_path)
+        out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
+        assert "void k<int, 2>(float *, int)" in out
+        assert (
+            "warning: not Table II's but ncu's nearest equivalent: "
+            "VALUInsts, SALUInsts, VFetchInsts, LDSInsts, V_IPC\n"
+        ) in out
+
+    def test_only_what_differs_from_the_training_is_told(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        export = written(tmp_path, "x.csv", codexl().replace("Tahiti1", "Madeup1"))
+        profile = tmp_path / "p.csv"
+        given = ["--device", "made-gpu", "--base", BASE, "-o", profile]
+        succeed(capsys, "import", "codexl", export, *given)
+        table, model = training_table(tmp_path), tmp_path / "m.mlscale"
+        read = read_table(table)
+        numbers = {n: v for n, v in read.numbers.items() if n != "MemUnitStalled"}
+        write_table(Table("made", read.text, numbers, read.metadata), table)
+        given = ["train", table, "--base", "mid", "--predictor", "nearest", "-o", model]
+        succeed(capsys, *given)
+        out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
+        nearest = "warning: not Table II's but codexl's nearest equivalent: V_IPC\n"
+        assert nearest in out  # by the clock given; the training table has it exact
+
+    def test_other_kinds_of_features(self, capsys: Capture, tmp_path: Path) -> None:
+        table = training_table(tmp_path)
+        given = ["--base", "mid", "--features", "raw", "--features-of", "ncu"]
+        message = refuse(capsys, tmp_path, "train", table, *given, "-o", tmp_path / "m")
+        assert message == "--features-of is for the features of Table II, not raw"
