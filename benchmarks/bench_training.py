@@ -16,7 +16,7 @@ from sklearn.neural_network import MLPClassifier
 from mlscale.datasets import path
 from mlscale.measurements import read_measurements
 from mlscale.predictors.feature_scaling import FeatureScaling
-from mlscale.predictors.wu import region_values
+from mlscale.predictors.wu_clusters import region_values
 from mlscale.predictors.wu_training import WEIGHT_DECAY, ClassifierTask, cluster, train_networks
 from mlscale.scaling import scaling_values
 from mlscale.studies.protocols import folds

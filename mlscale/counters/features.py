@@ -73,7 +73,7 @@ def compute_features(
                 f"the counters give no '{kind}' features; "
                 f"there are {', '.join(profiles.counter_names) or 'none'}"
             )
-        return Features(tuple(columns), np.column_stack(list(columns.values())))
+        return Features(tuple(columns), _side_by_side(columns, tuple(columns)))
     lacking = [name for name in names if name not in columns]
     needed = [name for name in lacking if name not in optional]
     if len(needed) > 1:
@@ -86,7 +86,11 @@ def compute_features(
         raise InputError(_why_not(needed[0], kind, profiles))
     for name in lacking:
         columns[name] = np.full(len(profiles.kernels), np.nan)
-    return Features(names, np.column_stack([columns[name] for name in names]))
+    return Features(names, _side_by_side(columns, names))
+
+
+def _side_by_side(columns: dict[str, Floats], names: tuple[str, ...]) -> Floats:
+    return np.ascontiguousarray(np.array([columns[name] for name in names]).T)
 
 
 def kinds_for(counter_names: tuple[str, ...], device: str) -> tuple[str, ...]:

@@ -79,8 +79,11 @@ class FeatureScaling:
         filled = np.where(missing, self.median, values)
         width = self.maximum - self.minimum
         scaled = (filled - self.minimum) / np.where(width > 0, width, np.inf)
-        flags = tuple(self._flags(*row) for row in zip(filled, scaled, missing, strict=True))
-        return np.clip(scaled, 0.0, 1.0), flags
+        unusual = missing | (filled < self.minimum) | (filled > self.maximum)
+        flags: list[tuple[str, ...]] = [()] * len(values)
+        for k in np.flatnonzero(unusual.any(axis=1)).tolist():
+            flags[k] = self._flags(filled[k], scaled[k], missing[k])
+        return np.clip(scaled, 0.0, 1.0), tuple(flags)
 
     @property
     def needs(self) -> tuple[str, ...]:

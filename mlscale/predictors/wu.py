@@ -1,6 +1,6 @@
 """Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid, Index
+from mlscale.grid import ConfigGrid
 from mlscale.predictors.feature_scaling import FeatureScaling
 from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.interface import (
@@ -19,84 +19,15 @@ from mlscale.predictors.interface import (
     on_training_grid,
     single_gpu,
 )
+from mlscale.predictors.wu_clusters import ClusterSet, Network, region_sizes, region_values
+from mlscale.predictors.wu_tables import WalkTables
 from mlscale.profiles import Profiles
-from mlscale.scaling import ScalingValues, scaling_values, walk
+from mlscale.scaling import scaling_values
 from mlscale.surfaces import Surfaces
 
 Floats = NDArray[np.float64]
 
 DEFAULT_CLUSTERS = 12
-CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """A classifier (Fig. 9): F features -> K hidden -> K outputs, sigmoid on both layers.
-
-    hidden_weights (F, K), hidden_bias (K,), output_weights (K, K), output_bias (K,).
-    """
-
-    hidden_weights: Floats
-    hidden_bias: Floats
-    output_weights: Floats
-    output_bias: Floats
-
-    def outputs(self, features: Floats) -> Floats:
-        """One value in (0, 1) per cluster, (N, K), from features (N, F) in [0, 1]."""
-        hidden = _sigmoid(features @ self.hidden_weights + self.hidden_bias)
-        return _sigmoid(hidden @ self.output_weights + self.output_bias)
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterSet:
-    """The clusters of one region (section III-C) and the network that chooses among them.
-
-    region: the index of a CU count, or CU_AXIS. centroids (K, V): mean scaling values.
-    """
-
-    region: int
-    centroids: Floats
-    network: Network
-
-
-def region_values(scaling: ScalingValues) -> dict[int, Floats]:
-    """What K-means sees: for each region the scaling values (n, V) of n kernels.
-
-    Per CU count memory and engine scaling values, concatenated; the CU axis by itself. A region
-    without values (every axis of length 1) does not exist.
-    """
-    count, cu_counts = scaling.memory.shape[:2]
-    values = {
-        c: np.concatenate(
-            [scaling.memory[:, c].reshape(count, -1), scaling.engine[:, c].reshape(count, -1)],
-            axis=1,
-        )
-        for c in range(cu_counts)
-    }
-    values[CU_AXIS] = scaling.cu
-    return {region: v for region, v in values.items() if v.shape[1]}
-
-
-def region_sizes(shape: Index) -> dict[int, int]:
-    """V of every region that exists on a grid of the shape (C, E, M)."""
-    cu_counts, engines, memories = shape
-    sizes = dict.fromkeys(range(cu_counts), engines * (memories - 1) + (engines - 1) * memories)
-    sizes[CU_AXIS] = cu_counts - 1
-    return {region: size for region, size in sizes.items() if size}
-
-
-def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -> ScalingValues:
-    """The inverse of region_values, for `count` kernels on a grid of the shape (C, E, M)."""
-    cu_counts, engines, memories = shape
-    memory = np.ones((count, cu_counts, engines, memories - 1))
-    engine = np.ones((count, cu_counts, engines - 1, memories))
-    split = engines * (memories - 1)
-    for region, values in regions.items():
-        if region != CU_AXIS:
-            memory[:, region] = values[:, :split].reshape(count, engines, memories - 1)
-            engine[:, region] = values[:, split:].reshape(count, engines - 1, memories)
-    cu = regions.get(CU_AXIS, np.ones((count, cu_counts - 1)))
-    return ScalingValues(memory, engine, cu)
 
 
 @dataclass
@@ -141,9 +72,15 @@ class Wu(Predictor):
             clustered.append(centroids)
         networks = iter(train_networks(tasks))
         for (model, _, _), centroids in zip(jobs, clustered, strict=True):
-            model.cluster_sets_ = tuple(
+            model._take(  # noqa: SLF001
                 ClusterSet(region, means, next(networks)) for region, means in centroids.items()
             )
+
+    def _take(self, cluster_sets: Iterable[ClusterSet]) -> None:
+        self.cluster_sets_ = tuple(cluster_sets)
+        self._tables = WalkTables.of(
+            self.cluster_sets_, len(self.scaling_.names), self.grid_, self.base_
+        )
 
     def _prepare(self, training: Training, base: Bases) -> tuple[Floats, dict[int, Floats]]:
         """Normalised features (n, F) and, by region, the values to cluster (n, V)."""
@@ -172,13 +109,7 @@ class Wu(Predictor):
         """Walk along the centroids that the networks choose, on the training grid."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         points, flags = self.scaling_.transform(profiles)
-        chosen = {
-            s.region: s.centroids[s.network.outputs(points).argmax(axis=1)]
-            for s in self.cluster_sets_
-        }
-        scaling = scaling_from_regions(chosen, self.grid_.shape, len(points))
-        values = walk(scaling, self.grid_.index(self.base_))
-        return Surfaces(self.grid_, self.base_, values, flags)
+        return Surfaces(self.grid_, self.base_, self._tables.surfaces(points), flags)
 
     def needs(self) -> tuple[str, ...]:
         """The features that every training kernel had."""
@@ -220,9 +151,5 @@ class Wu(Predictor):
             sets.append(ClusterSet(region, centroids, network))
         if sizes:
             raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
-        self.cluster_sets_ = tuple(sets)
+        self._take(sets)
         return self
-
-
-def _sigmoid(x: Floats) -> Floats:
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))

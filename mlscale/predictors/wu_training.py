@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from mlscale.errors import InputError
-from mlscale.predictors.wu import Network
+from mlscale.predictors.wu_clusters import Network
 
 try:
     import torch

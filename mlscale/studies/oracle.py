@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from mlscale.grid import HardwareConfig
 from mlscale.measurements import Measurements
-from mlscale.predictors.wu import region_values, scaling_from_regions
+from mlscale.predictors.wu_clusters import region_values, scaling_from_regions
 from mlscale.scaling import scaling_values, walk
 
 Floats = NDArray[np.float64]

@@ -17,10 +17,10 @@ from tidy import refused, same_bits
 
 from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements
 from mlscale.datasets.nv_dvfs import read_nv_dvfs
-from mlscale.predictors.wu import (
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import (
     CU_AXIS,
     Network,
-    Wu,
     region_sizes,
     region_values,
     scaling_from_regions,

@@ -1,0 +1,106 @@
+"""What `wu` looks up to predict: all networks side by side, and the walk along every centroid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.predictors.wu_clusters import CU_AXIS, ClusterSet, scaling_from_regions, sigmoid
+from mlscale.scaling import walk
+
+Floats = NDArray[np.float64]
+
+KERNELS_AT_ONCE = 256  # their surfaces stay in the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class WalkTables:
+    """The walk in two parts, which multiply: along the CU axis, then within a CU count.
+
+    S networks, padded to K clusters: hidden_weights (F, S*K), hidden_bias (S*K,), output_weights
+    (S, K, K), output_bias (S, 1, K). cu_network: which one is of the CU axis, None without one.
+    cu_factors (K, C): the base's clocks at every CU count; clock_factors (C, K, E*M): every pair
+    of clocks, relative to the base's clocks at that CU count.
+    """
+
+    shape: tuple[int, int, int]
+    cu_network: int | None
+    hidden_weights: Floats
+    hidden_bias: Floats
+    output_weights: Floats
+    output_bias: Floats
+    cu_factors: Floats
+    clock_factors: Floats
+
+    @classmethod
+    def of(
+        cls, sets: Sequence[ClusterSet], features: int, grid: ConfigGrid, base: HardwareConfig
+    ) -> Self:
+        """Walk along every centroid once, and put the networks of F features side by side."""
+        cu_counts, engines, memories = grid.shape
+        at = grid.index(base)
+        most = max((len(s.centroids) for s in sets), default=1)
+        hidden_weights = np.zeros((features, len(sets), most))
+        hidden_bias = np.zeros((len(sets), most))
+        output_weights = np.zeros((len(sets), most, most))
+        output_bias = np.full((len(sets), 1, most), -np.inf)
+        cu_factors = np.ones((most, cu_counts))
+        clock_factors = np.ones((cu_counts, most, engines * memories))
+        cu_network = None
+        cu_axis_last = sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
+        for s, one in enumerate(cu_axis_last):
+            region, centroids, network = one.region, one.centroids, one.network
+            count = len(centroids)
+            hidden_weights[:, s, :count] = network.hidden_weights
+            hidden_bias[s, :count] = network.hidden_bias
+            output_weights[s, :count, :count] = network.output_weights
+            output_bias[s, 0, :count] = network.output_bias
+            walked = walk(scaling_from_regions({region: centroids}, grid.shape, count), at)
+            if region == CU_AXIS:
+                cu_network = s
+                cu_factors[:count] = walked[:, :, at[1], at[2]]
+            else:
+                clock_factors[region, :count] = walked[:, region].reshape(count, -1)
+        return cls(
+            shape=grid.shape,
+            cu_network=cu_network,
+            hidden_weights=hidden_weights.reshape(features, len(sets) * most),
+            hidden_bias=hidden_bias.ravel(),
+            output_weights=output_weights,
+            output_bias=output_bias,
+            cu_factors=cu_factors,
+            clock_factors=clock_factors,
+        )
+
+    def surfaces(self, features: Floats) -> Floats:
+        """Factors (n, C, E, M) from normalised features (n, F)."""
+        cu_counts = self.shape[0]
+        values = np.empty((len(features), cu_counts, self.clock_factors.shape[2]))
+        every = np.arange(cu_counts)
+        for start in range(0, len(features), KERNELS_AT_ONCE):
+            part = slice(start, start + KERNELS_AT_ONCE)
+            chosen = self.choose(features[part])
+            regions = np.zeros((len(chosen), cu_counts), dtype=np.intp)
+            cu_factors = self.cu_factors[np.zeros(len(chosen), dtype=np.intp)]
+            if self.cu_network is not None:
+                cu_factors = self.cu_factors[chosen[:, self.cu_network]]
+            if self.clock_factors.shape[2] > 1:
+                regions = chosen[:, :cu_counts]
+            np.multiply(
+                self.clock_factors[every, regions], cu_factors[:, :, None], out=values[part]
+            )
+        return values.reshape(-1, *self.shape)
+
+    def choose(self, features: Floats) -> NDArray[np.intp]:
+        """The cluster (n, S) whose output is largest in each network.
+
+        The output layer's sigmoid is left out: it does not change which is largest.
+        """
+        networks, _, most = self.output_weights.shape
+        hidden = sigmoid(features @ self.hidden_weights + self.hidden_bias)
+        by_network = hidden.reshape(len(features), networks, most).swapaxes(0, 1)
+        outputs = by_network @ self.output_weights + self.output_bias
+        return np.asarray(outputs.argmax(axis=2).T)
