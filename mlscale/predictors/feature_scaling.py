@@ -76,14 +76,15 @@ class FeatureScaling:
                 + ", ".join(f"'{name}'" for name in lacking)
                 + f", which the model needs; profile it with {those}"
             )
-        filled = np.where(missing, self.median, values)
-        width = self.maximum - self.minimum
-        scaled = (filled - self.minimum) / np.where(width > 0, width, np.inf)
+        filled = np.where(missing, self.median, values) if missing.any() else values
         unusual = missing | (filled < self.minimum) | (filled > self.maximum)
+        width = self.maximum - self.minimum
+        scaled = filled - self.minimum
+        scaled /= np.where(width > 0, width, np.inf)
         flags: list[tuple[str, ...]] = [()] * len(values)
         for k in np.flatnonzero(unusual.any(axis=1)).tolist():
             flags[k] = self._flags(filled[k], scaled[k], missing[k])
-        return np.clip(scaled, 0.0, 1.0), tuple(flags)
+        return np.clip(scaled, 0.0, 1.0, out=scaled), tuple(flags)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.grid import ConfigGrid, HardwareConfig
-from mlscale.predictors.wu_clusters import CU_AXIS, ClusterSet, scaling_from_regions, sigmoid
+from mlscale.predictors.wu_clusters import CU_AXIS, ClusterSet, scaling_from_regions
 from mlscale.scaling import walk
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 KERNELS_AT_ONCE = 256  # their surfaces stay in the processor's cache
 
@@ -20,18 +21,19 @@ KERNELS_AT_ONCE = 256  # their surfaces stay in the processor's cache
 class WalkTables:
     """The walk in two parts, which multiply: along the CU axis, then within a CU count.
 
-    S networks, padded to K clusters: hidden_weights (F, S*K), hidden_bias (S*K,), output_weights
-    (S, K, K), output_bias (S, 1, K). cu_network: which one is of the CU axis, None without one.
+    S networks, padded to K clusters, in single precision as they were trained: hidden_weights
+    (F, S*K), hidden_bias (S*K,), output_weights (S, K, K), output_bias (S, 1, K); they make of
+    sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh. cu_network: which one is of the CU axis, or None.
     cu_factors (K, C): the base's clocks at every CU count; clock_factors (C, K, E*M): every pair
     of clocks, relative to the base's clocks at that CU count.
     """
 
     shape: tuple[int, int, int]
     cu_network: int | None
-    hidden_weights: Floats
-    hidden_bias: Floats
-    output_weights: Floats
-    output_bias: Floats
+    hidden_weights: Singles
+    hidden_bias: Singles
+    output_weights: Singles
+    output_bias: Singles
     cu_factors: Floats
     clock_factors: Floats
 
@@ -67,10 +69,10 @@ class WalkTables:
         return cls(
             shape=grid.shape,
             cu_network=cu_network,
-            hidden_weights=hidden_weights.reshape(features, len(sets) * most),
-            hidden_bias=hidden_bias.ravel(),
-            output_weights=output_weights,
-            output_bias=output_bias,
+            hidden_weights=_single(hidden_weights / 2).reshape(features, len(sets) * most),
+            hidden_bias=_single(hidden_bias / 2).ravel(),
+            output_weights=_single(output_weights / 2),
+            output_bias=_single(output_bias + output_weights.sum(axis=1, keepdims=True) / 2),
             cu_factors=cu_factors,
             clock_factors=clock_factors,
         )
@@ -100,7 +102,12 @@ class WalkTables:
         The output layer's sigmoid is left out: it does not change which is largest.
         """
         networks, _, most = self.output_weights.shape
-        hidden = sigmoid(features @ self.hidden_weights + self.hidden_bias)
+        hidden = _single(features) @ self.hidden_weights + self.hidden_bias
+        np.tanh(hidden, out=hidden)
         by_network = hidden.reshape(len(features), networks, most).swapaxes(0, 1)
         outputs = by_network @ self.output_weights + self.output_bias
         return np.asarray(outputs.argmax(axis=2).T)
+
+
+def _single(values: Floats) -> Singles:
+    return values.astype(np.float32)

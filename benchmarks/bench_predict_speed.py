@@ -1,0 +1,116 @@
+"""Predictions in this process: one kernel, and a batch, to all 448 configurations of the made set.
+
+    python benchmarks/bench_predict_speed.py
+
+The peer is the same model built of scikit-learn's parts: a fitted MinMaxScaler, an MLPClassifier
+for each cluster set with the weights of ours, the centroids and the walk. Both must agree.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import MinMaxScaler
+
+from mlscale.datasets.hd7970 import make_hd7970
+from mlscale.measurements import Measurements
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import Network, scaling_from_regions
+from mlscale.scaling import walk
+
+Floats = NDArray[np.float64]
+
+RUNS = 501
+BATCH = 100_000
+
+
+def as_classifier(network: Network, points: Floats) -> MLPClassifier:
+    """A scikit-learn network with the weights of ours, but for its softmax."""
+    clusters = len(network.output_bias)
+    peer = MLPClassifier((clusters,), "logistic", max_iter=1)
+    labels = np.arange(clusters)
+    peer.partial_fit(np.resize(points, (clusters, points.shape[1])), labels, classes=labels)
+    peer.coefs_ = [network.hidden_weights, network.output_weights]
+    peer.intercepts_ = [network.hidden_bias, network.output_bias]
+    return peer
+
+
+def scikit_learn_parts(model: Wu, data: Measurements) -> Callable[[Floats], Floats]:
+    """The model as counters (n, F) -> surfaces (n, C, E, M)."""
+    at = data.grid.index(model.base_)
+    columns = [data.counter_names.index(name) for name in model.scaling_.names]
+    counters = data.profiles(model.base_).counters[:, columns]
+    scaler = MinMaxScaler(clip=True).fit(counters)
+    points = scaler.transform(counters)
+    sets = [(s.region, s.centroids, as_classifier(s.network, points)) for s in model.cluster_sets_]
+
+    def predict(rows: Floats) -> Floats:
+        scaled = scaler.transform(rows[:, columns])
+        chosen = {region: means[network.predict(scaled)] for region, means, network in sets}
+        return walk(scaling_from_regions(chosen, data.grid.shape, len(rows)), at)
+
+    return predict
+
+
+def median_us(work: Callable[[], object]) -> float:
+    """Median time of a call [us]."""
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return 1e6 * statistics.median(times)
+
+
+def main() -> None:
+    """Print microseconds, their ratio, and the batch beside np.copyto."""
+    data = make_hd7970(0)
+    base = data.grid.mid
+    model = Wu(features="table2", clusters=12).fit(data, base)
+    profiles = data.profiles(base)
+    one = replace(
+        profiles,
+        kernels=profiles.kernels[:1],
+        applications=profiles.applications[:1],
+        time_ms=profiles.time_ms[:1],
+        power_w=None,
+        counters=profiles.counters[:1],
+    )
+    peer = scikit_learn_parts(model, data)
+    agree = np.allclose(peer(profiles.counters), model.predict(profiles).values, rtol=1e-9)
+    ours, theirs = median_us(lambda: model.predict(one)), median_us(lambda: peer(one.counters))
+    print(f"one kernel, {data.grid.size} configurations: median of {RUNS} runs; same: {agree}")
+    print(f"{'mlscale':40s} {ours:9.1f} us")
+    print(f"{'scikit-learn parts':40s} {theirs:9.1f} us")
+    print(f"{'ratio':40s} {theirs / ours:9.1f}")
+    drawn = np.random.default_rng(0).integers(len(profiles.kernels), size=BATCH)
+    batch = replace(
+        profiles,
+        kernels=tuple(profiles.kernels[k] for k in drawn),
+        applications=tuple(profiles.applications[k] for k in drawn),
+        time_ms=profiles.time_ms[drawn],
+        power_w=None,
+        counters=profiles.counters[drawn],
+    )
+    seconds, copying = [], []
+    for _ in range(3):
+        started = time.perf_counter()
+        values = model.predict(batch).values
+        seconds.append(time.perf_counter() - started)
+        target = np.empty_like(values)
+        started = time.perf_counter()
+        np.copyto(target, values)
+        copying.append(time.perf_counter() - started)
+    size = values.nbytes / 1e9
+    print(f"\n{BATCH} kernels, {size:.2f} GB of surfaces, best of 3 runs")
+    print(f"{'mlscale':40s} {size / min(seconds):9.2f} GB/s")
+    print(f"{'np.copyto to a new array':40s} {size / min(copying):9.2f} GB/s")
+    print(f"{'share':40s} {min(copying) / min(seconds):9.2f}")
+
+
+if __name__ == "__main__":
+    main()
