@@ -1,0 +1,83 @@
+"""Errors by base configuration as heat maps: Fig. 10 and 11 of Wu et al., HPCA 2015."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from mlscale.grid import AXES, HardwareConfig
+from mlscale.report.figures import AXIS_LABELS, new_figure
+
+COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
+PANELS_IN_ROW = 4
+MOST_NUMBERS = 100  # cells of a panel, beyond which the numbers could not be read
+
+Errors = dict[HardwareConfig, float]
+
+
+def heat_maps(title: str, errors: dict[str, Errors]) -> Figure:
+    """Mean error [%] of each base: CU count by memory clock, a panel for each engine clock.
+
+    errors: by label; the first is drawn, the means of all stand in each panel's heading. An
+    axis with one step is left out: two axes make one panel, one axis makes a row.
+    """
+    ours = next(iter(errors.values()))
+    steps = {axis: sorted({getattr(base, axis) for base in ours}) for axis in AXES}
+    long = [axis for axis in AXES if len(steps[axis]) > 1]
+    across, down = long[0], long[-1]
+    engines = steps["engine_mhz"] if len(long) == 3 else [None]
+    columns = min(PANELS_IN_ROW, len(engines))
+    rows = math.ceil(len(engines) / columns)
+    width = max(4.0, 0.45 * len(steps[across]) + 1)
+    height = 3.4 if down != across else 1.8
+    figure = new_figure(max(7.0, width * columns + 1.2), height * rows + 0.7)
+    panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for panel in panels[len(engines) :]:
+        panel.set_visible(False)
+    shades = Normalize(min(ours.values()), max(ours.values()))
+    for panel, engine in zip(panels, engines, strict=False):
+        parts = {
+            label: {b: e for b, e in found.items() if engine in (None, b.engine_mhz)}
+            for label, found in errors.items()
+        }
+        image = _draw(panel, parts[next(iter(errors))], steps, across, down, shades)
+        means = [f"{label} {np.mean(list(part.values())):.1f}" for label, part in parts.items()]
+        heading = [] if engine is None else [f"base engine clock {engine:g} MHz"]
+        panel.set_title("\n".join([*heading, "mean: " + ", ".join(means)]), fontsize=8)
+    bar = figure.colorbar(image, ax=panels[: len(engines)], shrink=0.8)
+    bar.set_label("mean absolute percentage error [%]")
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _draw(
+    panel: Axes,
+    errors: Errors,
+    steps: Mapping[str, Sequence[float]],
+    across: str,
+    down: str,
+    shades: Normalize,
+) -> AxesImage:
+    """One panel; memory clocks downwards as in the paper."""
+    one_row = down == across
+    table = np.empty((1 if one_row else len(steps[down]), len(steps[across])))
+    for base, error in errors.items():
+        row = 0 if one_row else steps[down].index(getattr(base, down))
+        table[row, steps[across].index(getattr(base, across))] = error
+    image = panel.imshow(table, cmap=COLOUR_MAP, norm=shades, aspect="auto")
+    panel.set_xticks(range(table.shape[1]), [f"{step:g}" for step in steps[across]], fontsize=8)
+    panel.set_xlabel(f"base {AXIS_LABELS[across]}", fontsize=9)
+    if one_row:
+        panel.set_yticks([])
+    else:
+        panel.set_yticks(range(len(table)), [f"{step:g}" for step in steps[down]], fontsize=8)
+        panel.set_ylabel(f"base {AXIS_LABELS[down]}", fontsize=9)
+    if table.size <= MOST_NUMBERS:
+        for (y, x), error in np.ndenumerate(table):
+            colour = "black" if shades(error) > 0.5 else "white"
+            panel.text(x, y, f"{error:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    return image
