@@ -41,8 +41,7 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
     )
     bases = {name: _bases(arguments, name, data) for name, data in tables.items()}
     contenders = {
-        name: paper.beside_baselines(arguments.study, predictor, kinds, data)
-        for name, data in tables.items()
+        name: paper.beside_baselines(predictor, kinds, data) for name, data in tables.items()
     }
     units = paper.plan(settings, tables, bases, contenders)
 

@@ -19,35 +19,30 @@ MOST_NUMBERS = 100  # cells of a panel, beyond which the numbers could not be re
 Errors = dict[HardwareConfig, float]
 
 
-def heat_maps(title: str, errors: dict[str, Errors]) -> Figure:
+def heat_maps(title: str, errors: Errors, headings: Mapping[float | None, str]) -> Figure:
     """Mean error [%] of each base: CU count by memory clock, a panel for each engine clock.
 
-    errors: by label; the first is drawn, the means of all stand in each panel's heading. An
-    axis with one step is left out: two axes make one panel, one axis makes a row.
+    headings: of the panel of each engine clock, and of None if there is one panel only. An axis
+    with one step is left out: two axes make one panel, one axis makes a row.
     """
-    ours = next(iter(errors.values()))
-    steps = {axis: sorted({getattr(base, axis) for base in ours}) for axis in AXES}
+    steps = {axis: sorted({getattr(base, axis) for base in errors}) for axis in AXES}
     long = [axis for axis in AXES if len(steps[axis]) > 1]
     across, down = long[0], long[-1]
     engines = steps["engine_mhz"] if len(long) == 3 else [None]
     columns = min(PANELS_IN_ROW, len(engines))
     rows = math.ceil(len(engines) / columns)
     width = max(4.0, 0.45 * len(steps[across]) + 1)
-    height = 3.4 if down != across else 1.8
+    height = 3.5 if down != across else 1.9
     figure = new_figure(max(7.0, width * columns + 1.2), height * rows + 0.7)
     panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for panel in panels[len(engines) :]:
         panel.set_visible(False)
-    shades = Normalize(min(ours.values()), max(ours.values()))
+    shades = Normalize(min(errors.values()), max(errors.values()))
     for panel, engine in zip(panels, engines, strict=False):
-        parts = {
-            label: {b: e for b, e in found.items() if engine in (None, b.engine_mhz)}
-            for label, found in errors.items()
-        }
-        image = _draw(panel, parts[next(iter(errors))], steps, across, down, shades)
-        means = [f"{label} {np.mean(list(part.values())):.1f}" for label, part in parts.items()]
-        heading = [] if engine is None else [f"base engine clock {engine:g} MHz"]
-        panel.set_title("\n".join([*heading, "mean: " + ", ".join(means)]), fontsize=8)
+        part = {b: error for b, error in errors.items() if engine in (None, b.engine_mhz)}
+        image = _draw(panel, part, steps, across, down, shades)
+        clock = "" if engine is None else f"base engine clock {engine:g} MHz\n"
+        panel.set_title(clock + headings[engine], fontsize=8)
     bar = figure.colorbar(image, ax=panels[: len(engines)], shrink=0.8)
     bar.set_label("mean absolute percentage error [%]")
     figure.suptitle(title, fontsize=11)

@@ -21,7 +21,7 @@ from mlscale.grid import AXES
 from mlscale.report.figures import COLOURS, MARKERS, new_figure, save_figure
 from mlscale.report.heat_maps import heat_maps
 from mlscale.studies.contenders import ORACLE
-from mlscale.studies.paper import BIN_WIDTH, BINS
+from mlscale.studies.paper import BIN_WIDTH, BINS, CLUSTER_COUNTS
 from mlscale.studies.paper_summary import Row, Spread, boxes, by_base, labels, overall, shares
 
 BESIDE = ("mean-surface", "nearest")  # the baselines that are drawn; the table has all
@@ -64,9 +64,22 @@ def _base_configuration(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 10 and 11 for every engine clock, and Fig. 12."""
     names = labels(rows, what.predictor, *BESIDE)
     found = by_base(rows)
-    errors = {name: {base: s.mean for base, s in found[name].items()} for name in names}
-    title = what.title(f"error of {what.quantity} by base configuration, {names[0]}", rows)
-    return {"-heat-maps": heat_maps(title, errors), "-boxes": _boxes(what, rows, names)}
+    errors = {base: spread.mean for base, spread in found[names[0]].items()}
+    title = what.title(f"error of {what.quantity} by base configuration, {names[0]} clusters", rows)
+    panels: list[float | None] = [None, *boxes(rows)[names[0]]]
+    headings = {engine: _means(rows, names, engine) for engine in panels}
+    maps = heat_maps(title, errors, headings)
+    return {"-heat-maps": maps, "-boxes": _boxes(what, rows, names)}
+
+
+def _means(rows: Sequence[Row], names: Sequence[str], engine: float | None) -> str:
+    """The mean of each label, of the bases of one engine clock or of all; ours with its seeds."""
+    means = overall([row for row in rows if engine in (None, row["engine_mhz"])])
+    ours, *others = (f"{name} {means[name].mean:.1f}" for name in names)
+    spread = means[names[0]]
+    if spread.low < spread.high:
+        ours += f" (seeds {spread.low:.1f} to {spread.high:.1f})"
+    return f"mean: {ours}\n{', '.join(others)}"
 
 
 def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
@@ -102,8 +115,24 @@ def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
             medianprops={"color": "black"},
             manage_ticks=False,
         )
-        handles.append(Patch(label=name, **look))
-    handles.append(Line2D([], [], color="black", label="mean; box: ± 1 std; whiskers: min, max"))
+        handles.append(Patch(label=name if name in BESIDE else f"{name} clusters", **look))
+        spreads = [
+            overall([row for row in rows if row["engine_mhz"] == engine])[name]
+            for engine in engines
+        ]
+        panel.errorbar(
+            _beside(len(engines), position, len(names), width),
+            [spread.mean for spread in spreads],
+            yerr=_whiskers(spreads),
+            fmt="none",
+            ecolor="black",
+            elinewidth=3,
+        )
+    key = "mean; box: ± 1 std; whiskers: min, max of the bases"
+    handles.append(Line2D([], [], color="black", label=key))
+    if len({row["seed"] for row in rows}) > 1:
+        key = "range of the mean over the seeds"
+        handles.append(Line2D([], [], color="black", linewidth=3, label=key))
     panel.set_xticks(range(len(engines)), [f"{engine:g}" for engine in engines])
     panel.set_xlabel("base engine clock [MHz]")
     _error_axis(panel)
@@ -235,8 +264,10 @@ def _counts(names: Collection[str]) -> list[int]:
 def _cluster_axis(panel: Axes, names: Sequence[str]) -> None:
     panel.set_xlabel("clusters in each set")
     counts = _counts(names)
-    panel.set_xticks([count for count in counts if count <= 20 or count == counts[-1]])
-    panel.tick_params(axis="x", labelsize=8)
+    if counts[-1] > CLUSTER_COUNTS[-1]:
+        panel.set_xscale("log")
+        panel.minorticks_off()
+    panel.set_xticks(counts, [str(count) for count in counts], fontsize=8)
 
 
 def _error_axis(panel: Axes) -> None:

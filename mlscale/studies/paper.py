@@ -1,11 +1,12 @@
 """The studies of Wu et al., HPCA 2015, section V, on any table of measurements.
 
-A study is a list of units; a unit is one contender with one number of clusters, one split, and
-some bases. It gives tidy rows. The networks of all its bases train as one batch.
+A study is a list of units; a unit is one contender with one number of clusters, one seed, and
+some bases. It gives tidy rows. The networks of all its bases train as one batch, and K-means is
+done once for what several bases share; see varied_bases.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,7 +55,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class PaperUnit:
-    """One share of a study. clusters: None for a contender that has none."""
+    """One share of a study. clusters: None for a contender that has none.
+
+    In the oracle study the oracle stands in the unit of its network: they share the clusters.
+    """
 
     study: str
     table: str
@@ -102,13 +106,11 @@ def varied_bases(
     return tuple(sorted(bases, key=lambda b: (b.engine_mhz, b.memory_mhz, b.cu_count)))
 
 
-def beside_baselines(
-    study: str, predictor: str, kinds: Sequence[str], data: Measurements
-) -> list[Contender]:
-    """The predictor with its features, the baselines, and in the oracle study the oracle."""
+def beside_baselines(predictor: str, kinds: Sequence[str], data: Measurements) -> list[Contender]:
+    """The predictor with its features, then the baselines."""
     found = contenders([predictor], kinds, data)
     found.sort(key=lambda contender: contender.predictor != predictor)
-    return [c for c in found if study == "oracle" or c.predictor != ORACLE]
+    return [contender for contender in found if contender.predictor != ORACLE]
 
 
 def plan(
@@ -141,20 +143,20 @@ def plan(
                 if seed == 0
                 or is_random(settings.protocol)
                 or has_parameter(contender.predictor, "seed")
-                for clusters in _cluster_counts(settings, contender, data, seed)
+                for clusters in _cluster_counts(settings, contender, data)
                 for start in range(0, len(bases[table]), width)
             ]  # fmt: skip
     return units
 
 
 def _cluster_counts(
-    settings: Settings, contender: Contender, data: Measurements, seed: int
+    settings: Settings, contender: Contender, data: Measurements
 ) -> Sequence[int | None]:
-    """The numbers of clusters to try: never more than the smallest fold trains on kernels."""
-    split = folds(settings.protocol, data.applications, seed)
+    """The numbers of clusters to try: never more than a fold of any seed trains on kernels."""
+    splits = [folds(settings.protocol, data.applications, n) for n in range(settings.seeds)]
     if not has_parameter(contender.predictor, "clusters"):
         return (None,)
-    most = min(len(train) for train, _ in split)
+    most = min(len(train) for split in splits for train, _ in split)
     match settings.study:
         case "base-configuration":
             if settings.clusters > most:
@@ -164,8 +166,8 @@ def _cluster_counts(
                 )
             return (settings.clusters,)
         case "oracle":  # beyond the paper's counts, to where every kernel has its own cluster
-            beyond = np.geomspace(CLUSTER_COUNTS[-1], max(most, CLUSTER_COUNTS[-1]), 5)[1:]
-            counts = sorted({*CLUSTER_COUNTS, *beyond.round().astype(int).tolist()})
+            beyond = np.geomspace(CLUSTER_COUNTS[-1], max(most, CLUSTER_COUNTS[-1]), 5)
+            counts = [*CLUSTER_COUNTS, *beyond.round().astype(int).tolist()]
         case "cluster-count":
             counts = list(CLUSTER_COUNTS)
         case _:
@@ -187,6 +189,13 @@ def run(
 
 def run_unit(unit: PaperUnit, data: Measurements) -> Rows:
     """The rows of one unit: docs/file-formats.md. Raises InputError."""
+    rows = _rows(unit, data)
+    if unit.study == "oracle" and unit.contender.predictor == "wu":
+        rows += _rows(replace(unit, contender=Contender(ORACLE, None)), data)
+    return rows
+
+
+def _rows(unit: PaperUnit, data: Measurements) -> Rows:
     rows: Rows = []
     errors, kernels = _errors_by_base(unit, data)
     for base, found in errors.items():
