@@ -100,7 +100,7 @@ def _results_there(folder: Path, mark: str) -> Document | None:
 def _all(
     running: Iterator[Any], total: int, kept: Progress | None, folder: str | None
 ) -> list[Any]:
-    """All results; an interrupt tells what is kept."""
+    """All results; an interrupt tells what is kept, and what cannot be studied keeps nothing."""
     from tqdm import tqdm
 
     there = len(kept.done) if kept else 0
@@ -111,6 +111,10 @@ def _all(
             for result in running:
                 results.append(result)
                 bar.update(len(results) > there)
+    except InputError:
+        if kept:
+            kept.remove()
+        raise
     except KeyboardInterrupt:
         if not kept:
             raise

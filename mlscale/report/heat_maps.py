@@ -32,7 +32,7 @@ def heat_maps(title: str, errors: Errors, headings: Mapping[float | None, str]) 
     columns = min(PANELS_IN_ROW, len(engines))
     rows = math.ceil(len(engines) / columns)
     width = max(4.0, 0.45 * len(steps[across]) + 1)
-    height = 3.5 if down != across else 1.9
+    height = 3.5 if down != across else 2.3
     figure = new_figure(max(7.0, width * columns + 1.2), height * rows + 0.7)
     panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for panel in panels[len(engines) :]:
@@ -41,10 +41,13 @@ def heat_maps(title: str, errors: Errors, headings: Mapping[float | None, str]) 
     for panel, engine in zip(panels, engines, strict=False):
         part = {b: error for b, error in errors.items() if engine in (None, b.engine_mhz)}
         image = _draw(panel, part, steps, across, down, shades)
-        clock = "" if engine is None else f"base engine clock {engine:g} MHz\n"
-        panel.set_title(clock + headings[engine], fontsize=8)
+        fixed = {axis: of[0] for axis, of in steps.items() if axis not in long}
+        if engine is not None:
+            fixed["engine_mhz"] = engine
+        where = ", ".join(f"base {AXIS_LABELS[axis]}: {step:g}" for axis, step in fixed.items())
+        panel.set_title(f"{where}\n{headings[engine]}".strip(), fontsize=8)
     bar = figure.colorbar(image, ax=panels[: len(engines)], shrink=0.8)
-    bar.set_label("mean absolute percentage error [%]")
+    bar.set_label("mean absolute\npercentage error [%]")
     figure.suptitle(title, fontsize=11)
     return figure
 

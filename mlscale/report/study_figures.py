@@ -43,9 +43,8 @@ class What:
         unmeasured = self.origin in ("made", "simulated")
         origin = f" ({self.origin} data, not measured)" if unmeasured else ""
         seeds = len({row["seed"] for row in rows})
-        return f"{self.table}{origin}: {rest}, " + (
-            f"mean of {seeds} seeds" if seeds > 1 else "one seed"
-        )
+        repeated = f"mean of {seeds} seeds" if seeds > 1 else "one seed"
+        return f"{self.table}{origin}\n{rest}, {repeated}"
 
 
 def draw(study: str, folder: Path, what: What, rows: Sequence[Row]) -> list[Path]:

@@ -17,7 +17,8 @@ SECONDS_TO_CONNECT = 5.0
 def connected(address: str) -> Iterator["Client"]:
     """A client of the scheduler at the address, such as tcp://scheduler:8786.
 
-    Raises InputError, at once, when nothing listens there, and when there is no worker.
+    Raises InputError when nothing listens there, at once, when there is no worker, and when the
+    cluster is lost on the way.
     """
     try:
         from distributed import Client
@@ -45,4 +46,12 @@ def connected(address: str) -> Iterator["Client"]:
             raise InputError(
                 f"the scheduler at {address} has no worker; start one with: dask worker {address}"
             )
-        yield client
+        try:
+            yield client
+        except Exception as error:
+            if not type(error).__module__.startswith("distributed"):
+                raise
+            raise InputError(
+                f"the Dask cluster at {address} lost all its workers or its scheduler "
+                f"({type(error).__name__}); with -o DIR what is done is kept: go on with --resume"
+            ) from None
