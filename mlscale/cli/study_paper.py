@@ -35,7 +35,7 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
     settings = paper.Settings(
         study=arguments.study,
         quantities=tuple(arguments.quantity or QUANTITIES),
-        clusters=arguments.clusters or CLUSTERS,
+        clusters=arguments.clusters,
         protocol=arguments.protocol or PROTOCOL,
         seeds=arguments.seeds,
     )

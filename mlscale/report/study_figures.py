@@ -64,7 +64,7 @@ def _base_configuration(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     names = labels(rows, what.predictor, *BESIDE)
     found = by_base(rows)
     errors = {base: spread.mean for base, spread in found[names[0]].items()}
-    title = what.title(f"error of {what.quantity} by base configuration, {names[0]} clusters", rows)
+    title = what.title(f"error of {what.quantity} by base configuration, {_named(names[0])}", rows)
     panels: list[float | None] = [None, *boxes(rows)[names[0]]]
     headings = {engine: _means(rows, names, engine) for engine in panels}
     maps = heat_maps(title, errors, headings)
@@ -114,7 +114,7 @@ def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
             medianprops={"color": "black"},
             manage_ticks=False,
         )
-        handles.append(Patch(label=name if name in BESIDE else f"{name} clusters", **look))
+        handles.append(Patch(label=_named(name), **look))
         spreads = [
             overall([row for row in rows if row["engine_mhz"] == engine])[name]
             for engine in engines
@@ -180,7 +180,7 @@ def _error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
             hatch=_HATCHES[1 + BESIDE.index(name)] if baseline else "",
             linewidth=0.6,
             error_kw={"linewidth": 0.8},
-            label=name if baseline else f"{name} clusters",
+            label=_named(name),
         )
     lows = [BIN_WIDTH * position for position in range(BINS)]
     ticks = [f"{low:g} to\n< {low + BIN_WIDTH:g}" for low in lows[:-1]]
@@ -218,6 +218,11 @@ _DRAWINGS: dict[str, Callable[[What, Sequence[Row]], dict[str, Figure]]] = {
     "error-distribution": _error_distribution,
     "oracle": _oracle,
 }
+
+
+def _named(label: str) -> str:
+    """A label in words; one with a number of clusters ends in it."""
+    return f"{label} clusters" if label[-1].isdigit() else label
 
 
 def _beside(groups: int, position: int, count: int, width: float) -> NDArray[np.float64]:

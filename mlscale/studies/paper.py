@@ -18,6 +18,7 @@ from mlscale.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.measurements import Measurements
 from mlscale.metrics import absolute_percentage_error, summarise, without_base
 from mlscale.predictors import create
+from mlscale.predictors.wu import DEFAULT_CLUSTERS
 from mlscale.studies.contenders import (
     ORACLE,
     Contender,
@@ -44,11 +45,14 @@ BASES_IN_UNIT = 32
 
 @dataclass(frozen=True)
 class Settings:
-    """What is studied. clusters: of the base-configuration study; the others vary it."""
+    """What is studied. clusters: of the base-configuration study; the others vary it.
+
+    None takes 12 or, where a fold trains on fewer kernels, as many as there are.
+    """
 
     study: str
     quantities: tuple[str, ...]
-    clusters: int
+    clusters: int | None
     protocol: str
     seeds: int
 
@@ -159,6 +163,8 @@ def _cluster_counts(
     most = min(len(train) for split in splits for train, _ in split)
     match settings.study:
         case "base-configuration":
+            if settings.clusters is None:
+                return (min(DEFAULT_CLUSTERS, most),)
             if settings.clusters > most:
                 raise InputError(
                     f"{settings.clusters} clusters, but a fold trains on {most} kernels; give "

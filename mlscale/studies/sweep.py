@@ -7,8 +7,8 @@ settings, then a line for each unit that is done. A line that was cut off is not
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -52,10 +52,11 @@ def sweep(
     done = dict(kept.done) if kept else {}
     yield from done.items()
     left = [number for number in range(len(calls)) if number not in done]
-    for number, result in _results(work, calls, left, jobs, client):
-        if kept:
-            kept.add(number, result)
-        yield number, result
+    with closing(_results(work, calls, left, jobs, client)) as results:
+        for number, result in results:
+            if kept:
+                kept.add(number, result)
+            yield number, result
 
 
 def _results(
@@ -64,7 +65,7 @@ def _results(
     left: Sequence[int],
     jobs: int,
     client: "Client | None",
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     if client is None and min(jobs, len(left)) < 2:
         yield from ((number, work(*calls[number])) for number in left)
         return
@@ -77,7 +78,9 @@ def _results(
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         results = parallel(joblib.delayed(_numbered)(work, n, *calls[n]) for n in left)
     try:
-        yield from results
+        # Not 'yield from', which would close the results before the warning is silenced.
+        for result in results:  # noqa: UP028
+            yield result
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib says that what was begun is given up
