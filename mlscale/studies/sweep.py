@@ -6,9 +6,11 @@ settings, then a line for each unit that is done. A line that was cut off is not
 
 import hashlib
 import json
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -74,7 +76,7 @@ def _results(
         large = {id(a): a for call in calls for a in call if isinstance(a, Measurements)}
         backend = joblib.parallel_config("dask", client=client, scatter=list(large.values()))
         jobs = -1
-    with backend:
+    with backend, _deaf_to_interrupts():
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         results = parallel(joblib.delayed(_numbered)(work, n, *calls[n]) for n in left)
     try:
@@ -85,6 +87,19 @@ def _results(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib says that what was begun is given up
             results.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started in the block leave Ctrl-C to this one, which ends them in good order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _numbered(work: Callable[..., Any], number: int, *call: Any) -> tuple[int, Any]:

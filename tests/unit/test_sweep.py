@@ -1,6 +1,7 @@
 """Long work in units: what is kept is not done again, and is not mixed with other work."""
 
 import json
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,16 @@ def test_every_call_is_made_once(jobs: int) -> None:
     results = list(sweep(add, CALLS, jobs))
     assert len(results) == len(CALLS)
     assert dict(results) == EXPECTED
+
+
+def is_deaf(_: int) -> bool:
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_other_processes_leave_an_interrupt_to_this_one() -> None:
+    """A terminal sends Ctrl-C to all of them; each would print its own traceback."""
+    assert take(sweep(is_deaf, [(n,) for n in range(4)], jobs=2)) == dict.fromkeys(range(4), True)
+    assert not is_deaf(0)
 
 
 @settings(deadline=None, max_examples=30)
