@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             _say(f"mlscale: error: {error.filename}: cannot be read or written: {error.strerror}")
             return 2
-        except KeyboardInterrupt:
-            _say("mlscale: interrupted")
+        except KeyboardInterrupt as stop:
+            _say(f"mlscale: {str(stop) or 'interrupted'}")
             return 130
     return 0
 

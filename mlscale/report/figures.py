@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,6 +15,32 @@ from mlscale.grid import ConfigGrid, HardwareConfig
 Floats = NDArray[np.float64]
 
 MARKERS = "osD^vP*X"
+# Okabe and Ito, told apart by colour-blind readers.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
+AXIS_LABELS = {
+    "cu_count": "CU count",
+    "engine_mhz": "engine clock [MHz]",
+    "memory_mhz": "memory clock [MHz]",
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of that size [inches] that needs no display."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write STEM.png and STEM.svg; the same figure gives the same files. Raises InputError."""
+    written = []
+    for kind in ("png", "svg"):
+        path = stem.with_name(f"{stem.name}.{kind}")
+        metadata = {"Date": None} if kind == "svg" else {}
+        with whole_file(path) as temporary, rc_context({"svg.hashsalt": "mlscale"}):
+            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+        written.append(path)
+    return written
 
 
 def draw_surface(
@@ -35,8 +61,7 @@ def draw_surface(
         (clock, colour, MARKERS[m % len(MARKERS)])
         for m, (clock, colour) in enumerate(zip(grid.memory_mhz, _shades(grid), strict=True))
     ]
-    figure = Figure(figsize=(2.6 * panels + 1.2, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(2.6 * panels + 1.2, 4.4)
     axes = figure.subplots(1, panels, sharey=True, squeeze=False)[0]
     for c, (panel, cu_count) in enumerate(zip(axes, grid.cu_count, strict=True)):
         for m, (_, colour, marker) in enumerate(memory):

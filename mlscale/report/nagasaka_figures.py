@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from mlscale.literature.nagasaka_counters import BASELINE
-from mlscale.report.wang_chu_figures import COLOURS, save
+from mlscale.report.figures import COLOURS, save_figure
 from mlscale.studies.nagasaka import Grouping
 from mlscale.studies.nagasaka_rows import Case, model_row, unseen_rows
 
@@ -81,7 +81,7 @@ def draw_sets(case: Case, stem: Path) -> list[Path]:
         Patch(facecolor="#BBBBBB", edgecolor="white", hatch="//", label="no counters (baseline)"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
-    return save(figure, stem)
+    return save_figure(figure, stem)
 
 
 def draw_watts(case: Case, chosen: str, unseen: Collection[str], stem: Path) -> list[Path]:
@@ -136,7 +136,7 @@ def draw_watts(case: Case, chosen: str, unseen: Collection[str], stem: Path) -> 
             )
         )
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
-    return save(figure, stem)
+    return save_figure(figure, stem)
 
 
 def draw_contributions(case: Case, chosen: str, stem: Path) -> list[Path]:
@@ -167,7 +167,7 @@ def draw_contributions(case: Case, chosen: str, stem: Path) -> list[Path]:
     panel.set_yticks(rows, names, fontsize=9)
     panel.set_xlabel("average contribution to the estimated power [%]")
     panel.spines[["top", "right"]].set_visible(False)
-    return save(figure, stem)
+    return save_figure(figure, stem)
 
 
 def _title(case: Case, what: str) -> str:

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from mlscale.files import whole_file
 from mlscale.literature import survey
 from mlscale.literature.survey_simulation import GRID_WARPS, simulate
-from mlscale.report.figures import MARKERS
+from mlscale.report.figures import MARKERS, save_figure
 
 PANELS = {
     "classical bounds": survey.classical_bounds,
@@ -51,12 +50,7 @@ def draw_survey(folder: Path, intensities: Sequence[int]) -> list[Path]:
         ("survey-figure-1", _figure_1(intensities)),
         ("survey-figure-2", _figure_2(intensities)),
     ):
-        for kind in ("png", "svg"):
-            path = folder / f"{name}.{kind}"
-            metadata = {"Date": None} if kind == "svg" else {}
-            with whole_file(path) as temporary, rc_context({"svg.hashsalt": name}):
-                figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
-            written.append(path)
+        written += save_figure(figure, folder / name)
     return written
 
 

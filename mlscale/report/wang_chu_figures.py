@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,13 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mlscale.files import whole_file
 from mlscale.grid import ConfigGrid
+from mlscale.report.figures import COLOURS, save_figure
 
 Floats = NDArray[np.float64]
 
-# Okabe and Ito's colours, told apart by colour-blind readers; a marker for each as well.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
 MARKERS = "osD^vPX"
 _COMPUTE, _MEMORY = COLOURS[1], COLOURS[0]
 
@@ -60,7 +57,7 @@ def draw_speedups(
         panel.set_ylabel(f"speed-up over {sweep.clocks[0]:g} MHz")
     extra = [Line2D([], [], color="grey", linestyle=":", label="proportional to the clock")]
     _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
-    return save(figure, folder / "fig2-speedup")
+    return save_figure(figure, folder / "fig2-speedup")
 
 
 def draw_signed_errors(
@@ -83,7 +80,7 @@ def draw_signed_errors(
         panel.set_ylabel("error of the predicted time [%]")
     extra = [Patch(color="#EEEEEE", label="within 10 %")]
     _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
-    return save(figure, folder / "fig13-signed-error")
+    return save_figure(figure, folder / "fig13-signed-error")
 
 
 def draw_kernel_errors(
@@ -125,7 +122,7 @@ def draw_kernel_errors(
     ]
     panel.legend(handles=handles, loc="lower right", fontsize=8)
     figure.suptitle(title, fontsize=10)
-    return save(figure, folder / "fig14-kernel-error")
+    return save_figure(figure, folder / "fig14-kernel-error")
 
 
 def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
@@ -189,15 +186,3 @@ def _legend(
         handles.append(Line2D([], [], color="#BBBBBB", linewidth=0.7, label="other kernels"))
     columns = 3 if len(figure.axes) > 1 else 2
     figure.legend(handles=[*handles, *extra], loc="outside lower center", ncols=columns, fontsize=8)
-
-
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """PNG and SVG; the same figure gives the same files."""
-    files = []
-    for kind in ("png", "svg"):
-        path = stem.with_name(f"{stem.name}.{kind}")
-        metadata = {"Date": None} if kind == "svg" else {}
-        with whole_file(path) as temporary, mpl.rc_context({"svg.hashsalt": "mlscale"}):
-            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
-        files.append(path)
-    return files

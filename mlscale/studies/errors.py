@@ -3,9 +3,8 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +15,10 @@ from mlscale.predictors import create
 from mlscale.studies.contenders import ORACLE, Contender, has_parameter, predicts
 from mlscale.studies.oracle import oracle_surfaces
 from mlscale.studies.protocols import folds, is_random
+from mlscale.studies.sweep import Progress, sweep
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Floats = NDArray[np.float64]
 
@@ -71,14 +74,30 @@ def plan(
     ]
 
 
-def run(units: Sequence[Unit], tables: Tables, jobs: int = 1) -> Iterator[UnitErrors]:
-    """Run the units on that many processes; a result is yielded as soon as it is there."""
-    if jobs == 1:
-        for unit in units:
-            yield run_unit(unit, *tables[unit.table])
-        return
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-    yield from parallel(joblib.delayed(run_unit)(u, *tables[u.table]) for u in units)
+def run(
+    units: Sequence[Unit],
+    tables: Tables,
+    jobs: int = 1,
+    kept: Progress | None = None,
+    client: "Client | None" = None,
+) -> Iterator[UnitErrors]:
+    """The errors of each unit as they come; see sweep."""
+    calls = [(unit, *tables[unit.table]) for unit in units]
+    for number, found in sweep(_as_json, calls, jobs, kept, client):
+        yield UnitErrors(
+            unit=units[number],
+            kernels=tuple(found["kernels"]),
+            applications=tuple(found["applications"]),
+            errors=np.array(found["errors"]),
+            train_seconds=found["train_seconds"],
+            predict_seconds=found["predict_seconds"],
+        )
+
+
+def _as_json(unit: Unit, data: Measurements, base: HardwareConfig) -> dict[str, Any]:
+    """What run_unit finds, as JSON values."""
+    found = run_unit(unit, data, base)
+    return {**vars(found), "unit": None, "errors": found.errors.tolist()}
 
 
 def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors:

@@ -1,0 +1,107 @@
+"""mlscale study errors and study compare: predictors beside the baselines, at one base."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlscale.cli.study_text import as_text
+from mlscale.cli.study_work import Study, write_rows
+from mlscale.errors import InputError
+from mlscale.profiles import QUANTITIES
+
+if TYPE_CHECKING:
+    from mlscale.measurements import Measurements
+    from mlscale.studies.contenders import Contender
+    from mlscale.studies.errors import UnitErrors
+
+STUDIES = {
+    "errors": "chosen predictors (wu, unless asked otherwise) beside the baselines",
+    "compare": "all predictors, each with several kinds of features, in one table",
+}
+CLUSTERS = 8
+PROTOCOL = "leave-one-application-out"
+
+
+def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Study:
+    """The study that is asked for. Raises InputError."""
+    from mlscale.studies import errors
+
+    if len(arguments.base or []) > 1 or arguments.vary:
+        raise InputError(f"the study '{arguments.study}' takes one --base, and no --vary")
+    with_base = {
+        name: (data, data.grid.parse((arguments.base or ["mid"])[0]))
+        for name, data in tables.items()
+    }
+    for data, base in with_base.values():
+        data.grid.index(base)
+    settings = {
+        "study": arguments.study,
+        "tables": list(tables),
+        "protocol": arguments.protocol or PROTOCOL,
+        "clusters": arguments.clusters or CLUSTERS,
+    }
+    units = errors.plan(
+        with_base,
+        {table: _contenders(arguments, data) for table, data in tables.items()},
+        arguments.quantity or tuple(QUANTITIES),
+        settings["clusters"],
+        settings["protocol"],
+        arguments.seeds,
+    )
+
+    def document(results: list[UnitErrors]) -> dict[str, Any]:
+        results.sort(key=lambda result: units.index(result.unit))
+        return {**settings, "rows": errors.rows(results, with_base, arguments.seeds)}
+
+    return Study(
+        units=units,
+        asked=[arguments.study, *(str(base) for _, base in with_base.values())],
+        run=partial(errors.run, units, with_base),
+        document=document,
+        as_text=as_text,
+        write=_write,
+    )
+
+
+def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> list[Contender]:
+    from mlscale.studies.contenders import contenders, everyone
+
+    kinds = arguments.features or []
+    if arguments.study == "compare" and not arguments.predictor:
+        return everyone(kinds, measurements)
+    return contenders(arguments.predictor or ["wu"], kinds, measurements)
+
+
+def _write(
+    folder: Path, suffix: str, document: dict[str, Any], results: list[UnitErrors]
+) -> list[Path]:
+    """errors: the rows; kernels: the mean error of each kernel and seed."""
+    rows = [
+        {**row["base"], **row, "mape_by_seed": " ".join(f"{m:.6g}" for m in row["mape_by_seed"])}
+        for row in document["rows"]
+    ]
+    kernels = [
+        {
+            "table": result.unit.table,
+            "quantity": result.unit.quantity,
+            "predictor": result.unit.contender.predictor,
+            "features": result.unit.contender.features,
+            "seed": result.unit.seed,
+            "application": application,
+            "kernel": kernel,
+            "mape": errors.mean(),
+        }
+        for result in results
+        for application, kernel, errors in zip(
+            result.applications, result.kernels, result.errors, strict=True
+        )
+    ]
+    left_out = ("base", "coverage")
+    rows = [{key: row[key] for key in row if key not in left_out} for row in rows]
+    return [
+        write_rows(folder / f"errors.{suffix}", rows),
+        write_rows(folder / f"kernels.{suffix}", kernels),
+    ]

@@ -1,0 +1,280 @@
+"""The figures of section V of Wu et al., HPCA 2015, from the rows of a study; PNG and SVG each.
+
+Colours are told apart by colour-blind readers, and never the only sign. Where a study was
+repeated, the range over the seeds is drawn.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from mlscale.grid import AXES
+from mlscale.report.figures import COLOURS, MARKERS, new_figure, save_figure
+from mlscale.report.heat_maps import heat_maps
+from mlscale.studies.contenders import ORACLE
+from mlscale.studies.paper import BIN_WIDTH, BINS, CLUSTER_COUNTS
+from mlscale.studies.paper_summary import Row, Spread, boxes, by_base, labels, overall, shares
+
+BESIDE = ("mean-surface", "nearest")  # the baselines that are drawn; the table has all
+_GREYS = {"mean-surface": ("0.25", "--"), "nearest": ("0.55", ":")}
+_HATCHES = ("", "///", "...", "xx")
+
+
+@dataclass(frozen=True)
+class What:
+    """What a figure is of. origin: 'made', 'simulated', 'measured' or None, as the table says."""
+
+    predictor: str
+    table: str
+    quantity: str
+    origin: str | None
+
+    def title(self, rest: str, rows: Sequence[Row]) -> str:
+        """The heading of a figure; data that were not measured are called so."""
+        unmeasured = self.origin in ("made", "simulated")
+        origin = f" ({self.origin} data, not measured)" if unmeasured else ""
+        seeds = len({row["seed"] for row in rows})
+        repeated = f"mean of {seeds} seeds" if seeds > 1 else "one seed"
+        return f"{self.table}{origin}\n{rest}, {repeated}"
+
+
+def draw(study: str, folder: Path, what: What, rows: Sequence[Row]) -> list[Path]:
+    """Draw a study's figures into a folder, from the rows of one table and quantity.
+
+    Returns the paths: STUDY-TABLE-QUANTITY.png and .svg; for base-configuration two of each,
+    -heat-maps and -boxes. Raises InputError where one cannot be written.
+    """
+    written = []
+    for suffix, figure in _DRAWINGS[study](what, rows).items():
+        written += save_figure(figure, folder / f"{study}-{what.table}-{what.quantity}{suffix}")
+    return written
+
+
+def _base_configuration(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+    """Fig. 10 and 11 for every engine clock, and Fig. 12."""
+    names = labels(rows, what.predictor, *BESIDE)
+    found = by_base(rows)
+    errors = {base: spread.mean for base, spread in found[names[0]].items()}
+    title = what.title(f"error of {what.quantity} by base configuration, {_named(names[0])}", rows)
+    panels: list[float | None] = [None, *boxes(rows)[names[0]]]
+    headings = {engine: _means(rows, names, engine) for engine in panels}
+    maps = heat_maps(title, errors, headings)
+    return {"-heat-maps": maps, "-boxes": _boxes(what, rows, names)}
+
+
+def _means(rows: Sequence[Row], names: Sequence[str], engine: float | None) -> str:
+    """The mean of each label, of the bases of one engine clock or of all; ours with its seeds."""
+    means = overall([row for row in rows if engine in (None, row["engine_mhz"])])
+    ours, *others = (f"{name} {means[name].mean:.1f}" for name in names)
+    spread = means[names[0]]
+    if spread.low < spread.high:
+        ours += f" (seeds {spread.low:.1f} to {spread.high:.1f})"
+    return f"mean: {ours}\n{', '.join(others)}"
+
+
+def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
+    """Fig. 12: mean, standard deviation and extremes over the bases of each engine clock."""
+    found = boxes(rows)
+    engines = list(found[names[0]])
+    figure = new_figure(max(6.0, 1.1 * len(engines) + 2), 4.6)
+    panel = figure.subplots()
+    width = 0.8 / len(names)
+    handles: list[Artist] = []
+    for position, name in enumerate(names):
+        look: dict[str, Any] = {
+            "facecolor": COLOURS[position],
+            "alpha": 0.45,
+            "hatch": _HATCHES[position],
+        }
+        panel.bxp(
+            [
+                {
+                    "med": box.mean,
+                    "q1": box.mean - box.std,
+                    "q3": box.mean + box.std,
+                    "whislo": box.low,
+                    "whishi": box.high,
+                }
+                for box in found[name].values()
+            ],
+            positions=_beside(len(engines), position, len(names), width),
+            widths=0.85 * width,
+            showfliers=False,
+            patch_artist=True,
+            boxprops=look,
+            medianprops={"color": "black"},
+            manage_ticks=False,
+        )
+        handles.append(Patch(label=_named(name), **look))
+        spreads = [
+            overall([row for row in rows if row["engine_mhz"] == engine])[name]
+            for engine in engines
+        ]
+        panel.errorbar(
+            _beside(len(engines), position, len(names), width),
+            [spread.mean for spread in spreads],
+            yerr=_whiskers(spreads),
+            fmt="none",
+            ecolor="black",
+            elinewidth=3,
+        )
+    key = "mean; box: ± 1 std; whiskers: min, max of the bases"
+    handles.append(Line2D([], [], color="black", label=key))
+    if len({row["seed"] for row in rows}) > 1:
+        key = "range of the mean over the seeds"
+        handles.append(Line2D([], [], color="black", linewidth=3, label=key))
+    panel.set_xticks(range(len(engines)), [f"{engine:g}" for engine in engines])
+    panel.set_xlabel("base engine clock [MHz]")
+    _error_axis(panel)
+    panel.legend(handles=handles, fontsize=8)
+    figure.suptitle(what.title(f"error of {what.quantity} over the bases", rows), fontsize=11)
+    return figure
+
+
+def _cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+    """Fig. 13 and 16: a line for each base on the left; their mean and the baselines right."""
+    found, over_all = by_base(rows), overall(rows)
+    names = labels(rows, what.predictor)
+    figure = new_figure(11, 4.8)
+    left, right = figure.subplots(1, 2)
+    for position, base in enumerate(found[names[0]]):
+        _line(left, names, [found[name][base] for name in names], position, str(base))
+    left.set_title("each base", fontsize=10)
+    mean = f"{what.predictor}, mean of the bases"
+    _line(right, names, [over_all[name] for name in names], 0, mean)
+    _levels(right, {name: over_all[name] for name in labels(rows, *BESIDE)})
+    right.set_title("mean of the bases, and baselines", fontsize=10)
+    for panel in (left, right):
+        _cluster_axis(panel, names)
+        _error_axis(panel)
+        panel.legend(fontsize=8)
+    figure.suptitle(what.title(f"error of {what.quantity} by clusters", rows), fontsize=11)
+    return {"": figure}
+
+
+def _error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+    """Fig. 14 and 17: the share of all values in bins of 10 %, the last from 100 %."""
+    found, names = shares(rows), labels(rows, what.predictor, *BESIDE)
+    figure = new_figure(11, 4.8)
+    panel = figure.subplots()
+    width = 0.85 / len(names)
+    for position, name in enumerate(names):
+        spreads = list(found[name].values())
+        baseline = name in BESIDE
+        panel.bar(
+            _beside(BINS, position, len(names), width),
+            [spread.mean for spread in spreads],
+            width,
+            yerr=_whiskers(spreads),
+            color="white" if baseline else COLOURS[position],
+            edgecolor="black",
+            hatch=_HATCHES[1 + BESIDE.index(name)] if baseline else "",
+            linewidth=0.6,
+            error_kw={"linewidth": 0.8},
+            label=_named(name),
+        )
+    lows = [BIN_WIDTH * position for position in range(BINS)]
+    ticks = [f"{low:g} to\n< {low + BIN_WIDTH:g}" for low in lows[:-1]]
+    panel.set_xticks(range(BINS), [*ticks, f"≥ {lows[-1]:g}"], fontsize=8)
+    panel.set_xlabel("absolute percentage error [%]")
+    panel.set_ylabel("share of all predictions [%]")
+    panel.grid(visible=True, axis="y", alpha=0.3)
+    panel.legend(fontsize=9)
+    bases = len({tuple(row[axis] for axis in AXES) for row in rows})
+    figure.suptitle(
+        what.title(f"errors of {what.quantity}, {bases} bases together", rows), fontsize=11
+    )
+    return {"": figure}
+
+
+def _oracle(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+    """Fig. 15: the network and the oracle on the training set, over the number of clusters."""
+    over_all = overall(rows)
+    figure = new_figure(7.5, 4.8)
+    panel = figure.subplots()
+    for position, predictor in enumerate((what.predictor, ORACLE)):
+        names = labels(rows, predictor)
+        _line(panel, names, [over_all[name] for name in names], position, predictor)
+    _levels(panel, {name: over_all[name] for name in labels(rows, *BESIDE)})
+    _cluster_axis(panel, labels(rows, what.predictor))
+    _error_axis(panel)
+    panel.legend(fontsize=9)
+    figure.suptitle(what.title(f"error of {what.quantity} on the training set", rows), fontsize=11)
+    return {"": figure}
+
+
+_DRAWINGS: dict[str, Callable[[What, Sequence[Row]], dict[str, Figure]]] = {
+    "base-configuration": _base_configuration,
+    "cluster-count": _cluster_count,
+    "error-distribution": _error_distribution,
+    "oracle": _oracle,
+}
+
+
+def _named(label: str) -> str:
+    """A label in words; one with a number of clusters ends in it."""
+    return f"{label} clusters" if label[-1].isdigit() else label
+
+
+def _beside(groups: int, position: int, count: int, width: float) -> NDArray[np.float64]:
+    """Where the bars of one of `count` series stand in each group."""
+    return np.arange(groups, dtype=np.float64) + width * (position - (count - 1) / 2)
+
+
+def _whiskers(spreads: Sequence[Spread]) -> NDArray[np.float64]:
+    """From the mean to the range over the seeds, as error bars are given."""
+    return np.array([[s.mean - s.low for s in spreads], [s.high - s.mean for s in spreads]])
+
+
+def _line(
+    panel: Axes, names: Sequence[str], spreads: Sequence[Spread], position: int, label: str
+) -> None:
+    """Errors over the number of clusters, with the range over the seeds."""
+    panel.errorbar(
+        _counts(names),
+        [spread.mean for spread in spreads],
+        yerr=_whiskers(spreads),
+        color=COLOURS[position % len(COLOURS)],
+        marker=MARKERS[position % len(MARKERS)],
+        markersize=5,
+        capsize=3,
+        elinewidth=0.8,
+        label=label,
+    )
+
+
+def _levels(panel: Axes, levels: dict[str, Spread]) -> None:
+    """A level line for each baseline, shaded where the seeds range."""
+    for name, level in levels.items():
+        grey, style = _GREYS[name]
+        panel.axhline(level.mean, color=grey, linestyle=style, label=name)
+        panel.axhspan(level.low, level.high, color=grey, alpha=0.12, linewidth=0)
+
+
+def _counts(names: Collection[str]) -> list[int]:
+    """The numbers of clusters in labels."""
+    return [int(name.split()[-1]) for name in names]
+
+
+def _cluster_axis(panel: Axes, names: Sequence[str]) -> None:
+    panel.set_xlabel("clusters in each set")
+    counts = _counts(names)
+    if counts[-1] > CLUSTER_COUNTS[-1]:
+        panel.set_xscale("log")
+        panel.minorticks_off()
+    panel.set_xticks(counts, [str(count) for count in counts], fontsize=8)
+
+
+def _error_axis(panel: Axes) -> None:
+    panel.set_ylabel("mean absolute percentage error [%]")
+    panel.set_ylim(bottom=0)
+    panel.grid(visible=True, axis="y", alpha=0.3)

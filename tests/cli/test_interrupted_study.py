@@ -1,0 +1,195 @@
+"""Studies that are stopped, by Ctrl-C or killed, and taken up again: the files are the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import made
+import pytest
+from command import refuse, succeed
+
+from mlscale import ConfigGrid
+from mlscale.cli.main import main
+from mlscale.studies.sweep import PROGRESS, Progress
+
+Capture = pytest.CaptureFixture[str]
+
+GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
+STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")
+ERRORS = ("study", "errors", "--quantity", "time", "--clusters", "3", "--seeds", "1")
+
+# mlscale that sends a signal to itself and its workers, as a terminal does, when so many parts
+# are kept.
+STOPPED = """
+import os, signal, sys
+from mlscale.cli.main import main
+from mlscale.studies.sweep import Progress
+
+add = Progress.add
+
+def add_and_stop(self, number, result):
+    add(self, number, result)
+    if len(self.done) == int(sys.argv[1]):
+        os.killpg(0, int(sys.argv[2]))
+
+Progress.add = add_and_stop
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables") / "t.csv"
+    made.measurements(per_group=2, grid=GRID).write(path)
+    return path
+
+
+def stopped(parts: int, how: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run mlscale in processes of its own, on two of them, until that many parts are kept."""
+    code = STOPPED.replace("import os,", "import os\nos.cpu_count = lambda: 2\nimport")
+    return subprocess.run(
+        [sys.executable, "-c", code, str(parts), str(int(how)), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        timeout=120,
+    )
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """The whole lines of the record of what is done."""
+    lines = (folder / PROGRESS).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_processes_that_are_stopped(
+    capsys: Capture, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C after 3 of 18 parts, SIGKILL after 6, then to the end: as if nothing had been."""
+    study = (*STUDY, table, "-o", tmp_path / "stopped")
+
+    interrupted = stopped(3, signal.SIGINT, *study)
+    assert interrupted.returncode == 130
+    assert interrupted.stdout == ""
+    assert interrupted.stderr == (
+        f"mlscale: interrupted; 3 of 18 parts are kept in {tmp_path / 'stopped'}; go on with "
+        "--resume\n"
+    )
+    assert [path.name for path in (tmp_path / "stopped").iterdir()] == [PROGRESS]
+    assert len(kept(tmp_path / "stopped")) == 1 + 3
+
+    killed = stopped(6, signal.SIGKILL, *study, "--resume")
+    assert killed.returncode == -signal.SIGKILL
+    assert len(kept(tmp_path / "stopped")) == 1 + 6
+    partial = [row for part in kept(tmp_path / "stopped")[1:] for row in part["result"]]
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    succeed(capsys, *study, "--resume")
+    succeed(capsys, *STUDY, table, "-o", tmp_path / "whole")
+    assert files(tmp_path / "stopped") == files(tmp_path / "whole")
+    assert len(files(tmp_path / "whole")) == 6
+    rows = json.loads((tmp_path / "whole" / "study.json").read_text())["rows"]
+    assert all(row in rows for row in partial)
+    assert 0 < len(partial) < len(rows)
+
+
+class TestInOneProcess:
+    @pytest.fixture(autouse=True)
+    def _one_process_no_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "cpu_count", lambda: 1)
+        monkeypatch.setattr("mlscale.report.study_figures.draw", lambda *_: [])
+
+    @pytest.fixture
+    def interrupt(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., str]:
+        """Run mlscale until two parts are kept; what it says."""
+
+        def run(*arguments: object) -> str:
+            with monkeypatch.context() as patch:
+                add = Progress.add
+
+                def add_and_stop(self: Progress, number: int, result: Any) -> None:
+                    add(self, number, result)
+                    if len(self.done) == 2:
+                        raise KeyboardInterrupt
+
+                patch.setattr(Progress, "add", add_and_stop)
+                assert main([str(argument) for argument in arguments]) == 130
+            return capsys.readouterr().err
+
+        return run
+
+    def test_errors_are_resumed_too(
+        self, capsys: Capture, table: Path, tmp_path: Path, interrupt: Callable[..., str]
+    ) -> None:
+        """All but the seconds that training took is the same."""
+        study = (*ERRORS, table, "-o", tmp_path / "stopped")
+        assert "2 of 8 parts are kept" in interrupt(*study)
+        succeed(capsys, *study, "--resume")
+        succeed(capsys, *ERRORS, table, "-o", tmp_path / "whole")
+        found, whole = (
+            json.loads((tmp_path / name / "study.json").read_text())
+            for name in ("stopped", "whole")
+        )
+        for document in (found, whole):
+            for row in document["rows"]:
+                del row["train_seconds"], row["predict_microseconds"]
+        assert found == whole
+        assert files(tmp_path / "stopped").keys() == files(tmp_path / "whole").keys()
+        kernels = [files(tmp_path / name)["kernels.csv"] for name in ("stopped", "whole")]
+        assert kernels[0] == kernels[1]
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            ([], "holds an unfinished study; go on with --resume, or name another folder"),
+            (["--resume", "--seeds", "2"], "was made of other data, with other settings"),
+            (["--resume", "--protocol", "k-fold"], "was made of other data, with other settings"),
+            (["--resume", "--features", "rates"], "was made of other data, with other settings"),
+            (["--resume", "--repetitions", "min"], "was made of other data, with other settings"),
+        ],
+    )
+    def test_an_unfinished_study_is_not_mixed_with_another(
+        self,
+        capsys: Capture,
+        table: Path,
+        tmp_path: Path,
+        interrupt: Callable[..., str],
+        options: list[str],
+        problem: str,
+    ) -> None:
+        study = (*STUDY, table, "-o", tmp_path)
+        interrupt(*study)
+        assert problem in refuse(capsys, tmp_path, *study, *options)
+
+    def test_nor_with_other_data(
+        self, capsys: Capture, table: Path, tmp_path: Path, interrupt: Callable[..., str]
+    ) -> None:
+        changed = tmp_path / table.name
+        text = table.read_text()
+        time = f"{made.measurements(per_group=2, grid=GRID).time_ms[0, 0, 0, 0]:.16g}"
+        assert time in text
+        changed.write_text(text.replace(time, "1.5", 1))
+        interrupt(*STUDY, table, "-o", tmp_path / "out")
+        message = refuse(capsys, tmp_path, *STUDY, changed, "-o", tmp_path / "out", "--resume")
+        assert "was made of other data" in message
+
+    def test_without_a_folder_nothing_is_kept(
+        self, capsys: Capture, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("mlscale.studies.paper.run_unit", stop)
+        assert main([*STUDY, str(table)]) == 130
+        assert capsys.readouterr().err == "mlscale: interrupted\n"
