@@ -1,5 +1,6 @@
 """A Dask cluster to spread a study over."""
 
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ def connected(address: str) -> Iterator["Client"]:
             f"no Dask scheduler answers at {address} ({error.strerror or 'not Dask'}); start one "
             "with: dask scheduler"
         ) from None
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # told in one line below
     with client:
         if not client.ncores():
             raise InputError(

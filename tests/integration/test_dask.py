@@ -11,7 +11,8 @@ import pytest
 from command import refuse, succeed
 
 from mlscale import ConfigGrid
-from mlscale.studies.sweep import Progress
+from mlscale.cli.main import main
+from mlscale.studies.sweep import PROGRESS, Progress
 
 distributed = pytest.importorskip("distributed")
 
@@ -70,6 +71,34 @@ def test_a_killed_worker_changes_nothing(
     )
     assert found == alone
     assert "cluster-count.csv" in found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
+    capsys: Capture,
+    table: Path,
+    tmp_path: Path,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add, address, output = Progress.add, cluster.scheduler_address, tmp_path / "lost"
+
+    def add_and_close(self: Progress, number: int, result: Any) -> None:
+        add(self, number, result)
+        if len(self.done) == 3:
+            cluster.close()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "add", add_and_close)
+        assert main([*STUDY, str(table), "--dask", address, "-o", str(output)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"mlscale: error: the Dask cluster at {address} lost all its workers")
+    assert error.count("\n") == 1
+    assert len((output / PROGRESS).read_text().splitlines()) >= 1 + 3
+    succeed(capsys, *STUDY, table, "-o", output, "--resume")
+    succeed(capsys, *STUDY, table, "-o", tmp_path / "alone")
+    for path in (tmp_path / "alone").iterdir():
+        assert (output / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore")
