@@ -95,7 +95,11 @@ def load_model(path: Path | str) -> Model:
         card = document["card"]
         if "time" not in predictors or not isinstance(card["metadata"], dict):
             raise ValueError("it has no predictor of time, or no card")
-        return Model(str(document["device"]), grid, base, predictors, card)
+        if not isinstance(document["device"], str):
+            raise TypeError("its device is not a name")
+        return Model(document["device"], grid, base, predictors, card)
+    except KeyError as error:
+        raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
     except _DAMAGED as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the HD 7970, not measured.",
     )
     make.add_argument("dataset", choices=("hd7970",), metavar="DATASET", help="hd7970")
-    make.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    make.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
     make.add_argument(
         "-o",
         "--output",

@@ -9,6 +9,8 @@ from pathlib import Path
 from mlscale.datasets import registry
 from mlscale.errors import InputError
 
+LARGEST_SEED = 2**32 - 1
+
 
 def input_file(text: str) -> Path:
     """A file to read: the path, or else the shipped file of that name."""
@@ -63,6 +65,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         default="median",
         help="how repeated measurements become one (default: %(default)s)",
     )
+
+
+def seed(text: str) -> int:
+    """A seed that every library takes, for argparse."""
+    if not text.isdecimal() or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {LARGEST_SEED}")
+    return int(text)
 
 
 def whole_number(text: str) -> int:

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="clusters per cluster set (default: 12, or the number of kernels if smaller)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
     parser.add_argument(
         "--leave-out",
         action="append",

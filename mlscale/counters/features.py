@@ -5,7 +5,7 @@ millisecond. `utilisation`: fractions of the device's peaks. `table2`: the 22 of
 2015, Table II. Nothing is fitted here: a value depends on its own kernel and the device alone.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -76,14 +76,8 @@ def compute_features(
         return Features(tuple(columns), _side_by_side(columns, tuple(columns)))
     lacking = [name for name in names if name not in columns]
     needed = [name for name in lacking if name not in optional]
-    if len(needed) > 1:
-        raise InputError(
-            f"the model needs {len(names) - len(set(names) & set(optional))} features, "
-            f"{len(needed)} of which the counters do not give: {', '.join(needed)}; profile with "
-            "what they need, or train without them (train --features-of TOOL)"
-        )
     if needed:
-        raise InputError(_why_not(needed[0], kind, profiles))
+        raise InputError(_why_not(needed, len(set(names) - set(optional)), kind, profiles))
     for name in lacking:
         columns[name] = np.full(len(profiles.kernels), np.nan)
     return Features(names, _side_by_side(columns, names))
@@ -150,14 +144,31 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
     return {name: u.compute(profiles, device) for name, u in given.items()}
 
 
-def _why_not(name: str, kind: str, profiles: Profiles) -> str:
+def _why_not(needed: list[str], of: int, kind: str, profiles: Profiles) -> str:
+    """What is lacking of the features that a model needs, and how to mend it."""
+    if len(needed) == 1:
+        hints = _hints(_lacking(needed[0], kind, profiles), profiles)
+        return f"the model needs the feature '{needed[0]}': {hints}"
+    mend = "profile with what they need, or train without them (train --features-of TOOL)"
+    if kind in ("rates", "utilisation"):
+        mend = _hints((c for name in needed for c in _lacking(name, kind, profiles)), profiles)
+    return (
+        f"the model needs {of} features, {len(needed)} of which the counters do not give: "
+        f"{', '.join(needed)}; {mend}"
+    )
+
+
+def _hints(counters: Iterable[str], profiles: Profiles) -> str:
+    named = dict.fromkeys(counters)
+    return "; ".join(missing_column(counter, profiles.counter_names) for counter in named)
+
+
+def _lacking(name: str, kind: str, profiles: Profiles) -> list[str]:
+    """The counters that a feature comes from and that are not there."""
     if kind == "utilisation":
-        lacking = UTILISATIONS[name].missing(profiles) if name in UTILISATIONS else [name]
-    elif kind == "rates":
+        return UTILISATIONS[name].missing(profiles) if name in UTILISATIONS else [name]
+    if kind == "rates":
         count = name.removeprefix("log_").removesuffix("_per_ms")
         count = count.removesuffix("_per_instruction")
-        lacking = ["inst_executed" if profiles.has_counter(count) else count]
-    else:
-        lacking = [name]
-    hints = "; ".join(missing_column(counter, profiles.counter_names) for counter in lacking)
-    return f"the model needs the feature '{name}': {hints}"
+        return ["inst_executed" if profiles.has_counter(count) else count]
+    return [name]

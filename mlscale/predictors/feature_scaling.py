@@ -71,6 +71,8 @@ class FeatureScaling:
             k = int(needed.any(axis=1).argmax())
             lacking = [self.names[f] for f in np.flatnonzero(needed[k])]
             those = "that counter" if len(lacking) == 1 else "those counters"
+            if self.kind in ("rates", "utilisation"):
+                those = "the counters that they are made of"
             raise InputError(
                 f"kernel '{profiles.kernels[k]}' has no value for "
                 + ", ".join(f"'{name}'" for name in lacking)

@@ -94,6 +94,8 @@ class Wu(Predictor):
                 f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
                 f"give 1 to {kernels}"
             )
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"the seed {self.seed} is not from 0 to {2**32 - 1}")
         quantity = measurements.quantity(self.quantity)
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
@@ -102,6 +104,10 @@ class Wu(Predictor):
             raise InputError(
                 f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
                 "nothing tells them apart"
+            )
+        if (np.isnan(profiles.counters) | (profiles.counters == profiles.counters[0])).all():
+            raise InputError(
+                "every counter is the same for all training kernels; nothing tells them apart"
             )
         return points, region_values(scaling_values(quantity, self.grid_.index(self.base_)))
 

@@ -156,7 +156,8 @@ def _cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     for panel in (left, right):
         _cluster_axis(panel, names)
         _error_axis(panel)
-        panel.legend(fontsize=8)
+        panel.set_ylim(top=1.4 * panel.get_ylim()[1])  # room for the legend
+        panel.legend(fontsize=8, loc="upper right")
     figure.suptitle(what.title(f"error of {what.quantity} by clusters", rows), fontsize=11)
     return {"": figure}
 

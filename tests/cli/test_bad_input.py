@@ -264,3 +264,23 @@ def test_what_is_good_is_taken(capsys: Capture, tmp_path: Path) -> None:
     succeed(capsys, "study", "errors", table, "--predictor", "mean-surface")
     file = tidy.write_csv(tmp_path / "dvfs.csv", in_format_of("import", tidy.rows()))
     succeed(capsys, "import", "dvfs", file, "--device", "gtx980", "-o", tmp_path / "imported")
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "1.5", "one"])
+@pytest.mark.parametrize("command", [["train", "table.csv", "--base", "mid"],
+                                     ["datasets", "make", "hd7970"]])  # fmt: skip
+def test_a_seed_that_no_library_takes(
+    capsys: Capture, tmp_path: Path, command: list[str], seed: str
+) -> None:
+    message = refuse(capsys, tmp_path, *command, "--seed", seed, "-o", tmp_path / "out")
+    assert f"'{seed}' is not a whole number from 0 to 4294967295" in message
+
+
+def test_counters_that_never_differ(capsys: Capture, tmp_path: Path) -> None:
+    """Their rates differ, by the time alone: that is no profile."""
+    rows = [{**row, "inst_executed": 5.0} for row in tidy.rows()]
+    rows = [{k: v for k, v in row.items() if k != "loads"} for row in rows]
+    file = tidy.write_csv(tmp_path / "table.csv", rows)
+    given = ["train", file, "--base", "mid", "--features", "rates", "-o", tmp_path / "out"]
+    message = refuse(capsys, tmp_path, *given)
+    assert message == "every counter is the same for all training kernels; nothing tells them apart"

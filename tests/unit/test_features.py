@@ -91,6 +91,30 @@ class TestUtilisation:
     def test_of_one_kernel_by_hand(self) -> None:
         assert utilisation(COUNTERS) == pytest.approx(BY_HAND, rel=1e-12, abs=1e-12)
 
+    def test_a_kernel_that_lacks_a_counter_takes_the_next_alternative(self) -> None:
+        # By hand: 5 instructions per warp x 1000 warps where inst_executed is missing.
+        kernels = profiles(
+            {
+                "inst_executed": [8000.0, np.nan],
+                "inst_per_warp": [5.0, 5.0],
+                "warps": [1000.0, 1000.0],
+            }
+        )
+        features = compute_features("utilisation", kernels, GTX980)
+        issued = features.values[:, features.names.index("issue_utilisation")]
+        assert issued[1] / issued[0] == pytest.approx(5 / 8, rel=1e-12)
+
+    def test_a_counter_that_several_features_need_is_named_once(self) -> None:
+        given = {("DRAM_read_transactions" if n.startswith("dram_read") else n): v
+                 for n, v in COUNTERS.items()}  # fmt: skip
+        lacking = "dram_utilisation, log_dram_bytes_per_instruction, l2_miss_ratio"
+        with refused(
+            f"^the model needs 23 features, 4 of which the counters do not give: {lacking}, "
+            "dram_write_share; there is no column 'dram_read_transactions'; "
+            "is 'DRAM_read_transactions' meant[?] Names are matched to the letter$"
+        ):
+            utilisation(given, names=tuple(BY_HAND))
+
     def test_peaks_are_those_of_the_device_at_the_profiled_clocks(self) -> None:
         # By hand for a P100 (1.024 GB/s per MHz, 2 schedulers a CU): 10 CUs at 500 MHz for 2 ms
         # are 1e7 cycles; 1000 MHz of memory pass 2.048e9 bytes in 2 ms.
