@@ -80,12 +80,15 @@ def run(arguments: argparse.Namespace) -> None:
     path = options.input_file(arguments.table)
     data = read_measurements(path, arguments.incomplete, arguments.repetitions)
     device = arguments.device or data.device
+    gpu = load_gpu(device)
     if data.device != device and data.device in device_keys():
         raise InputError(f"{path}: is of device '{data.device}', not of '{device}'")
     data = replace(data, device=device)
-    base = data.grid.parse(arguments.base)
-    outcome = _predict(data, base, arguments.absolute)
-    gpu = load_gpu(device)
+    try:
+        base = data.grid.parse(arguments.base)
+        outcome = _predict(data, base, arguments.absolute)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     how = "time from counters alone" if arguments.absolute else "time relative to the base (max+X)"
     print(f"{path.stem}: {len(data.kernels)} kernels on {device}, base {base}, {how}")
     print(f"parameters: {gpu.source}\n")

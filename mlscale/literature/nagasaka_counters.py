@@ -203,13 +203,21 @@ def _warn_of_blindness(inputs: PowerInputs, run: NvprofRun) -> None:
         )
     if np.isnan(inputs.texture).any():
         warnings.warn(
-            "no tex_cache_transactions: kernels that read textures cannot be named",
+            "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
+            "textures cannot be named",
             DataWarning,
             stacklevel=3,
         )
-    if not run.has("workgroups"):
+    uncounted = np.flatnonzero(np.isnan(run.optional("workgroups")))
+    if len(uncounted):
+        of = (
+            ""
+            if len(uncounted) == len(inputs.kernels)
+            else " for " + ", ".join(inputs.kernels[k] for k in uncounted)
+        )
         warnings.warn(
-            f"no workgroups: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot be named",
+            f"no workgroups{of}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot be "
+            "named",
             DataWarning,
             stacklevel=3,
         )

@@ -43,12 +43,17 @@ class NvprofRun:
         """The sum of counters that every kernel must have, (K,)."""
         return np.asarray(np.sum([self.count(name) for name in names], axis=0))
 
+    def lacking_for_requests(self, names: Sequence[str]) -> list[str]:
+        """The columns that `requests` needs and that are not there."""
+        needed = [column for name in names for column in (name, f"{name}_per_request")]
+        return [column for column in needed if not self.has(column)]
+
     def requests(self, names: Sequence[str]) -> Floats | None:
         """Instructions that made the transactions of those names, (K,); None where not counted.
 
         nvprof gives 0 transactions per request where there were none.
         """
-        if not all(self.has(column) for name in names for column in (name, f"{name}_per_request")):
+        if self.lacking_for_requests(names):
             return None
         total = np.zeros(len(self._profiles.kernels))
         for name in names:
@@ -78,9 +83,10 @@ class NvprofRun:
 def uses_texture_path(run: NvprofRun) -> Floats:
     """1 where a kernel has more texture-cache transactions than global loads, else 0, (K,).
 
-    It then reads textures, or spilled registers where these take the same path. NaN where nothing
-    counts texture-cache transactions.
+    It then reads textures, or spilled registers where these take the same path. NaN where one
+    of the two is not counted.
     """
     texture = run.optional("tex_cache_transactions")
     loads = run.optional("gld_transactions")
-    return np.where(np.isnan(texture), np.nan, texture > _TEXTURE_MARGIN * loads)
+    unknown = np.isnan(texture) | (np.isnan(loads) & (texture > 0))
+    return np.where(unknown, np.nan, texture > _TEXTURE_MARGIN * loads)

@@ -41,10 +41,9 @@ _TEXTURE = (
     "outside the model's scope: charged as global memory"
 )
 _NO_FP64 = "no inst_fp_64: FP64 use, outside the model's scope, is neither seen nor charged"
-_NO_TEXTURE = "no tex_cache_transactions: texture use, outside the model's scope, is not seen"
-_NO_REQUESTS = (
-    "no gld_transactions_per_request: "
-    f"{TRANSACTIONS_PER_INSTRUCTION} transactions per memory instruction are assumed"
+_NO_TEXTURE = (
+    "no tex_cache_transactions, or no gld_transactions to compare with: texture use, outside the "
+    "model's scope, is not seen"
 )
 
 
@@ -111,6 +110,11 @@ def derive_inputs(profiles: Profiles, gpu: Gpu) -> WarpInputs:
     transactions = run.total("l2_read_transactions", "l2_write_transactions") / warps
     dram = run.total("dram_read_transactions", "dram_write_transactions") / warps
     shared = run.total(*_SHARED) / warps
+    run.refuse(
+        (transactions == 0) & (dram > 0),
+        "l2_read_transactions",
+        "and no L2 writes, but DRAM transactions, which pass through the L2; measure them again",
+    )
     miss_rate = np.divide(dram, transactions, out=np.zeros_like(dram), where=transactions > 0)
 
     requests = run.requests(_GLOBAL)
@@ -129,7 +133,12 @@ def derive_inputs(profiles: Profiles, gpu: Gpu) -> WarpInputs:
         _TEXTURE: texture == 1,
         _NO_FP64: np.isnan(fp64),
         _NO_TEXTURE: np.isnan(texture),
-        _NO_REQUESTS: np.full(warps.shape, requests is None),
+        _assumed(run.lacking_for_requests(_GLOBAL), TRANSACTIONS_PER_INSTRUCTION, "memory"): (
+            np.full(warps.shape, requests is None)
+        ),
+        _assumed(run.lacking_for_requests(_SHARED), 1, "shared-memory"): (
+            (shared > 0) & (shared_requests is None)
+        ),
     }
     return WarpInputs(
         warps=warps,
@@ -181,3 +190,9 @@ def _occupancy(run: NvprofRun) -> Floats:
         "is not above 0 and at most 1; it is the share of the warps that a CU can hold",
     )
     return occupancy
+
+
+def _assumed(lacking: list[str], transactions: int, kind: str) -> str:
+    one = f"{transactions} transaction{'s' if transactions > 1 else ''}"
+    verb = "are" if transactions > 1 else "is"
+    return f"no {', '.join(lacking)}: {one} per {kind} instruction {verb} assumed"

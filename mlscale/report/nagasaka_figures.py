@@ -31,7 +31,7 @@ def draw(folder: Path, cases: Sequence[Case], chosen: str) -> list[Path]:
     for table in dict.fromkeys(case.table for case in cases):
         everyone, *as_in_paper = [case for case in cases if case.table == table]
         case = as_in_paper[0] if as_in_paper else everyone
-        unseen = {row["kernel"] for row in unseen_rows(everyone)}
+        unseen = {row["kernel"] for one in (everyone, case) for row in unseen_rows(one)}
         files += [
             *draw_sets(case, folder / f"{table}-nagasaka-fig2"),
             *draw_watts(case, chosen, unseen, folder / f"{table}-nagasaka-fig3"),

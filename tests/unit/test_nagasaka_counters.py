@@ -141,7 +141,7 @@ def test_kernels_as_in_the_paper() -> None:
     ("counter", "field"), [("tex_cache_transactions", "texture"), ("workgroups", "few_blocks")]
 )
 def test_what_cannot_be_told_is_said(counter: str, field: str) -> None:
-    with pytest.warns(DataWarning, match=f"no {counter}: kernels .* cannot be named"):
+    with pytest.warns(DataWarning, match=f"no {counter}.*: kernels .* cannot be named"):
         inputs = derive_inputs(two(**{counter: None}))
     assert not (getattr(inputs, field) == 1).any()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tidy import refused
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.grid import HardwareConfig
@@ -109,9 +110,19 @@ def test_fallbacks_of_the_49_settings() -> None:
     assert found.memory_instructions == 4
     assert found.compute_instructions == 50 - 4 - 10
     assert found.fp64_instructions == 0
-    assert len(found.flags[0]) == 3
-    for needle in ("inst_fp_64", "tex_cache_transactions", "4 transactions per memory instruction"):
+    assert len(found.flags[0]) == 4
+    for needle in (
+        "inst_fp_64",
+        "tex_cache_transactions",
+        "4 transactions per memory instruction",
+        "shared_store_transactions_per_request: 1 transaction per shared-memory instruction",
+    ):
         assert any(needle in flag for flag in found.flags[0])
+
+
+def test_dram_transactions_that_never_passed_the_l2() -> None:
+    with refused("counter 'l2_read_transactions': 0 and no L2 writes, but DRAM transactions"):
+        derive({**KERNEL, "l2_read_transactions": 0.0, "l2_write_transactions": 0.0})
 
 
 def test_warps_from_the_launch() -> None:
@@ -142,9 +153,12 @@ def test_one_warning_for_each_kind_of_flag() -> None:
         warnings.simplefilter("always")
         warn_of_flags(found, profiles_of(kernel, double, double))
     messages = [str(warning.message) for warning in said]
-    assert len(messages) == 2
-    assert messages[0].endswith("(3 of 3 kernels)")
-    assert messages[1].endswith("(2 of 3 kernels: k1, k2)")
+    assert len(messages) == 3
+    assert sorted(message.rsplit("(", 1)[1] for message in messages) == [
+        "2 of 3 kernels: k1, k2)",
+        "3 of 3 kernels)",
+        "3 of 3 kernels)",
+    ]
 
 
 def test_a_kernel_without_global_memory() -> None:
