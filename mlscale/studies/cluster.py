@@ -30,7 +30,7 @@ def connected(address: str) -> Iterator["Client"]:
         ) from None
     try:
         listening = get_address_host_port(address, strict=True)
-    except (ValueError, TypeError, NotImplementedError):
+    except (ValueError, TypeError, RuntimeError):  # the last for inproc:// addresses
         raise InputError(
             f"'{address}' is not the address of a scheduler; write it as tcp://HOST:8786"
         ) from None

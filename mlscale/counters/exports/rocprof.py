@@ -89,11 +89,7 @@ def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
             continue
-        if not is_whole(row[number]):
-            raise InputError(
-                f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
-                "dispatch's number"
-            )
+        _check_dispatch(export, line, row, number)
         if not seen.add(int(row[number])):
             raise InputError(
                 f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
@@ -130,11 +126,7 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
             continue
-        if not is_whole(row[number]):
-            raise InputError(
-                f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
-                "dispatch's number"
-            )
+        _check_dispatch(export, line, row, number)
         of_process = "" if process is None else row[process]
         time_s = _seconds(export, line, row, times) if times else None
         if time_s is not None and time_s <= 0:
@@ -185,3 +177,11 @@ def read_trace(export: Export, run: Run, _needed: Collection[str]) -> Iterator[S
             math.prod(pair[0] for pair in pairs), math.prod(pair[1] for pair in pairs),
             time_s, {},
         )  # fmt: skip
+
+
+def _check_dispatch(export: Export, line: int, row: list[str], number: int) -> None:
+    if not is_whole(row[number]):
+        raise InputError(
+            f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
+            "dispatch's number"
+        )
