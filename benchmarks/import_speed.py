@@ -30,15 +30,16 @@ IDENTITY = (
     '"Block Size","Grid Size","Device","CC"'
 )
 WORKER = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
 from mlscale.counters.exports import import_exports
 began = time.perf_counter()
 base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
 found = import_exports([Path(sys.argv[1])], device="made-gpu", base=base)
 seconds = time.perf_counter() - began
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([seconds, peak]))
+sys.path.insert(0, sys.argv[2])
+from table import peak_mib
+print(json.dumps([seconds, peak_mib()]))
 """
 
 
@@ -99,7 +100,10 @@ def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> flo
 def imported(path: Path) -> tuple[float, float]:
     """Seconds and peak memory [MiB] of an import in its own process."""
     done = subprocess.run(
-        [sys.executable, "-c", WORKER, str(path)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", WORKER, str(path), str(Path(__file__).parent)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     seconds, peak = json.loads(done.stdout)
     return seconds, peak

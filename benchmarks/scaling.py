@@ -6,7 +6,6 @@ predicting are of as many kernels; the data's own memory is in the peak.
 """
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ import numpy as np
 import peer
 from numpy.typing import NDArray
 from sklearn.preprocessing import MinMaxScaler
-from table import Row
+from table import Row, peak_mib
 
 from mlscale.datasets.hd7970 import make_hd7970
 from mlscale.grid import ConfigGrid
@@ -75,8 +74,7 @@ def measure(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, floa
         fit_peer(data, profiles.counters.astype(np.float32))
         fitted = time.perf_counter()
     done = time.perf_counter()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"fit": fitted - started, "predict": done - fitted, "peak": peak}
+    return {"fit": fitted - started, "predict": done - fitted, "peak": peak_mib()}
 
 
 def fit_peer(data: Measurements, counters: NDArray[np.float32]) -> None:

@@ -1,6 +1,8 @@
-"""One row of the benchmark table, and how it is printed."""
+"""One row of the benchmark table, how it is printed, and a process' peak memory."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 HEADINGS = ("benchmark", "what", "mlscale", "peer", "ratio", "the peer is")
 WIDTHS = (14, 46, 12, 12, 7, 0)
@@ -25,6 +27,15 @@ def line(benchmark: str, row: Row) -> str:
 def heading() -> str:
     """The names of the columns, and a rule below them."""
     return f"{_aligned(HEADINGS)}\n{_aligned(tuple('-' * len(name) for name in HEADINGS))}"
+
+
+def peak_mib() -> float:
+    """Peak memory of this process since it began, as Linux counts it [MiB].
+
+    Not getrusage's: a process starts there with the peak of the one that started it.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) / 1024
 
 
 def _aligned(cells: tuple[str, ...]) -> str:
