@@ -26,13 +26,15 @@ class Model:
     predictors: dict[str, Predictor]
     card: dict[str, Any]
 
-    def predict(self, profiles: Profiles) -> dict[str, Surfaces]:
+    def predict(self, profiles: Profiles, coverage: float | None = None) -> dict[str, Surfaces]:
         """The surfaces of every quantity that model and profiles have in common.
 
-        Raises InputError where the profiles lack what a predictor needs.
+        coverage: with intervals that hold this share of the truth, from predictors that have
+        them. Raises InputError where the profiles lack what a predictor needs.
         """
         return {
-            quantity: predictor.predict(profiles)
+            quantity: (predictor.predict_interval(profiles, coverage) if coverage else None)
+            or predictor.predict(profiles)
             for quantity, predictor in self.predictors.items()
             if quantity == "time" or profiles.power_w is not None
         }

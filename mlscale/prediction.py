@@ -5,7 +5,7 @@ from typing import Any
 
 from mlscale.grid import HardwareConfig
 from mlscale.model import Model
-from mlscale.profiles import Profiles
+from mlscale.profiles import QUANTITIES, Profiles
 
 COLUMNS = (
     "kernel",
@@ -19,8 +19,12 @@ COLUMNS = (
     "energy_mj",
     "time_ms_low",
     "time_ms_high",
+    "power_w_low",
+    "power_w_high",
     "flags",
 )
+
+COVERAGE = 0.9  # of the intervals, where the predictor has them
 
 Row = dict[str, Any]
 
@@ -32,43 +36,35 @@ def predict_rows(
 
     targets: by default every configuration of the model's grid; between two of its steps a
     prediction is interpolated and flagged so. A row has the keys of COLUMNS; what the model or
-    the profile cannot give is None. Raises InputError outside the grid's range.
+    the profile cannot give is None. low and high hold COVERAGE of the truth. Raises InputError outside the grid's range.
     """
-    surfaces = model.predict(profiles)
+    surfaces = model.predict(profiles, COVERAGE)
     flags = [
         tuple(dict.fromkeys(flag for s in surfaces.values() for flag in s.flags[k]))
         for k in range(len(profiles.kernels))
     ]
     by_target = []
     for config in targets if targets is not None else model.grid:
-        factors, between = {}, False
+        columns: dict[str, list[float]] = {}
+        between = False
         for quantity, surface in surfaces.items():
-            factors[quantity], between = surface.at(config)
-        by_target.append((config, factors, between))
+            factors, between = surface.at(config)
+            at_base, name = profiles.quantity(quantity), QUANTITIES[quantity]
+            columns[f"{quantity}_factor"] = factors.tolist()
+            columns[name] = (at_base * factors).tolist()
+            for side, bound in zip(
+                ("low", "high"), surface.interval_at(config) or (), strict=False
+            ):
+                columns[f"{name}_{side}"] = (at_base * bound).tolist()
+        by_target.append((config, columns, between))
     rows = []
     for k, kernel in enumerate(profiles.kernels):
-        for config, factors, between in by_target:
-            time_factor = float(factors["time"][k])
-            time_ms = float(profiles.time_ms[k]) * time_factor
-            power_factor = power_w = energy_mj = None
-            if "power" in factors:
-                power_factor = float(factors["power"][k])
-                power_w = float(profiles.quantity("power")[k]) * power_factor
-                energy_mj = time_ms * power_w
-            rows.append(
-                {
-                    "kernel": kernel,
-                    **config.as_dict(),
-                    "time_ms": time_ms,
-                    "time_factor": time_factor,
-                    "power_w": power_w,
-                    "power_factor": power_factor,
-                    "energy_mj": energy_mj,
-                    "time_ms_low": None,
-                    "time_ms_high": None,
-                    "flags": [*(["interpolated"] if between else []), *flags[k]],
-                }
-            )
+        for config, columns, between in by_target:
+            row = dict.fromkeys(COLUMNS) | {name: column[k] for name, column in columns.items()}
+            if row["power_w"] is not None:
+                row["energy_mj"] = row["time_ms"] * row["power_w"]
+            row["flags"] = [*(["interpolated"] if between else []), *flags[k]]
+            rows.append({**row, "kernel": kernel, **config.as_dict()})
     return rows
 
 

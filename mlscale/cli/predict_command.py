@@ -12,7 +12,7 @@ from mlscale.cli.text import columns, number
 from mlscale.files import write_text
 from mlscale.model import Model
 from mlscale.model_file import load_model
-from mlscale.prediction import COLUMNS, Row, predict_rows, warnings_for
+from mlscale.prediction import COLUMNS, COVERAGE, Row, predict_rows, warnings_for
 from mlscale.profiles import read_profiles
 
 
@@ -57,16 +57,23 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _as_table(model: Model, rows: list[Row], warnings: list[str]) -> str:
-    has_power = any(row["power_w"] is not None for row in rows)
-    headers = ["kernel", "CUs", "engine MHz", "memory MHz", "time ms", "x base"]
-    headers += ["power W", "x base", "energy mJ"] if has_power else []
+    given = {name for row in rows for name in row if row[name] is not None}
+    groups = [("time ms", "time_ms", "time_factor"), ("power W", "power_w", "power_factor")]
+    headers = ["kernel", "CUs", "engine MHz", "memory MHz"]
+    for heading, name, _ in groups:
+        if name in given:
+            headers += [heading, "x base"]
+            headers += [f"{COVERAGE:.0%} from", "to"] if f"{name}_low" in given else []
+    headers += ["energy mJ"] if "energy_mj" in given else []
     lines = []
     for row in rows:
         cells = [row["kernel"], *(f"{row[a]:g}" for a in ("cu_count", "engine_mhz", "memory_mhz"))]
-        cells += [number(row["time_ms"]), number(row["time_factor"], 3)]
-        if has_power:
-            cells += [number(row["power_w"]), number(row["power_factor"], 3)]
-            cells += [number(row["energy_mj"])]
+        for _, name, factor in groups:
+            if name in given:
+                cells += [number(row[name]), number(row[factor], 3)]
+                if f"{name}_low" in given:
+                    cells += [number(row[f"{name}_low"]), number(row[f"{name}_high"])]
+        cells += [number(row["energy_mj"])] if "energy_mj" in given else []
         lines.append([*cells, "interpolated" if "interpolated" in row["flags"] else ""])
     text = columns([*headers, ""], lines)
     text += f"\n\nbase {model.base} on {model.device}; factors are relative to it\n"

@@ -251,8 +251,8 @@ class TestFormats:
             "the model was trained on made data, not on measurements",
         ]
         for row in document["predictions"]:
-            assert row.keys() == KEYS | {"power_factor"}  # docs/file-formats.md has it too
-            assert (row["time_ms_low"], row["time_ms_high"]) == (None, None)  # no intervals yet
+            assert row.keys() == KEYS | {"power_factor", "power_w_low", "power_w_high"}
+            assert (row["time_ms_low"], row["time_ms_high"]) == (None, None)  # `wu` has none
 
     def test_csv_reads_back_as_the_json(self, capsys: Capture, folder: Path) -> None:
         at = ["--at", BETWEEN, "--at", "mid"]

@@ -49,6 +49,8 @@ class TestRows:
             "memory_mhz": 1000.0,
             "time_ms_low": None,
             "time_ms_high": None,
+            "power_w_low": None,
+            "power_w_high": None,
             "flags": [],
         }
         assert rows == [
@@ -76,7 +78,7 @@ class TestRows:
         # docs/file-formats.md, Predictions.
         documented = (
             "kernel cu_count engine_mhz memory_mhz time_ms time_factor power_w power_factor "
-            "energy_mj time_ms_low time_ms_high flags"
+            "energy_mj time_ms_low time_ms_high power_w_low power_w_high flags"
         )
         assert " ".join(COLUMNS) == documented
         rows = predict_rows(core_bound(), two_kernels())
