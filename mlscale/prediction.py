@@ -36,7 +36,8 @@ def predict_rows(
 
     targets: by default every configuration of the model's grid; between two of its steps a
     prediction is interpolated and flagged so. A row has the keys of COLUMNS; what the model or
-    the profile cannot give is None. low and high hold COVERAGE of the truth. Raises InputError outside the grid's range.
+    the profile cannot give is None. low and high hold COVERAGE of the truth. Raises InputError
+    outside the grid's range.
     """
     surfaces = model.predict(profiles, COVERAGE)
     flags = [
