@@ -35,7 +35,7 @@ class Bottleneck(Predictor):
     Learns from one GPU or several (time), and predicts for a GPU without training data: its
     profiles' device and base are then not those of a training table, a grid must be given, and
     `learn_peaks` should have seen profiles of it. intervals: calibrate `predict_interval` while
-    fitting, which costs ten more fits. amplitude: prior standard deviation of what inputs add to
+    fitting. amplitude: prior standard deviation of what inputs add to
     the physics; None is 1, and with several CU counts chosen on training kernels held out.
     """
 
@@ -59,7 +59,8 @@ class Bottleneck(Predictor):
 
         InputError on fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
         """
-        from mlscale.predictors.bottleneck_fit import calibrate, fit_power, fit_time
+        from mlscale.predictors.bottleneck_fit import calibrate, fit_time
+        from mlscale.predictors.bottleneck_power_fit import fit_power
 
         sets = training_sets(self, training, base)
         if self.quantity == "power" and len(sets) != 1:
@@ -68,10 +69,10 @@ class Bottleneck(Predictor):
             )
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
-        self.time_ = fit_time(sets, self.amplitude)
+        self.time_, held_out = fit_time(sets, self.amplitude)
         self.power_ = fit_power(self.time_, *sets[0]) if self.quantity == "power" else None
         self.others_: tuple[Gpu, ...] = ()
-        self.scores_ = calibrate(self, sets) if self.intervals else np.empty(0)
+        self.scores_ = calibrate(self.quantity, sets, held_out) if self.intervals else np.empty(0)
         return self
 
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:
@@ -106,11 +107,6 @@ class Bottleneck(Predictor):
             width[:, at] = 0
         low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
         return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
-
-    def log_factors(self, profiles: Profiles) -> tuple[Floats, Floats]:
-        """Log factors, and half the spread that the inputs leave open, (K, N) each."""
-        logs, spread, _, _ = self._raw(profiles, None)
-        return logs, spread
 
     def _score(self, coverage: float) -> float:
         """The quantile of the held-out scores; scores_ are at evenly spaced levels 0 to 1."""

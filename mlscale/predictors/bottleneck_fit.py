@@ -1,9 +1,8 @@
-"""From measurements to the models of `bottleneck`: time, power, and the intervals' scores."""
+"""From measurements to the time model of `bottleneck`, and the scores of its intervals."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,8 @@ from mlscale.grid import HardwareConfig
 from mlscale.measurements import Measurements
 from mlscale.predictors import bottleneck_training as training
 from mlscale.predictors.baselines import log_surfaces
-from mlscale.predictors.bottleneck_power import LEAST_DYNAMIC_W, PowerModel, power_inputs, sigmoid
+from mlscale.predictors.bottleneck_correction import Correction, similarity
+from mlscale.predictors.bottleneck_power_fit import fit_power
 from mlscale.predictors.bottleneck_surface import Load, Targets, active_issue
 from mlscale.predictors.bottleneck_time import (
     LEAST_SPREAD,
@@ -27,27 +27,73 @@ from mlscale.predictors.bottleneck_time import (
 )
 from mlscale.predictors.interface import TrainingSet
 
-if TYPE_CHECKING:
-    from mlscale.predictors.bottleneck import Bottleneck
-
 Floats = NDArray[np.float64]
 
-CALIBRATION_FOLDS = 10
-AMPLITUDES, AMPLITUDE_FOLDS = (0.1, 1.0, 3.0), 4
+# Groups of applications that are held out in turn; fewer where a fit is dear.
+GROUPS, GROUPS_OF_CU_AXIS = 10, 4
+AMPLITUDES = (0.1, 1.0, 3.0)
 SCORE_LEVELS = 1001
-POWER_STEPS = 200
 RISING = 1.02
 
 
-def fit_time(sets: Sequence[TrainingSet], amplitude: float | None) -> TimeModel:
-    """Train the time model on one GPU or several. Raises InputError.
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The kernels of one training table, each predicted by a curve that never saw them.
+
+    models: by group; group (n,): of each kernel, -1 where no model could be trained without it.
+    predicted, spread, actual (n, N): log time ratios, half their spread, and the true ones;
+    named: what makes the kernels alike, (n,) each.
+    """
+
+    models: tuple[TimeModel | None, ...]
+    group: NDArray[np.intp]
+    predicted: Floats
+    spread: Floats
+    actual: Floats
+    named: dict[str, Floats]
+
+    def correction(self, which: NDArray[np.bool_]) -> Correction | None:
+        """Learnt from those of the kernels that were predicted; None from fewer than two."""
+        which = which & (self.group >= 0)
+        if which.sum() < 2:
+            return None
+        named = {name: values[which] for name, values in self.named.items()}
+        return Correction.fit(named, self.predicted[which], self.actual[which])
+
+    def corrected(self, group: int) -> tuple[NDArray[np.bool_], Floats]:
+        """The kernels of a group, and their log time ratios corrected without that group."""
+        own = self.group == group
+        correction, predicted = self.correction(~own), self.predicted[own]
+        if correction is not None:
+            named = {name: values[own] for name, values in self.named.items()}
+            predicted = predicted + correction.predict(named, predicted)
+        return own, predicted
+
+
+def fit_time(
+    sets: Sequence[TrainingSet], amplitude: float | None
+) -> tuple[TimeModel, tuple[HeldOut, ...]]:
+    """Train the time model on one GPU or several; and what it is with applications held out.
 
     amplitude: of the process; None is 1, and with several CU counts the one of AMPLITUDES that
-    predicts training applications best when they are held out.
+    predicts held-out training applications best. Raises InputError.
     """
-    if amplitude is None:
-        several = any(len(table.grid.cu_count) > 1 for table, _ in sets)
-        amplitude = _best_amplitude(sets) if several else 1.0
+    for table, _ in sets:
+        _warn_of_rising_times(table)
+    several = any(len(table.grid.cu_count) > 1 for table, _ in sets)
+    candidates = AMPLITUDES if several else (1.0,)
+    if amplitude is not None:
+        candidates = (amplitude,)
+    groups = GROUPS_OF_CU_AXIS if several else GROUPS
+    held_out = {tried: _hold_out(sets, tried, groups) for tried in candidates}
+    best = min(candidates, key=lambda tried: _error(held_out[tried]))
+    model = _fit_curve(sets, best)
+    corrections = [held.correction(held.group >= 0) for held in held_out[best]]
+    return replace(model, corrections=tuple(corrections)), held_out[best]
+
+
+def _fit_curve(sets: Sequence[TrainingSet], amplitude: float) -> TimeModel:
+    """The model without corrections."""
     profiles = [table.profiles(base) for table, base in sets]
     shares = 2 if any(len(table.grid.cu_count) > 1 for table, _ in sets) else 1
     uses_other = other_law_applies(profiles, [table.grid for table, _ in sets])
@@ -58,31 +104,57 @@ def fit_time(sets: Sequence[TrainingSet], amplitude: float | None) -> TimeModel:
         data.append(one)
         named.append(inputs)
     fitted = training.fit(data, named, shares, OTHER_LAW, amplitude)
-    return TimeModel(tuple(gpus), fitted.values, fitted.process, shares, uses_other)
+    none = (None,) * len(gpus)
+    return TimeModel(tuple(gpus), fitted.values, fitted.process, shares, uses_other, none)
 
 
-def _best_amplitude(sets: Sequence[TrainingSet]) -> float:
-    """The amplitude of least mean |log error| over applications held out in four groups."""
+def _hold_out(sets: Sequence[TrainingSet], amplitude: float, groups: int) -> tuple[HeldOut, ...]:
+    """Predict every application by a curve trained without it, on every GPU at once."""
     applications = list(dict.fromkeys(a for table, _ in sets for a in table.applications))
-    errors = dict.fromkeys(AMPLITUDES, 0.0)
-    for group in range(AMPLITUDE_FOLDS):
-        held_out = set(applications[group::AMPLITUDE_FOLDS])
-        parts = [np.array([a in held_out for a in table.applications]) for table, _ in sets]
-        if any((~part).sum() < 2 for part in parts):
+    number = {name: i % groups for i, name in enumerate(applications)}
+    of_kernels = [np.array([number[a] for a in table.applications]) for table, _ in sets]
+    found = [_nothing_held_out(table, base) for table, base in sets]
+    models: list[TimeModel | None] = []
+    for group in range(min(groups, len(applications))):
+        models.append(None)
+        if any((own != group).sum() < 2 for own in of_kernels):
             continue
         rest = [
-            (table.select(np.flatnonzero(~part)), base)
-            for (table, base), part in zip(sets, parts, strict=True)
+            (table.select(np.flatnonzero(own != group)), base)
+            for (table, base), own in zip(sets, of_kernels, strict=True)
         ]
-        for amplitude in AMPLITUDES:
-            model = fit_time(rest, amplitude)
-            for number, ((table, base), part) in enumerate(zip(sets, parts, strict=True)):
-                test = table.select(np.flatnonzero(part))
-                if test.kernels:
-                    logs, _, _ = model.predict(test.profiles(base), model.gpus[number], number)
-                    actual = log_surfaces(test.time_ms, test.grid, base).reshape(logs.shape)
-                    errors[amplitude] += float(np.abs(logs - actual).mean(axis=1).sum())
-    return min(AMPLITUDES, key=lambda amplitude: errors[amplitude])
+        models[-1] = model = _fit_curve(rest, amplitude)
+        for i, ((table, base), own) in enumerate(zip(sets, of_kernels, strict=True)):
+            mine = np.flatnonzero(own == group)
+            if mine.size:
+                profiles = table.select(mine).profiles(base)
+                logs, spread, _ = model.predict(profiles, model.gpus[i], i)
+                found[i].predicted[mine], found[i].spread[mine] = logs, spread
+                found[i].group[mine] = group
+    return tuple(replace(held, models=tuple(models)) for held in found)
+
+
+def _nothing_held_out(table: Measurements, base: HardwareConfig) -> HeldOut:
+    profiles = table.profiles(base)
+    use = kernel_use(profiles)
+    actual = log_surfaces(table.time_ms, table.grid, base).reshape(len(table.kernels), -1)
+    gpu = Gpu.of(profiles, table.grid, use)
+    return HeldOut(
+        models=(),
+        group=np.full(len(actual), -1),
+        predicted=np.zeros_like(actual),
+        spread=np.zeros_like(actual),
+        actual=actual,
+        named=similarity(profiles, use, use.memory / gpu.memory_peak),
+    )
+
+
+def _error(held_out: tuple[HeldOut, ...]) -> float:
+    """Sum over the kernels of their mean |log error|."""
+    return sum(
+        float(np.abs(held.predicted - held.actual)[held.group >= 0].mean(axis=1).sum())
+        for held in held_out
+    )
 
 
 def _time_data(
@@ -90,7 +162,6 @@ def _time_data(
 ) -> tuple[Gpu, training.TrainingGpu, dict[str, Floats]]:
     profiles = table.profiles(base)
     gpu = Gpu.of(profiles, table.grid, kernel_use(profiles))
-    _warn_of_rising_times(table)
     use, named = training_use(profiles, gpu)
     targets = Targets.of(table.grid, base, table.grid.index(base))
     logs = log_surfaces(table.time_ms, table.grid, base)
@@ -117,183 +188,34 @@ def _warn_of_rising_times(table: Measurements) -> None:
         )
 
 
-def fit_power(time: TimeModel, table: Measurements, base: HardwareConfig) -> PowerModel:
-    """Train the energy split on one GPU's measured times and powers. Raises InputError."""
-    from scipy.optimize import minimize
-
-    gpu, profiles = time.gpus[0], table.profiles(base)
-    log_time = log_surfaces(table.time_ms, table.grid, base).reshape(len(table.kernels), -1)
-    power = table.quantity("power")
-    log_power = log_surfaces(power, table.grid, base).reshape(log_time.shape)
-    raw = power_inputs(profiles, gpu)
-    given = ~np.isnan(raw).all(axis=0)
-    mean, spread = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
-    mean[given] = np.nanmean(raw[:, given], axis=0)
-    spread[given] = np.nanstd(raw[:, given], axis=0) + 1e-9
-    objective = _PowerObjective(
-        points=np.nan_to_num((raw - mean) / spread),
-        base_w=profiles.quantity("power"),
-        log_time=log_time,
-        log_power=log_power,
-        targets=Targets.of(table.grid, base, table.grid.index(base)),
-    )
-    found = minimize(
-        objective,
-        objective.start(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": POWER_STEPS, "maxcor": 20},
-    )
-    parts = objective.parts(found.x)
-    return PowerModel(
-        idle_w=parts.idle_w,
-        log_core=parts.log_core,
-        log_memory=parts.log_memory,
-        split=parts.split,
-        mean=mean,
-        spread=spread,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    idle_base_w: float
-    idle_w: Floats
-    log_core: Floats
-    log_memory: Floats
-    split: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class _PowerObjective:
-    """Minus the log posterior of the energy split, and its gradient (accuracy.md 3)."""
-
-    points: Floats
-    base_w: Floats
-    log_time: Floats
-    log_power: Floats
-    targets: Targets
-
-    @property
-    def _sizes(self) -> tuple[int, int, int, int, int]:
-        steps = self.targets.steps
-        engines, memories = int(steps[1].max()) + 1, int(steps[2].max()) + 1
-        return 1, self.log_time.shape[1], engines, memories, 1 + self.points.shape[1]
-
-    def start(self) -> Floats:
-        """The priors' means."""
-        return np.concatenate([mean for mean, _, _ in self._priors()])
-
-    def _priors(self) -> list[tuple[Floats, float, float]]:
-        """Mean, standard deviation and weight of each group."""
-        _, configs, engines, memories, inputs = self._sizes
-        idle = np.log(0.6 * self.base_w.min())
-        return [
-            (np.array([idle]), 0.3, 1.0),
-            (self.log_power.mean(axis=0).reshape(configs), 0.2, 0.2),
-            (np.zeros(engines), 0.5, 1.0),
-            (np.zeros(memories), 0.1, 1.0),
-            (np.zeros(inputs), 1.0, 1.0),
-        ]
-
-    def parts(self, x: Floats) -> _Parts:
-        """The vector's groups; tables are 0 at the base."""
-        idle, ratio, core, memory, split = np.split(x, np.cumsum(self._sizes)[:-1])
-        ratio, core, memory = ratio.copy(), core.copy(), memory.copy()
-        ratio[self.targets.base] = 0
-        core[self.targets.base_steps[1]] = 0
-        memory[self.targets.base_steps[2]] = 0
-        idle_base = float(np.exp(idle[0]))
-        return _Parts(idle_base, idle_base * np.exp(ratio), core, memory, split)
-
-    def __call__(self, x: Floats) -> tuple[float, Floats]:
-        """Value and gradient."""
-        value, gradient, at = 0.0, np.zeros_like(x), 0
-        for mean, sd, weight in self._priors():
-            part = slice(at, at + len(mean))
-            off = (x[part] - mean) / sd
-            value += 0.5 * weight * float(off @ off)
-            gradient[part] += weight * off / sd
-            at = part.stop
-        parts, steps = self.parts(x), self.targets.steps
-        phi = sigmoid(parts.split[0] + self.points @ parts.split[1:])[:, None]
-        core, memory = np.exp(parts.log_core[steps[1]]), np.exp(parts.log_memory[steps[2]])
-        energy = (1 - phi) * core + phi * memory
-        dynamic = self.base_w[:, None] - parts.idle_base_w
-        above = dynamic > LEAST_DYNAMIC_W
-        dynamic = np.maximum(dynamic, LEAST_DYNAMIC_W)
-        rate = np.exp(-self.log_time)
-        watts = parts.idle_w + dynamic * energy * rate
-        base_w = parts.idle_base_w + dynamic
-        error = np.log(watts / base_w) - self.log_power
-        root = np.sqrt(error**2 + training.ROBUST_SCALE**2)
-        scale = training.DATA_WEIGHT / error.shape[1]
-        value += scale * float((root - training.ROBUST_SCALE).sum())
-        by_log = scale * error / root
-        by_watts = by_log / watts
-        by_base = -by_log.sum(axis=1, keepdims=True) / base_w
-        by_dynamic = (by_watts * energy * rate).sum(axis=1, keepdims=True) + by_base
-        by_energy = by_watts * dynamic * rate
-        idle, ratio, log_core, log_memory, split = np.split(gradient, np.cumsum(self._sizes)[:-1])
-        by_idle = by_watts.sum(axis=0)
-        own = by_idle * parts.idle_w
-        idle += own.sum() + parts.idle_base_w * float(by_base.sum() - (by_dynamic * above).sum())
-        own[self.targets.base] = 0
-        ratio += own
-        log_core += self._by_step(1, (by_energy * (1 - phi)).sum(axis=0) * core)
-        log_memory += self._by_step(2, (by_energy * phi).sum(axis=0) * memory)
-        by_phi = (by_energy * (memory - core)).sum(axis=1) * (phi * (1 - phi))[:, 0]
-        split[0] += by_phi.sum()
-        split[1:] += self.points.T @ by_phi
-        return value, gradient
-
-    def _by_step(self, axis: int, by_config: Floats) -> Floats:
-        steps = self.targets.steps[axis]
-        summed = np.bincount(steps, by_config, minlength=int(steps.max()) + 1)
-        summed[self.targets.base_steps[axis]] = 0
-        return np.asarray(summed, dtype=np.float64)
-
-
-def calibrate(predictor: "Bottleneck", sets: Sequence[TrainingSet]) -> Floats:
+def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[HeldOut]) -> Floats:
     """Quantiles of |log error| / (spread + 0.02) of kernels held out, at levels 0 to 1.
 
-    Applications are held out in ten groups, on every GPU at once; the models that are scored
-    never saw them (only the amplitude stays as chosen). Empty with fewer than three applications.
-    A new kernel's score exceeds the level q of n applications' with probability 1 - q n / (n + 1):
-    levels are shifted by that.
+    The models that are scored never saw the kernels; but the other kernels' corrections come from
+    curves that did, and the amplitude was chosen with them. Empty with fewer than three
+    applications. A new kernel's score exceeds the level q of n applications' with probability
+    1 - q n / (n + 1): levels are shifted by that.
     """
-    applications = list(dict.fromkeys(a for table, _ in sets for a in table.applications))
+    applications = {a for table, _ in sets for a in table.applications}
     if len(applications) < 3:
         return np.empty(0)
-    groups = min(CALIBRATION_FOLDS, len(applications))
-    amplitude = predictor.time_.process.amplitude
     scores = []
-    for group in range(groups):
-        held_out = set(applications[group::groups])
-        kept = [[a not in held_out for a in table.applications] for table, _ in sets]
-        if any(sum(keep) < 2 for keep in kept):
-            continue
-        rest = [
-            (table.select(np.flatnonzero(keep)), base)
-            for (table, base), keep in zip(sets, kept, strict=True)
-        ]
-        model = type(predictor)(quantity=predictor.quantity, intervals=False, amplitude=amplitude)
-        model.fit([table for table, _ in rest], [base for _, base in rest])
-        for (table, base), keep in zip(sets, kept, strict=True):
-            test = table.select(np.flatnonzero(~np.array(keep)))
-            if test.kernels:
-                scores.append(_scores(model, test, base))
+    for (table, base), held in zip(sets, held_out, strict=True):
+        actual = log_surfaces(table.quantity(quantity), table.grid, base)
+        at = int(np.ravel_multi_index(table.grid.index(base), table.grid.shape))
+        for group, model in enumerate(held.models):
+            own, predicted = held.corrected(group)
+            if model is None or not own.any():
+                continue
+            if quantity == "power":
+                split = fit_power(model, table.select(np.flatnonzero(~own)), base)
+                profiles = table.select(np.flatnonzero(own)).profiles(base)
+                predicted = split.predict(profiles, model.gpus[0], predicted)
+            missed = np.abs(predicted - actual.reshape(len(actual), -1)[own])
+            score = missed / (held.spread[own] + LEAST_SPREAD)
+            scores.append(np.delete(score, at, axis=1).ravel())
     if not scores:
         return np.empty(0)
-    pooled = np.concatenate(scores)
     shift = (len(applications) + 1) / len(applications)
-    return np.quantile(pooled, np.minimum(1, shift * np.linspace(0, 1, SCORE_LEVELS)))
-
-
-def _scores(model: "Bottleneck", test: Measurements, base: HardwareConfig) -> Floats:
-    """The scores of held-out kernels at every configuration but the base, flat."""
-    predicted, spread = model.log_factors(test.profiles(base))
-    actual = log_surfaces(test.quantity(model.quantity), test.grid, base)
-    scores = np.abs(predicted - actual.reshape(predicted.shape)) / (spread + LEAST_SPREAD)
-    at = int(np.ravel_multi_index(test.grid.index(base), test.grid.shape))
-    return np.asarray(np.delete(scores, at, axis=1).ravel())
+    levels = np.minimum(1, shift * np.linspace(0, 1, SCORE_LEVELS))
+    return np.quantile(np.concatenate(scores), levels)

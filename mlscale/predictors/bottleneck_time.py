@@ -13,6 +13,7 @@ from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.literature.wang_chu import predict_time_factor
 from mlscale.literature.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.literature.wang_chu_inputs import derive_inputs, missing_counters
+from mlscale.predictors.bottleneck_correction import Correction, similarity
 from mlscale.predictors.bottleneck_surface import (
     CORE,
     MEMORY,
@@ -64,7 +65,7 @@ class TimeModel:
     """A trained model. values: the named groups of numbers of bottleneck_training.Layout.
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_other: whether
-    Wang and Chu's rule stands beside the curve.
+    Wang and Chu's rule stands beside the curve. corrections: of each GPU, what the curve misses.
     """
 
     gpus: tuple[Gpu, ...]
@@ -72,6 +73,7 @@ class TimeModel:
     process: Process
     shares: int
     uses_other: bool
+    corrections: tuple[Correction | None, ...]
 
     def predict(self, profiles: Profiles, gpu: Gpu, number: int) -> tuple[Floats, Floats, Flags]:
         """Log time ratios (K, N), half their spread (K, N), and flags of every kernel.
@@ -101,6 +103,9 @@ class TimeModel:
         log_time = curve(np.zeros_like(latents))
         if at is not None:
             log_time = log_time - log_time[:, [targets.base]]
+        correction = self.corrections[number] if number >= 0 else None
+        if correction is not None:
+            log_time = log_time + correction.predict(similarity(profiles, use, share), log_time)
         if self.uses_other and other is None:
             for flags in found:
                 flags.append("Wang and Chu's rule does not know this GPU: left out")
@@ -165,6 +170,7 @@ class TimeModel:
             "process": self.process.state(),
             "shares": self.shares,
             "uses_other": self.uses_other,
+            "corrections": [None if c is None else c.state() for c in self.corrections],
         }
 
     @classmethod
@@ -212,6 +218,10 @@ class TimeModel:
             ),
             shares=shares,
             uses_other=bool(state["uses_other"]),
+            corrections=tuple(
+                None if saved is None else Correction.restore(saved, gpu.grid.size)
+                for gpu, saved in zip(gpus, state["corrections"], strict=True)
+            ),
         )
 
 

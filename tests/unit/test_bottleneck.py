@@ -23,7 +23,7 @@ from mlscale import (
     train,
 )
 from mlscale.counters.kernel_use import kernel_use
-from mlscale.predictors import bottleneck_fit, create
+from mlscale.predictors import bottleneck_fit, bottleneck_power_fit, create
 from mlscale.predictors import bottleneck_training as training
 from mlscale.predictors.bottleneck import Bottleneck
 from mlscale.predictors.bottleneck_surface import bottleneck_curve, physics_logit
@@ -86,14 +86,14 @@ class TestGradient:
         model = quick().fit(table, MID)
         found = {}
 
-        def keep(objective: bottleneck_fit._PowerObjective, *_: object, **__: object) -> None:
+        def keep(objective: bottleneck_power_fit._PowerObjective, *_: object, **__: object) -> None:
             found["objective"] = objective
             raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("scipy.optimize.minimize", keep)
             with pytest.raises(KeyboardInterrupt):
-                bottleneck_fit.fit_power(model.time_, table, MID)
+                bottleneck_power_fit.fit_power(model.time_, table, MID)
         objective = found["objective"]
         x = objective.start() + 0.05 * np.random.default_rng(0).normal(size=len(objective.start()))
         numeric = approx_fprime(x, lambda v: objective(v)[0], 1e-7)
