@@ -6,7 +6,7 @@ CSV is read with the standard library, so that a profile needs NumPy and nothing
 import csv
 import io
 import json
-from collections.abc import Iterable, Sized
+from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -113,17 +113,22 @@ def read_table(path: Path | str) -> Table:
     return table
 
 
-def read_csv_rows(path: Path) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
+def read_csv_rows(
+    path: Path, repeated: Collection[str] = ()
+) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
     """Header, rows, and the line at which each row begins; no cell is interpreted.
 
     Blank lines are passed over; a leading column without a name (a saved index) is left out.
-    Raises InputError.
+    repeated: names that may come again, as NAME.1 the second time. Raises InputError.
     """
     numbered = _numbered_rows(path)
     if not numbered or not any(name.strip() for name in numbered[0][1]):
         raise InputError(f"{path}: is empty")
     (first, names), *body = numbered
     header = [name.strip() for name in names]
+    for name in set(repeated) & set(header):
+        again = header.index(name) + 1
+        header[again:] = [f"{n}.1" if n == name else n for n in header[again:]]
     if not body:
         raise InputError(f"{path}: has a header but no rows")
     for name in header[1:]:

@@ -13,7 +13,7 @@ from mlscale.errors import DataWarning, InputError
 
 COMMANDS = {
     "demo": "the main job on the shipped data, in under a minute",
-    "datasets": "make data sets",
+    "datasets": "list, fetch and make data sets",
     "import": "turn a file of measurements into a tidy table",
     "train": "train a model on a table of measurements",
     "predict": "predict time, power and energy of profiled kernels",
