@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench shipped clean
+.PHONY: demo test lint bench notebooks shipped clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -21,6 +21,10 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/bench_predict.py
 	$(BIN)/python benchmarks/bench_training.py
+
+# Runs the notebooks anew, in place.
+notebooks: $(READY)
+	$(BIN)/python tools/run_notebooks.py notebooks notebooks/*.ipynb
 
 # Makes datasets/ and models/ anew; RAW is the raw table of the simulated set.
 shipped: $(READY)
