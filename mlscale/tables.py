@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
+_LARGEST_PARQUET_BYTES = 4 << 30
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
@@ -203,7 +204,9 @@ def _read_parquet(path: Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        arrow = pq.ParquetFile(pa.BufferReader(read_bytes(path))).read()
+        file = pq.ParquetFile(pa.BufferReader(read_bytes(path)))
+        _check_size(path, file.metadata)
+        arrow = file.read()
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
@@ -233,6 +236,17 @@ def _read_parquet(path: Path) -> Table:
             )
     _check_text(table)
     return table
+
+
+def _check_size(path: Path, metadata: Any) -> None:
+    """Refuse what a few compressed bytes blow up to. metadata: of a Parquet file."""
+    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    in_memory = 8 * metadata.num_rows * metadata.num_columns
+    if max(unpacked, in_memory) > _LARGEST_PARQUET_BYTES:
+        raise InputError(
+            f"{path}: unpacks to {metadata.num_rows} rows x {metadata.num_columns} columns, more "
+            f"than {_LARGEST_PARQUET_BYTES >> 30} GiB; is it a table of kernels?"
+        )
 
 
 def write_table(table: Table, path: Path | str) -> None:
