@@ -6,6 +6,7 @@ CSV is read with the standard library, so that a profile needs NumPy and nothing
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -132,8 +133,9 @@ def read_csv_rows(
         header[again:] = [f"{n}.1" if n == name else n for n in header[again:]]
     if not body:
         raise InputError(f"{path}: has a header but no rows")
+    count = Counter(header)
     for name in header[1:]:
-        if not name or header.count(name) > 1:
+        if not name or count[name] > 1:
             problem = f"column '{name}' is there twice" if name else "a column has no name"
             raise InputError(f"{path}: row {first}: {problem}")
     for line, row in body:
