@@ -86,8 +86,6 @@ def fetch(name: str, mirror: str | None = None, progress: Progress = _ignore) ->
         if target.exists() and not target.is_file():
             raise InputError(f"{target}: is in the way and is no regular file; move it away")
         with _alone(cache, dataset):
-            if target.is_file() and _has_checksum(target, dataset):
-                return target  # another process was faster
             _into_cache(dataset, cache, mirror, progress)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -121,7 +119,10 @@ def _alone(cache: Path, dataset: Dataset) -> Iterator[None]:
 
 
 def _into_cache(dataset: Dataset, cache: Path, mirror: str | None, progress: Progress) -> None:
-    """Download, check and put in place; a partial file that proves wrong is begun anew once."""
+    """Download, check and put in place; a partial file that proves wrong is begun anew once.
+
+    pooch looks into the cache first: another process may have been faster.
+    """
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
