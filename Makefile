@@ -19,8 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python benchmarks/bench_predict.py
-	$(BIN)/python benchmarks/bench_training.py
+	$(BIN)/python benchmarks
 
 # Runs the notebooks anew, in place.
 notebooks: $(READY)
