@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mlscale.counters.devices import Device, device_keys, load_device
 from mlscale.counters.features import compute_features, default_kind
 from mlscale.errors import InputError
+from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
 from mlscale.predictors.grid_state import shaped
 from mlscale.profiles import Profiles
 
@@ -87,6 +88,27 @@ class FeatureScaling:
         for k in np.flatnonzero(unusual.any(axis=1)).tolist():
             flags[k] = self._flags(filled[k], scaled[k], missing[k])
         return np.clip(scaled, 0.0, 1.0, out=scaled), tuple(flags)
+
+    def explain(
+        self,
+        profiles: Profiles,
+        training: TrainingKernels | None,
+        choices: tuple[Choice, ...] = (),
+    ) -> Explanation:
+        """The features of profiles beside their training range. Raises InputError."""
+        points, _ = self.transform(profiles)
+        features = compute_features(self.kind, profiles, self.device, self.names, self.names)
+        return Explanation(
+            kind=self.kind,
+            names=self.names,
+            values=features.values,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            median=self.median,
+            points=points,
+            training=training,
+            choices=choices,
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:
