@@ -102,7 +102,7 @@ def legend(surface: Surface) -> Markup:
     return element("p", f"{low} {surface.unit} ", scale, f" {high} {surface.unit}", class_="legend")
 
 
-def picture(title: str, size: tuple[float, float], *content: Markup) -> Markup:
+def picture(title: str, size: tuple[float, float], *content: Markup | None) -> Markup:
     """An SVG picture with its name, of a width and height in CSS pixels."""
     width, height = size
     return element(

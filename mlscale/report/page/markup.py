@@ -15,7 +15,7 @@ Child = str | float | None
 Attribute = str | float | None
 
 
-def element(name: str, *children: Child, **attributes: Attribute) -> Markup:
+def element(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
     """An element with its children; a child that is not Markup is escaped, None is left out.
 
     Underscores in the names of attributes stand for hyphens, one at the end for nothing
