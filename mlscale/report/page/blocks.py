@@ -9,21 +9,22 @@ LONGEST_NAME = 90
 
 
 def table(
-    headers: Sequence[str], rows: Sequence[Sequence[Child]], words: Collection[int] = (0,)
+    headers: Sequence[str],
+    rows: Sequence[Sequence[Child]],
+    words: Collection[int] = (0,),
+    long: int | None = None,
 ) -> Markup:
-    """A table that scrolls by itself; columns are numbers but for those of words."""
-    head = [_cell("th", h, i in words) for i, h in enumerate(headers)]
+    """A table that scrolls by itself; columns are numbers but for those of words, one is long."""
+    kinds = ["long" if i == long else None if i in words else "number" for i in range(len(headers))]
+    head = [
+        element("th", h, class_=kind, scope="col") for h, kind in zip(headers, kinds, strict=True)
+    ]
     body = [
-        element("tr", *(_cell("td", cell, i in words) for i, cell in enumerate(row)))
+        element("tr", *(element("td", c, class_=kind) for c, kind in zip(row, kinds, strict=True)))
         for row in rows
     ]
     whole = element("table", element("thead", element("tr", *head)), element("tbody", *body))
     return element("div", whole, class_="scroll")
-
-
-def _cell(kind: str, content: Child, is_words: bool) -> Markup:
-    scope = "col" if kind == "th" else None
-    return element(kind, content, class_=None if is_words else "number", scope=scope)
 
 
 def name(text: str) -> Markup:

@@ -12,8 +12,6 @@ from mlscale.report.page.markup import Child, Markup, element, joined
 
 Floats = NDArray[np.float64]
 
-WITHOUT_ENERGY = "not predicted: the model or the profile has no power"
-
 OBJECTIVES = {
     "time": "shortest time",
     "energy": "lowest energy",
@@ -26,8 +24,8 @@ OBJECTIVES = {
 def pareto(facts: Facts) -> Markup:
     """Time against energy, and the configurations that no other beats in both."""
     heading = element("h3", "Time against energy")
-    if "energy" not in facts.quantities:
-        return joined(heading, line(f"Energy is {WITHOUT_ENERGY}."))
+    if facts.why_no_energy:
+        return joined(heading, line(f"Energy is {facts.why_no_energy}."))
     time, energy = (facts.quantities[q].ravel() for q in ("time", "energy"))
     front = np.asarray(pareto_front(time, energy))
     base = int(np.ravel_multi_index(facts.base, facts.grid.shape))
@@ -59,7 +57,7 @@ def pareto(facts: Facts) -> Markup:
         ),
         element(
             "div",
-            element("figure", caption, chart, class_="chart"),
+            element("figure", caption, chart, class_="chart plot"),
             table(headers, rows),
             class_="row",
         ),
@@ -71,7 +69,6 @@ def best(facts: Facts) -> Markup:
     rows = [_best(facts, objective, values) for objective, values in _objectives(facts).items()]
     headers = ["objective", "best configuration", "saving"]
     headers += [f"{quantity} {UNITS[quantity]}" for quantity in facts.quantities]
-    without = "energy" not in facts.quantities
     return joined(
         element("h3", "Best configurations"),
         line(
@@ -80,7 +77,7 @@ def best(facts: Facts) -> Markup:
             kind="soft",
         ),
         table(headers, rows, words=(0, 1)),
-        line(f"Power and energy are {WITHOUT_ENERGY}.") if without else None,
+        line(f"Power and energy are {facts.why_no_energy}.") if facts.why_no_energy else None,
     )
 
 
@@ -102,7 +99,7 @@ def _best(facts: Facts, objective: str, values: Floats) -> list[Child]:
     """One row: the configuration, the saving, and the quantities there."""
     index = index_of(values)
     there = spoken(facts.config(index)) + (" (base)" if index == facts.base else "")
-    saving = percent(1 - values[index] / values[facts.base])
+    saving = f"{100 * (1 - values[index] / values[facts.base]):.1f} %"
     return [
         OBJECTIVES[objective],
         there,

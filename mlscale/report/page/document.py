@@ -85,7 +85,16 @@ def _overview(facts: list[Facts], model: Model, profiles: Profiles, source: Sour
             ]
         )
     )
-    if warnings := warnings_for(model, profiles):
+    warnings: list[Child] = [*warnings_for(model, profiles)]
+    if known := [each.name for each in facts if each.was_trained_on]:
+        warnings.append(
+            joined(
+                "among the model's training kernels, so partly remembered; what is shown says "
+                "little of the error for new kernels: ",
+                names(known, 10),
+            )
+        )
+    if warnings:
         parts.append(element("div", bullets(warnings), class_="flags"))
     parts.append(_contents(facts))
     left_out = [k for k in profiles.kernels if k not in {each.name for each in facts}]
@@ -175,7 +184,7 @@ def _kernel(i: int, facts: Facts, model: Model, profiles: Profiles) -> Markup:
         decision_sections.best(facts),
         evidence_sections.features(facts, status if isinstance(status, dict) else {}, unused),
         evidence_sections.neighbours(facts),
-        evidence_sections.extrapolation(facts, model),
+        evidence_sections.extrapolation(facts),
         surface_sections.every_configuration(facts),
         line(element("a", "Back to the kernels", href="#top")),
         id=f"kernel-{i}",
@@ -199,8 +208,8 @@ def _head(facts: Facts) -> Markup:
                 f" ({COVERAGE:.0%} intervals {number(low.min())} to {number(high.max())} {unit})"
             )
         pairs.append((quantity.capitalize(), text))
-    if "energy" not in facts.quantities:
-        pairs.append(("Power, energy", decision_sections.WITHOUT_ENERGY))
+    if facts.why_no_energy:
+        pairs.append(("Power, energy", facts.why_no_energy))
     return facts_list(pairs)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mlscale.model import Model
 from mlscale.predictors.explanation import Explanation
 from mlscale.report.numbers import number
 from mlscale.report.page.blocks import bullets, line, name, names, table
@@ -35,7 +34,8 @@ def features(facts: Facts, status: Mapping[str, str], unused: list[str]) -> Mark
         for f, feature in enumerate(explanation.names)
         if np.isnan(explanation.values[facts.position, f])
     ]
-    headers = ["feature", "this kernel", "lowest trained", "range", "highest trained", "note"]
+    headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
+    headers.append("note")
     return joined(
         heading,
         line(
@@ -44,7 +44,7 @@ def features(facts: Facts, status: Mapping[str, str], unused: list[str]) -> Mark
             "outside the range, where the model takes the nearest value that it was trained on.",
             kind="soft",
         ),
-        table(headers, rows, words=(0, 3, 5)),
+        table(headers, rows, words=(0, 1, 5)),
         line("Missing: ", names(missing, len(missing)), ".") if missing else None,
         line("In the profile, but not used as they are: ", names(unused, len(unused)), ".")
         if unused
@@ -71,9 +71,9 @@ def _feature(explanation: Explanation, f: int, kernel: int, status: str) -> list
     shown = "missing" if np.isnan(value) else f"{value:.4g}"
     return [
         name(feature),
+        strip(feature, share),
         shown,
         f"{low:.4g}",
-        strip(feature, share),
         f"{high:.4g}",
         "; ".join(notes),
     ]
@@ -120,6 +120,7 @@ def neighbours(facts: Facts) -> Markup:
                     ["region", "cluster", "training kernels that are given the same cluster"],
                     [_choice(each, s, facts.position) for s in range(len(each.choices))],
                     words=(0, 1, 2),
+                    long=2,
                 ),
             ]
     return joined(*parts)
@@ -136,26 +137,21 @@ def _choice(explanation: Explanation, s: int, kernel: int) -> list[Child]:
     return [choice.region, f"{chosen + 1} of {choice.count}", same]
 
 
-def extrapolation(facts: Facts, model: Model) -> Markup:
+def extrapolation(facts: Facts) -> Markup:
     """What lies outside the training data, and the flags that `predict` prints."""
-    known = model.card.get("kernels")
     flags: list[Child] = list(facts.flags)
     parts: list[Child] = [element("h3", "What is extrapolated")]
     if flags:
         parts += [line("Flags, as predict prints them:"), bullets(flags)]
     else:
-        parts.append(line("No flag: every feature lies inside the training range."))
+        inside = "every feature lies inside the training range" if facts.explanations else "none"
+        parts.append(line(f"Flags: {inside}."))
     parts.append(
         line(
-            f"All {facts.grid.size} configurations shown are steps of the training grid; none is "
+            f"All {facts.grid.size} configurations shown are steps of the model's grid; none is "
             "interpolated or outside it."
         )
     )
-    if isinstance(known, list) and facts.name in known:
-        parts.append(
-            line(
-                "A kernel of this name is among the training kernels: what is shown is partly "
-                "remembered, and says little of the error for new kernels."
-            )
-        )
+    if facts.was_trained_on:
+        parts.append(line("A kernel of this name is among the training kernels."))
     return joined(*parts)

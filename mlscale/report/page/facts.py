@@ -26,6 +26,8 @@ class Facts:
     quantities: by name (the keys of UNITS, as far as they can be given), (C, E, M) in that
     unit. intervals: low and high of time and power, where the predictor gives them. flags: as
     `predict` prints them. explanations: by quantity; `position` is the kernel's place in them.
+    why_no_energy: where power and energy cannot be given, for a reader. was_trained_on: whether
+    a kernel of this name is among the training kernels.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Facts:
     intervals: dict[str, Interval]
     flags: tuple[str, ...]
     explanations: dict[str, Explanation]
+    why_no_energy: str | None
+    was_trained_on: bool
 
     def config(self, index: Index) -> HardwareConfig:
         """The configuration at an index."""
@@ -51,6 +55,11 @@ def index_of(values: Floats) -> Index:
     """The index of the lowest value (C, E, M)."""
     c, e, m = np.unravel_index(int(values.argmin()), values.shape)
     return int(c), int(e), int(m)
+
+
+def _why_no_energy(model: Model) -> str:
+    lacks = "the profile has no power_w" if "power" in model.predictors else None
+    return f"not predicted: {lacks or 'the model was trained without power'}"
 
 
 def facts_of(model: Model, profiles: Profiles, chosen: Sequence[int]) -> list[Facts]:
@@ -87,6 +96,8 @@ def facts_of(model: Model, profiles: Profiles, chosen: Sequence[int]) -> list[Fa
                 },
                 flags=tuple(dict.fromkeys(f for s in surfaces.values() for f in s.flags[k])),
                 explanations=explanations,
+                why_no_energy=None if "power" in quantities else _why_no_energy(model),
+                was_trained_on=profiles.kernels[k] in model.card.get("kernels", []),
             )
         )
     return found

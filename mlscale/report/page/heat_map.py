@@ -1,5 +1,6 @@
 """Heat maps: a quantity over engine and memory clock at one CU count, its numbers written in."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ Floats = NDArray[np.float64]
 
 _CELL_HEIGHT = 40
 _LEFT, _TOP, _BOTTOM = 70, 8, 44
-_CHARACTER = 7.5  # width of a character of 12 px, a little generous
 _LEGEND_STEPS = 24
 
 
@@ -117,10 +117,12 @@ def picture(title: str, size: tuple[float, float], *content: Markup | None) -> M
     )
 
 
-def _cell_width(surface: Surface) -> float:
+def _cell_width(surface: Surface) -> int:
+    """Room for the longest number and for the notes of base and best, in CSS pixels."""
     texts: Sequence[str] = [number(v, 3) for v in surface.values.flat]
     notes = [surface.note(surface.best), surface.note(surface.base)]
-    return max(58.0, 12 + _CHARACTER * max(map(len, [*texts, *notes])))
+    widest = max(7.5 * max(map(len, texts)), 6.5 * max(map(len, notes)))
+    return max(58, 12 + math.ceil(widest))
 
 
 def _cell(surface: Surface, index: Index, x: float, y: float, width: float) -> Markup:

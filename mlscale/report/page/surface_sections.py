@@ -68,7 +68,7 @@ def axis_curves(facts: Facts) -> Markup:
         steps = getattr(facts.grid, AXES[a])
         title = f"{', '.join(facts.quantities)} relative to the base along {label}"
         chart = curves(title, label, steps, facts.base[a], lines)
-        charts.append(element("figure", element("figcaption", label), chart, class_="chart"))
+        charts.append(element("figure", element("figcaption", label), chart, class_="chart plot"))
     band = None
     if facts.intervals:
         band = line(f"Bands: {COVERAGE:.0%} intervals as the model gives them.", kind="soft")
