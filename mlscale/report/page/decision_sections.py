@@ -1,18 +1,15 @@
 """Sections that a decision needs: the Pareto front, and the best configurations."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlscale.advice import pareto_front
+from mlscale.advice import objective_values, pareto_front, saving_percent
 from mlscale.report.numbers import number, percent
 from mlscale.report.page.blocks import line, spoken, table
 from mlscale.report.page.charts import scatter
-from mlscale.report.page.facts import UNITS, Facts, index_of
+from mlscale.report.page.facts import UNITS, Facts
 from mlscale.report.page.markup import Child, Markup, element, joined
 
-Floats = NDArray[np.float64]
-
-OBJECTIVES = {
+_NAMES = {
     "time": "shortest time",
     "energy": "lowest energy",
     "edp": "lowest energy x delay (EDP)",
@@ -27,7 +24,7 @@ def pareto(facts: Facts) -> Markup:
     if facts.why_no_energy:
         return joined(heading, line(f"Energy is {facts.why_no_energy}."))
     time, energy = (facts.quantities[q].ravel() for q in ("time", "energy"))
-    front = np.asarray(pareto_front(time, energy))
+    front = pareto_front(time, energy)
     base = int(np.ravel_multi_index(facts.base, facts.grid.shape))
     configs = list(facts.grid)
     order = np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
@@ -66,7 +63,8 @@ def pareto(facts: Facts) -> Markup:
 
 def best(facts: Facts) -> Markup:
     """The best configuration under each objective, and what it saves against the base."""
-    rows = [_best(facts, objective, values) for objective, values in _objectives(facts).items()]
+    possible = list(_NAMES) if "energy" in facts.quantities else ["time"]
+    rows = [_best(facts, objective) for objective in possible]
     headers = ["objective", "best configuration", "saving"]
     headers += [f"{quantity} {UNITS[quantity]}" for quantity in facts.quantities]
     return joined(
@@ -81,28 +79,11 @@ def best(facts: Facts) -> Markup:
     )
 
 
-def _objectives(facts: Facts) -> dict[str, Floats]:
-    """Each objective at every configuration, (C, E, M), as far as it can be given."""
-    time, energy = facts.quantities["time"], facts.quantities.get("energy")
-    if energy is None:
-        return {"time": time}
-    return {
-        "time": time,
-        "energy": energy,
-        "edp": energy * time,
-        "ed2p": energy * time**2,
-        "power": facts.quantities["power"],
-    }
-
-
-def _best(facts: Facts, objective: str, values: Floats) -> list[Child]:
+def _best(facts: Facts, objective: str) -> list[Child]:
     """One row: the configuration, the saving, and the quantities there."""
-    index = index_of(values)
+    index = facts.best(objective)
+    values = objective_values(objective, facts.quantities["time"], facts.quantities.get("power"))
     there = spoken(facts.config(index)) + (" (base)" if index == facts.base else "")
-    saving = f"{100 * (1 - values[index] / values[facts.base]):.1f} %"
-    return [
-        OBJECTIVES[objective],
-        there,
-        saving,
-        *(number(q[index]) for q in facts.quantities.values()),
-    ]
+    saving = float(saving_percent(values[index], values[facts.base]))
+    quantities = [number(values[index]) for values in facts.quantities.values()]
+    return [_NAMES[objective], there, f"{saving:.1f} %", *quantities]

@@ -58,7 +58,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
         element("title", title),
         style_sheet(Path(__file__).with_name("style.css").read_text(encoding="utf-8")),
     )
-    sections = [_kernel(i, each, model, profiles) for i, each in enumerate(facts, start=1)]
+    sections = [_kernel(i, each, profiles) for i, each in enumerate(facts, start=1)]
     main = element(
         "main", _overview(facts, model, profiles, source), *sections, _made(model, source)
     )
@@ -154,7 +154,7 @@ def _contents(facts: list[Facts]) -> Markup:
         cells: list[Child] = [link, number(each.quantities["time"][each.base])]
         for quantity in ("time", "energy"):
             if quantity in each.quantities:
-                values, best = each.quantities[quantity], each.lowest(quantity)
+                values, best = each.quantities[quantity], each.best(quantity)
                 cells += [times(values[best] / values[each.base]), spoken(each.config(best))]
         rows.append([*cells, str(len(each.flags))])
     words = tuple(i for i, header in enumerate(headers) if header in ("kernel", "there"))
@@ -163,7 +163,7 @@ def _contents(facts: list[Facts]) -> Markup:
     )
 
 
-def _kernel(i: int, facts: Facts, model: Model, profiles: Profiles) -> Markup:
+def _kernel(i: int, facts: Facts, profiles: Profiles) -> Markup:
     """All of one kernel."""
     status = profiles.metadata.get("feature_status")
     explained = facts.explanations.get("time")

@@ -15,7 +15,7 @@ _NEIGHBOURS = 5
 _MEMBERS = 6
 
 
-def features(facts: Facts, status: Mapping[str, str], unused: list[str]) -> Markup:
+def features(facts: Facts, status: Mapping[str, object], unused: list[str]) -> Markup:
     """The kernel's features against the training range.
 
     status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
@@ -26,7 +26,7 @@ def features(facts: Facts, status: Mapping[str, str], unused: list[str]) -> Mark
     if explanation is None:
         return joined(heading, line("This predictor looks at no counters, or does not say which."))
     rows = [
-        _feature(explanation, f, facts.position, status.get(feature, ""))
+        _feature(explanation, f, facts.position, str(status.get(feature, "")))
         for f, feature in enumerate(explanation.names)
     ]
     missing = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.advice import best_index
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.model import Model
@@ -46,15 +47,10 @@ class Facts:
         """The configuration at an index."""
         return self.grid.config(index)
 
-    def lowest(self, quantity: str) -> Index:
-        """Where a quantity is lowest; the first such configuration."""
-        return index_of(self.quantities[quantity])
-
-
-def index_of(values: Floats) -> Index:
-    """The index of the lowest value (C, E, M)."""
-    c, e, m = np.unravel_index(int(values.argmin()), values.shape)
-    return int(c), int(e), int(m)
+    def best(self, objective: str) -> Index:
+        """Where an objective of `mlscale.advice` is least. Raises InputError without power."""
+        time = self.quantities["time"]
+        return best_index(objective, time, self.quantities.get("power"), float(time[self.base]))
 
 
 def _why_no_energy(model: Model) -> str:
@@ -74,6 +70,7 @@ def facts_of(model: Model, profiles: Profiles, chosen: Sequence[int]) -> list[Fa
             bounds[quantity] = (interval.low, interval.high)
         if explanation := predictor.explain(profiles):
             explanations[quantity] = explanation
+    trained = model.card.get("kernels")
     found = []
     for k in chosen:
         at_base = {q: float(profiles.quantity(q)[k]) for q in surfaces}
@@ -97,7 +94,7 @@ def facts_of(model: Model, profiles: Profiles, chosen: Sequence[int]) -> list[Fa
                 flags=tuple(dict.fromkeys(f for s in surfaces.values() for f in s.flags[k])),
                 explanations=explanations,
                 why_no_energy=None if "power" in quantities else _why_no_energy(model),
-                was_trained_on=profiles.kernels[k] in model.card.get("kernels", []),
+                was_trained_on=isinstance(trained, list) and profiles.kernels[k] in trained,
             )
         )
     return found

@@ -33,7 +33,7 @@ def heat_maps(facts: Facts) -> Markup:
     for quantity, values in facts.quantities.items():
         unit = UNITS[quantity]
         surface = Surface(
-            quantity.capitalize(), unit, facts.grid, values, facts.base, facts.lowest(quantity)
+            quantity.capitalize(), unit, facts.grid, values, facts.base, facts.best(quantity)
         )
         maps = [
             element("div", _captioned(cu, heat_map(surface, c)), class_="scroll")
