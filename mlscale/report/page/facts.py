@@ -74,9 +74,10 @@ def facts_of(model: Model, profiles: Profiles, chosen: Sequence[int]) -> list[Fa
     found = []
     for k in chosen:
         at_base = {q: float(profiles.quantity(q)[k]) for q in surfaces}
-        quantities = {q: at_base[q] * s.values[k] for q, s in surfaces.items()}
-        if "power" in quantities:
-            quantities["energy"] = quantities["time"] * quantities["power"]
+        with np.errstate(over="ignore"):
+            quantities = {q: at_base[q] * s.values[k] for q, s in surfaces.items()}
+            if "power" in quantities:
+                quantities["energy"] = quantities["time"] * quantities["power"]
         if not all(np.isfinite(v).all() and (v > 0).all() for v in quantities.values()):
             raise InputError(f"kernel '{profiles.kernels[k]}': its predictions are not finite")
         found.append(
