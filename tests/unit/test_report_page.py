@@ -341,7 +341,7 @@ class TestHonesty:
         predictor: Predictor = WithIntervals().fit(made.measurements(), MID)
         root = report(replace(plain, predictors={**plain.predictors, "time": predictor}))
         assert len(root.all("polygon", "band")) == 3
-        table = root.one("details").one("table")
+        table = root.all("details")[-1].one("table")
         assert table.texts("th")[5:7] == ["low ms", "high ms"]
         for row in table.rows():
             assert float(row[5]) == pytest.approx(0.8 * float(row[3]), rel=2e-3)
@@ -389,6 +389,21 @@ class TestGrids:
         assert len(maps) == 3 * len(grid.cu_count)
         assert sum(len(f.all("g", "cell")) for f in maps) == 3 * grid.size
         assert sum("base" in g.kinds for f in maps for g in f.all("g", "cell")) == 3
+
+
+def test_of_many_cu_counts_those_of_base_and_best_are_not_folded() -> None:
+    grid = ConfigGrid((1, 2, 3, 4, 5, 6), (400.0, 800.0), (700.0,))
+    model = train(made.measurements(grid=grid), grid.mid, "nearest")
+    root = report(model, new_profiles(grid=grid))  # compute0: best at 6 CUs, 800 MHz
+    maps = [figure for figure in root.all("figure") if figure.all("g", "cell")]
+    assert len(maps) == 3 * 6
+    folded = [f.one("figcaption").text for d in root.all("details") for f in d.all("figure")]
+    assert folded[:4] == ["1 compute unit", *(f"{cu} compute units" for cu in (2, 3, 5))]
+    for quantity in ("Time", "Energy"):
+        text = root.one("section", "kernel").text
+        assert f"{quantity} at 4 further CU counts" in text
+    assert "Best: " in text
+    assert "of the base, at 6 compute units, 800 / 700 MHz." in text
 
 
 class TestHostileText:

@@ -40,8 +40,7 @@ class Surface:
     def note(self, index: Index) -> str:
         """What stands below a value: base and best by name, any other as a multiple of the base."""
         names = [name for name in ("base", "best") if getattr(self, name) == index]
-        factor = times(self.values[index] / self.values[self.base])
-        return ", ".join(names) if "base" in names else " ".join([*names, factor])
+        return ", ".join(names) or times(self.values[index] / self.values[self.base])
 
 
 def heat_map(surface: Surface, cu: int) -> Markup:

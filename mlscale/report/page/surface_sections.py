@@ -6,12 +6,13 @@ import numpy as np
 
 from mlscale.grid import AXES
 from mlscale.report.numbers import number, times
-from mlscale.report.page.blocks import line, table
+from mlscale.report.page.blocks import line, spoken, table
 from mlscale.report.page.charts import Line, curves, key_to_lines
 from mlscale.report.page.facts import COVERAGE, UNITS, Facts
 from mlscale.report.page.heat_map import Surface, heat_map, legend
 from mlscale.report.page.markup import Child, Markup, element, joined
 
+_MOST_MAPS = 4
 _LABELS = {
     "cu_count": "compute units",
     "engine_mhz": "engine clock [MHz]",
@@ -25,8 +26,8 @@ def heat_maps(facts: Facts) -> Markup:
         element("h3", "Surfaces"),
         line(
             "Each cell is one configuration: the predicted value and, below it, its multiple of "
-            "the base. The base has a solid frame, the configuration with the lowest value of the "
-            "whole grid (best) a dashed one.",
+            "the value at the base. The base has a solid frame, the lowest value of the whole grid "
+            "(best) a dashed one.",
             kind="soft",
         ),
     ]
@@ -35,13 +36,33 @@ def heat_maps(facts: Facts) -> Markup:
         surface = Surface(
             quantity.capitalize(), unit, facts.grid, values, facts.base, facts.best(quantity)
         )
-        maps = [
-            element("div", _captioned(cu, heat_map(surface, c)), class_="scroll")
-            for c, cu in enumerate(facts.grid.cu_count)
-        ]
-        parts += [element("h4", f"{surface.name} [{unit}]"), legend(surface)]
-        parts.append(element("div", *maps, class_="row"))
+        best = (
+            f"Best: {number(values[surface.best], 3)} {unit}, "
+            f"{times(values[surface.best] / values[surface.base])} of the base, at "
+            f"{spoken(facts.config(surface.best))}."
+        )
+        parts += [element("h4", f"{surface.name} [{unit}]"), line(best), legend(surface)]
+        parts.append(_maps(surface))
     return joined(*parts)
+
+
+def _maps(surface: Surface) -> Markup:
+    """A map for each CU count; of many, those with base and best, the others folded away."""
+    counts = surface.grid.cu_count
+    maps = [
+        element("div", _captioned(cu, heat_map(surface, c)), class_="scroll")
+        for c, cu in enumerate(counts)
+    ]
+    if len(counts) <= _MOST_MAPS:
+        return element("div", *maps, class_="row")
+    first = sorted({surface.base[0], surface.best[0]})
+    others = [c for c in range(len(counts)) if c not in first]
+    folded = element(
+        "details",
+        element("summary", f"{surface.name} at {len(others)} further CU counts"),
+        element("div", *(maps[c] for c in others), class_="row"),
+    )
+    return joined(element("div", *(maps[c] for c in first), class_="row"), folded)
 
 
 def _captioned(cu: int, picture: Markup) -> Markup:
