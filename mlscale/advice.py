@@ -18,7 +18,6 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 OBJECTIVES = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
-OF_ENERGY = ("energy", "edp", "ed2p")
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
 
@@ -42,8 +41,19 @@ class Limits:
                 what = "finite and at least 0" if "slowdown" in field.name else "positive"
                 raise InputError(f"{field.name} must be {what}, not {value:g}")
 
-    def __bool__(self) -> bool:
-        return any(getattr(self, field.name) is not None for field in fields(self))
+    def words(self) -> dict[str, str]:
+        """Each limit that is given, by its field: 'a power of at most 50 W'."""
+        forms = {
+            "max_power_w": "a power of at most {:g} W",
+            "max_time_ms": "a time of at most {:g} ms",
+            "max_slowdown_percent": "a slowdown of at most {:g} %",
+        }
+        given = {name: getattr(self, name) for name in forms}
+        return {name: forms[name].format(g) for name, g in given.items() if g is not None}
+
+    def under(self) -> str:
+        """', under a power of at most 50 W and …', or nothing."""
+        return f", under {' and '.join(self.words().values())}" if self.words() else ""
 
 
 def objective_values(objective: str, time_ms: Floats, power_w: Floats | None) -> Floats:
@@ -68,15 +78,26 @@ def pareto_front(time_ms: Floats, energy_mj: Floats) -> Mask:
     Both arrays have the same shape, and so has the answer. Equal points are on the front
     together; a point with NaN or infinity never is.
     """
-    time, energy = np.ravel(time_ms), np.ravel(energy_mj)
-    finite = np.flatnonzero(np.isfinite(time) & np.isfinite(energy))
-    order = finite[np.lexsort((energy[finite], time[finite]))]
-    time, energy = time[order], energy[order]
+    finite = np.flatnonzero(np.isfinite(time_ms) & np.isfinite(energy_mj))
+    time, energy = (_without_rounding(np.ravel(values)[finite]) for values in (time_ms, energy_mj))
+    in_order = np.lexsort((energy, time))
+    order, time, energy = finite[in_order], time[in_order], energy[in_order]
     same_time = np.searchsorted(time, time, side="left")  # the first, and best, of equal time
     faster = np.concatenate([[np.inf], np.minimum.accumulate(energy)])[same_time]
     front = np.zeros(np.size(time_ms), dtype=bool)
     front[order[(energy == energy[same_time]) & (energy < faster)]] = True
     return front.reshape(np.shape(time_ms))
+
+
+def _without_rounding(values: Floats) -> Floats:
+    """Values (n,), those that differ from the next smaller by rounding only made equal to it."""
+    order = np.argsort(values)
+    rising = values[order]
+    is_new = np.ones(len(values), dtype=bool)
+    is_new[1:] = rising[1:] > rising[:-1] * (1 + SAME)
+    found = np.empty_like(values)
+    found[order] = rising[is_new][np.cumsum(is_new) - 1]
+    return found
 
 
 def load(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> Floats:
@@ -138,10 +159,27 @@ def together(time_ms: Floats, power_w: Floats | None) -> tuple[Floats, Floats | 
     return total, None if power_w is None else (time_ms * power_w).sum(axis=0) / total
 
 
-class _Kept(NamedTuple):
-    """One limit: its words, value / limit everywhere, and the value itself with its unit."""
+def static_power(kind: str | None, given_w: float | None) -> float | None:
+    """What to add to power [W] so that time x power is energy; None where that is not known.
 
-    limit: str
+    kind: the table's `power_kind`; board power, and power of unknown kind, is taken as whole;
+    dynamic power needs the static power beside it. Raises InputError on static power beside
+    board power, and on a negative one.
+    """
+    if given_w is not None:
+        if kind == "board":
+            raise InputError(
+                "power_w is board power, static power included: leave --static-power out"
+            )
+        if not (math.isfinite(given_w) and given_w >= 0):
+            raise InputError(f"static power must be finite and at least 0 W, not {given_w:g}")
+        return given_w
+    return None if kind == "dynamic" else 0.0
+
+
+class _Kept(NamedTuple):
+    """One limit: value / limit everywhere, and the value itself with its name and unit."""
+
     ratio: Floats
     name: str
     value: Floats
@@ -153,16 +191,16 @@ def _kept(
 ) -> list[_Kept]:
     """Every limit that is given."""
     found = []
-    if (most := limits.max_power_w) is not None:
+    if limits.max_power_w is not None:
         if power_w is None:
             raise InputError("a limit of power needs power")
-        found.append(_Kept(f"power of at most {most:g} W", power_w / most, "power", power_w, "W"))
-    if (most := limits.max_time_ms) is not None:
-        found.append(_Kept(f"time of at most {most:g} ms", time_ms / most, "time", time_ms, "ms"))
-    if (most := limits.max_slowdown_percent) is not None:
-        ratio = time_ms / (base_time_ms * (1 + most / 100))
-        slowdown = 100 * (time_ms / base_time_ms - 1)
-        found.append(_Kept(f"slowdown of at most {most:g} %", ratio, "slowdown", slowdown, "%"))
+        found.append(_Kept(power_w / limits.max_power_w, "power", power_w, "W"))
+    if limits.max_time_ms is not None:
+        found.append(_Kept(time_ms / limits.max_time_ms, "time", time_ms, "ms"))
+    if limits.max_slowdown_percent is not None:
+        factor = time_ms / base_time_ms
+        ratio = factor / (1 + limits.max_slowdown_percent / 100)
+        found.append(_Kept(ratio, "slowdown", 100 * (factor - 1), "%"))
     return found
 
 
@@ -179,10 +217,8 @@ def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_
         among = beside if beside.any() else finite
         said = " with the other limits kept" if len(kept) > 1 and beside.any() else ""
         least.append(f"{one.name} {one.value[among].min():.4g} {one.unit}{said}")
-    return (
-        f"no configuration keeps a {' and a '.join(one.limit for one in kept)}; "
-        f"the least is {', or '.join(least)}"
-    )
+    asked = " and ".join(limits.words().values())
+    return f"no configuration keeps {asked}; the least is {', or '.join(least)}"
 
 
 def _finite(time_ms: Floats, power_w: Floats | None) -> Mask:
