@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
+    parser.add_argument(
+        "--static-power",
+        type=float,
+        metavar="W",
+        help="what the board draws beside power_w, where that is dynamic power",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
 
@@ -57,6 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         Path(arguments.profile).name,
         _command(arguments),
         arguments.date,
+        arguments.static_power,
     )
     write_text(output, page(model, profiles, chosen, source))
     print(f"{output}: {len(chosen)} of {len(profiles.kernels)} kernels")
@@ -79,6 +86,8 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["mlscale", "report", Path(arguments.model).name, Path(arguments.profile).name]
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]
+    if arguments.static_power is not None:
+        words += ["--static-power", f"{arguments.static_power:g}"]
     if arguments.date:
         words += ["--date", arguments.date]
     return shlex.join([*words, "-o", Path(arguments.output).name])

@@ -322,18 +322,51 @@ class TestHonesty:
             if lacks == "model"
             else "the profile has no power_w"
         )
-        assert text_of(section(root, "Time against energy")) == f"Energy is not predicted: {why}."
+        lacks = f"Power and energy are not predicted: {why}."
+        assert text_of(section(root, "Time against energy")) == lacks
         best = section(root, "Best configurations")
-        assert best[-1].text == f"Power and energy are not predicted: {why}."
+        assert best[-1].text == lacks
+        assert lacks in root.one("header").one("div", "flags").texts("li")
         assert [row[0] for row in best[1].rows()] == ["shortest time"]
         assert cells(root, "Power") == cells(root, "Energy") == {}
         assert len(cells(root, "Time")) == 36
         assert "lowest energy" not in root.one("nav").text
 
+    def test_dynamic_power_makes_no_energy_without_static_power(self) -> None:
+        model = replace(trained(), card={**trained().card, "metadata": {"power_kind": "dynamic"}})
+        root = report(model)
+        assert cells(root, "Energy") == {}
+        assert len(cells(root, "Power")) == 36
+        text = text_of(section(root, "Time against energy"))
+        assert text.startswith("Energy is not predicted: power_w is dynamic power;")
+        rows = section(root, "Best configurations")[1].rows()
+        assert [row[0] for row in rows] == ["shortest time", "lowest power"]
+
+    def test_static_power_is_added_to_dynamic_power(self) -> None:
+        """By hand: power and energy at the base with and without 50 W."""
+        model = replace(trained(), card={**trained().card, "metadata": {"power_kind": "dynamic"}})
+        root = report(model, source=replace(SOURCE, static_power_w=50.0))
+        profiles = new_profiles()
+        power = float(profiles.quantity("power")[0]) + 50
+        assert float(cells(root, "Power")[8, 800, 700][0]) == pytest.approx(power, rel=6e-3)
+        energy = power * float(profiles.time_ms[0])
+        assert float(cells(root, "Energy")[8, 800, 700][0]) == pytest.approx(energy, rel=6e-3)
+        assert "50 W of static power were added" in root.one("header").text
+
+    def test_static_power_without_dynamic_power_is_refused(self) -> None:
+        static = replace(SOURCE, static_power_w=50.0)
+        with refused("static power is of no use: the model was trained without power"):
+            page(trained(power=False), new_profiles(), (0,), static)
+        board = replace(trained(), card={**trained().card, "metadata": {"power_kind": "board"}})
+        with refused("power_w is board power"):
+            page(board, new_profiles(), (0,), static)
+
     def test_intervals_are_shown_where_the_predictor_gives_them(self) -> None:
         class WithIntervals(type(trained("core-bound").predictors["time"])):  # type: ignore[misc]
-            def predict_interval(self, profiles: Profiles, coverage: float = 0.9) -> Surfaces:
-                assert coverage == 0.9
+            def predict_interval(
+                self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+            ) -> Surfaces:
+                assert (coverage, grid) == (0.9, None)
                 found = self.predict(profiles)
                 return replace(found, low=found.values * 0.8, high=found.values * 1.25)
 
@@ -346,7 +379,7 @@ class TestHonesty:
         for row in table.rows():
             assert float(row[5]) == pytest.approx(0.8 * float(row[3]), rel=2e-3)
             assert float(row[6]) == pytest.approx(1.25 * float(row[3]), rel=2e-3)
-        assert "90% intervals" in root.one("section", "kernel").text
+        assert "90 % intervals" in root.one("section", "kernel").text
         assert report(plain).all("polygon", "band") == []
 
     def test_predictions_that_are_not_finite_are_refused(self) -> None:
@@ -363,6 +396,7 @@ class TestHonesty:
         made_by = root.one("section", "end")
         assert made_by.texts("pre") == ["mlscale train t.csv -o MODEL", SOURCE.command]
         assert "torch 2" in made_by.text
+        assert "of a kind not said, taken for board power" in made_by.text
         assert "12 kernels of 12 applications" in made_by.text
         assert "GPGPU Performance and Power Estimation Using Machine Learning" in made_by.text
         assert report().texts("pre") == ["not kept in the model file", SOURCE.command]

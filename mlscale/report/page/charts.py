@@ -116,7 +116,9 @@ def _axes(frame: _Frame, x_ticks: Sequence[float], x_label: str, y_label: str) -
     parts = [_rule(left, bottom, right, bottom, "axis"), _rule(left, _TOP, left, bottom, "axis")]
     for tick in x_ticks:
         parts += [_rule(frame.x(tick), bottom, frame.x(tick), bottom + 4, "axis")]
-        parts += [_text(f"{tick:g}", frame.x(tick), bottom + 16)]
+        label = f"{tick:g}"
+        rightmost = WIDTH - 2 - _CHARACTER * len(label) / 2
+        parts += [_text(label, min(frame.x(tick), rightmost), bottom + 16)]
     for tick in _ticks(*frame.y_range):
         parts += [_rule(left, frame.y(tick), right, frame.y(tick), "grid-line")]
         parts += [_text(f"{tick:g}", left - 6, frame.y(tick) + 4, "end")]

@@ -21,8 +21,8 @@ _NAMES = {
 def pareto(facts: Facts) -> Markup:
     """Time against energy, and the configurations that no other beats in both."""
     heading = element("h3", "Time against energy")
-    if facts.why_no_energy:
-        return joined(heading, line(f"Energy is {facts.why_no_energy}."))
+    if facts.what_lacks:
+        return joined(heading, line(facts.what_lacks))
     time, energy = (facts.quantities[q].ravel() for q in ("time", "energy"))
     front = pareto_front(time, energy)
     base = int(np.ravel_multi_index(facts.base, facts.grid.shape))
@@ -63,7 +63,8 @@ def pareto(facts: Facts) -> Markup:
 
 def best(facts: Facts) -> Markup:
     """The best configuration under each objective, and what it saves against the base."""
-    possible = list(_NAMES) if "energy" in facts.quantities else ["time"]
+    needed = {"time": "time", "power": "power"}
+    possible = [name for name in _NAMES if needed.get(name, "energy") in facts.quantities]
     rows = [_best(facts, objective) for objective in possible]
     headers = ["objective", "best configuration", "saving"]
     headers += [f"{quantity} {UNITS[quantity]}" for quantity in facts.quantities]
@@ -75,7 +76,7 @@ def best(facts: Facts) -> Markup:
             kind="soft",
         ),
         table(headers, rows, words=(0, 1)),
-        line(f"Power and energy are {facts.why_no_energy}.") if facts.why_no_energy else None,
+        line(facts.what_lacks) if facts.what_lacks else None,
     )
 
 

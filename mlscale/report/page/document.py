@@ -1,20 +1,22 @@
 """The whole page: head, contents, a section for each kernel, how it was made, references."""
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from mlscale import __version__
-from mlscale.literature.citations import Reference, citable_names, references_of
+from mlscale.advising import COVERAGE
 from mlscale.model import Model
-from mlscale.prediction import warnings_for
+from mlscale.prediction import warnings_of_features, warnings_of_training
 from mlscale.profiles import Profiles
 from mlscale.report.numbers import number, times
-from mlscale.report.page import decision_sections, evidence_sections, surface_sections
+from mlscale.report.page import (
+    decision_sections,
+    evidence_sections,
+    provenance,
+    surface_sections,
+)
 from mlscale.report.page.blocks import (
     bullets,
     facts_list,
@@ -25,7 +27,7 @@ from mlscale.report.page.blocks import (
     table,
     whole_name,
 )
-from mlscale.report.page.facts import COVERAGE, UNITS, Facts, facts_of
+from mlscale.report.page.facts import UNITS, Facts, facts_of
 from mlscale.report.page.markup import Child, Markup, document, element, joined, style_sheet
 
 MOST_KERNELS = 20
@@ -34,12 +36,16 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 @dataclass(frozen=True)
 class Source:
-    """Where model and profile came from, as the page says it; date: None for no date."""
+    """Where model and profile came from, as the page says it; date: None for no date.
+
+    static_power_w [W]: what the user says that the board draws beside dynamic power.
+    """
 
     model_file: str
     profile_file: str
     command: str
     date: str | None = None
+    static_power_w: float | None = None
 
 
 def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Source) -> str:
@@ -47,7 +53,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
 
     Raises InputError where the profiles lack what the model needs.
     """
-    facts = facts_of(model, profiles, kernels)
+    facts = facts_of(model, profiles, kernels, source.static_power_w)
     title = f"mlscale report: {_title(facts)} on {model.device}"
     head = element(
         "head",
@@ -60,7 +66,10 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     )
     sections = [_kernel(i, each, profiles) for i, each in enumerate(facts, start=1)]
     main = element(
-        "main", _overview(facts, model, profiles, source), *sections, _made(model, source)
+        "main",
+        _overview(facts, model, profiles, source),
+        *sections,
+        provenance.how_made(model, source.command),
     )
     return document(head, element("body", main))
 
@@ -85,7 +94,12 @@ def _overview(facts: list[Facts], model: Model, profiles: Profiles, source: Sour
             ]
         )
     )
-    warnings: list[Child] = [*warnings_for(model, profiles)]
+    warnings: list[Child] = [*warnings_of_training(model)]
+    if facts[0].what_lacks:
+        warnings.append(facts[0].what_lacks)
+    if source.static_power_w is not None:
+        warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
+    warnings += warnings_of_features(model, profiles)
     if known := [each.name for each in facts if each.was_trained_on]:
         warnings.append(
             joined(
@@ -204,92 +218,7 @@ def _head(facts: Facts) -> Markup:
         text = f"{number(values[facts.base])} {unit} at the base; predicted {ends}"
         if quantity in facts.intervals:
             low, high = facts.intervals[quantity]
-            text += (
-                f" ({COVERAGE:.0%} intervals {number(low.min())} to {number(high.max())} {unit})"
-            )
+            ends = f"{number(low.min())} to {number(high.max())} {unit}"
+            text += f" ({100 * COVERAGE:g} % intervals {ends})"
         pairs.append((quantity.capitalize(), text))
-    if facts.why_no_energy:
-        pairs.append(("Power, energy", facts.why_no_energy))
-    return facts_list(pairs)
-
-
-def _made(model: Model, source: Source) -> Markup:
-    """Commands, versions, the model's card, and references."""
-    card, made_by = model.card, model.card.get("made_by")
-    made_by = made_by if isinstance(made_by, dict) else {}
-    command = made_by.get("command")
-    trained = f"{command} -o MODEL" if command else "not kept in the model file"
-    report_versions = {
-        "mlscale": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    metadata = card["metadata"]
-    pairs: list[tuple[str, Child]] = [
-        ("Predictors", "; ".join(_predictor(q, p) for q, p in model.predictors.items())),
-        ("Trained on", _training(card)),
-        *[(label, str(metadata[key])) for key, label in _METADATA.items() if key in metadata],
-        ("Model made with", _versions(made_by.get("versions"))),
-        ("Report made with", _versions(report_versions)),
-    ]
-    return element(
-        "section",
-        element("h2", "How this was made"),
-        facts_list(pairs),
-        element("pre", trained),
-        element("pre", source.command),
-        *_references(model),
-        class_="end",
-        id="made",
-    )
-
-
-_METADATA = {
-    "origin": "Data are",
-    "source": "Source",
-    "counter_tool": "Counters by",
-    "power_kind": "Power is",
-}
-
-
-def _predictor(quantity: str, predictor: Any) -> str:
-    given = {k: v for k, v in predictor.get_params().items() if k != "quantity"}
-    settings = ", ".join(f"{key}={value}" for key, value in given.items())
-    return f"{quantity}: {predictor.name}" + (f" ({settings})" if settings else "")
-
-
-def _training(card: dict[str, Any]) -> str:
-    counts = [
-        len(v) if isinstance(v := card.get(k), list) else "?" for k in ("kernels", "applications")
-    ]
-    return "{} kernels of {} applications".format(*counts)
-
-
-def _versions(versions: Any) -> str:
-    if not isinstance(versions, dict) or not versions:
-        return "not kept in the model file"
-    return ", ".join(f"{package} {version}" for package, version in versions.items())
-
-
-def _references(model: Model) -> list[Markup]:
-    """What to cite for the model's predictors and the data of its device."""
-    behind = [p.name for p in model.predictors.values()] + [model.device]
-    found = references_of([one for one in dict.fromkeys(behind) if one in citable_names()])
-    if not found:
-        return []
-    items = [
-        joined(*_reference(reference), f" (for {', '.join(for_)})") for reference, for_ in found
-    ]
-    return [element("h3", "References"), bullets(items)]
-
-
-def _reference(reference: Reference) -> list[Child]:
-    """A reference as text, its DOI or address as a link."""
-    text = reference.as_text()
-    for field, prefix in (("doi", "https://doi.org/"), ("url", "")):
-        address = prefix + reference.fields.get(field, "")
-        if field in reference.fields and address.startswith("https://"):
-            shown = f"doi:{reference.fields[field]}" if field == "doi" else address
-            before, _, after = text.rpartition(shown)
-            return [before, element("a", shown, href=address, rel="noreferrer"), after]
-    return [text]
+    return joined(facts_list(pairs), line(facts.what_lacks) if facts.what_lacks else None)

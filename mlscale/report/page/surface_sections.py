@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mlscale.advising import COVERAGE
 from mlscale.grid import AXES
 from mlscale.report.numbers import number, times
 from mlscale.report.page.blocks import line, spoken, table
 from mlscale.report.page.charts import Line, curves, key_to_lines
-from mlscale.report.page.facts import COVERAGE, UNITS, Facts
+from mlscale.report.page.facts import UNITS, Facts
 from mlscale.report.page.heat_map import Surface, heat_map, legend
 from mlscale.report.page.markup import Child, Markup, element, joined
 
@@ -92,7 +93,7 @@ def axis_curves(facts: Facts) -> Markup:
         charts.append(element("figure", element("figcaption", label), chart, class_="chart plot"))
     band = None
     if facts.intervals:
-        band = line(f"Bands: {COVERAGE:.0%} intervals as the model gives them.", kind="soft")
+        band = line(f"Bands: {100 * COVERAGE:g} % intervals as the model gives them.", kind="soft")
     single = [
         f"{_LABELS[axis]}: {getattr(facts.grid, axis)[0]:g} only"
         for a, axis in enumerate(AXES)
