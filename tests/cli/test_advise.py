@@ -124,7 +124,7 @@ class TestRefused:
             (["--static-power", "9"], "power_w is board power, static power included"),
             (
                 ["--max-power", "30"],
-                "kernel 'compute0': no configuration keeps a power of at most 30 W; the least is power",
+                "kernel 'compute0': no configuration keeps a power of at most 30 W; the",
             ),
         ],
     )
