@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid, format_steps
+from mlscale.grid import ConfigGrid
 from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
 from mlscale.predictors.feature_scaling import FeatureScaling
 from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
@@ -188,5 +188,5 @@ class Wu(Predictor):
 def _region_name(region: int, grid: ConfigGrid) -> str:
     """What a cluster set covers, for a reader."""
     if region == CU_AXIS:
-        return f"compute units ({format_steps(grid.cu_count)}) at the base's clocks"
-    return f"engine and memory clock at {grid.cu_count[region]} compute units"
+        return "compute units at the base's clocks"
+    return f"clocks at {grid.cu_count[region]} compute units"

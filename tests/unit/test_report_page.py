@@ -279,8 +279,8 @@ class TestEvidence:
         assert len(tables) == 2  # time and power
         for table in tables:
             assert [row[0] for row in table] == [
-                *(f"engine and memory clock at {cu} compute units" for cu in (4, 8, 16)),
-                "compute units (4, 8, 16) at the base's clocks",
+                *(f"clocks at {cu} compute units" for cu in (4, 8, 16)),
+                "compute units at the base's clocks",
             ]
             for row in table[:-1]:
                 assert row[2] == "compute0, compute1, compute2"

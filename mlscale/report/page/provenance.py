@@ -56,7 +56,7 @@ def how_made(model: Model, command: str) -> Markup:
 
 
 def _predictor(quantity: str, predictor: Any) -> str:
-    given = {k: v for k, v in predictor.get_params().items() if k != "quantity"}
+    given = {k: v for k, v in predictor.get_params().items() if k != "quantity" and v is not None}
     settings = ", ".join(f"{key}={value}" for key, value in given.items())
     return f"{quantity}: {predictor.name}" + (f" ({settings})" if settings else "")
 
