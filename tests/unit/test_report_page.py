@@ -390,6 +390,7 @@ class TestHonesty:
     def test_how_it_was_made(self) -> None:
         card = {
             **trained().card,
+            "metadata": {"power_kind": None},
             "made_by": {"command": "mlscale train t.csv", "versions": {"torch": "2"}},
         }
         root = report(replace(trained("wu"), card=card))
@@ -397,6 +398,7 @@ class TestHonesty:
         assert made_by.texts("pre") == ["mlscale train t.csv -o MODEL", SOURCE.command]
         assert "torch 2" in made_by.text
         assert "of a kind not said, taken for board power" in made_by.text
+        assert "None" not in made_by.text
         assert "12 kernels of 12 applications" in made_by.text
         assert "GPGPU Performance and Power Estimation Using Machine Learning" in made_by.text
         assert report().texts("pre") == ["not kept in the model file", SOURCE.command]

@@ -33,7 +33,7 @@ def how_made(model: Model, command: str) -> Markup:
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
-    metadata = card["metadata"]
+    metadata = {key: value for key, value in card["metadata"].items() if value is not None}
     if "power" in model.predictors:
         metadata = {"power_kind": "of a kind not said, taken for board power", **metadata}
     pairs: list[tuple[str, Child]] = [
