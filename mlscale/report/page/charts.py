@@ -116,9 +116,7 @@ def _axes(frame: _Frame, x_ticks: Sequence[float], x_label: str, y_label: str) -
     parts = [_rule(left, bottom, right, bottom, "axis"), _rule(left, _TOP, left, bottom, "axis")]
     for tick in x_ticks:
         parts += [_rule(frame.x(tick), bottom, frame.x(tick), bottom + 4, "axis")]
-        label = f"{tick:g}"
-        rightmost = WIDTH - 2 - _CHARACTER * len(label) / 2
-        parts += [_text(label, min(frame.x(tick), rightmost), bottom + 16)]
+        parts += [_text(f"{tick:g}", _label_x(frame, tick), bottom + 16)]
     for tick in _ticks(*frame.y_range):
         parts += [_rule(left, frame.y(tick), right, frame.y(tick), "grid-line")]
         parts += [_text(f"{tick:g}", left - 6, frame.y(tick) + 4, "end")]
@@ -149,7 +147,12 @@ def _thinned(frame: _Frame, ticks: list[float]) -> list[float]:
 def _gap(frame: _Frame, one: float, other: float) -> float:
     """The room between the labels of two steps."""
     width = _CHARACTER * (len(f"{one:g}") + len(f"{other:g}")) / 2
-    return abs(frame.x(one) - frame.x(other)) - width
+    return abs(_label_x(frame, one) - _label_x(frame, other)) - width
+
+
+def _label_x(frame: _Frame, tick: float) -> float:
+    """Where the middle of a label stands: below its tick, but inside the picture."""
+    return min(frame.x(tick), WIDTH - 2 - _CHARACTER * len(f"{tick:g}") / 2)
 
 
 def _ticks(low: float, high: float) -> list[float]:
