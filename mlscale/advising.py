@@ -135,13 +135,14 @@ def _asked(objective: str, limits: Limits) -> list[str]:
 
 def power_kind(model: Model, profiles: Profiles) -> str | None:
     """'board', 'dynamic', or None for unknown; InputError where profile and model differ."""
-    kinds = {m.get("power_kind") for m in (model.card["metadata"], profiles.metadata)} - {None}
+    said = (m.get("power_kind") for m in (model.card["metadata"], profiles.metadata))
+    kinds = {str(kind) for kind in said if kind is not None}
     if len(kinds) > 1:
         raise InputError(
             f"the model's power_w is {model.card['metadata']['power_kind']} power, the profile's "
             f"{profiles.metadata['power_kind']} power; give the profile the model's"
         )
-    return str(kinds.pop()) if kinds else None
+    return kinds.pop() if kinds else None
 
 
 def why_no_power(model: Model, profiles: Profiles) -> str | None:

@@ -1,5 +1,6 @@
 """mlscale report: the file it writes, the sample in docs/, and clean refusals."""
 
+import json
 import os
 import subprocess
 import sys
@@ -117,6 +118,15 @@ class TestTheFile:
         (folder / "profile.csv").write_text("kernel,time_ms\na,1\n")
         given = ["report", folder / "model.mlscale", folder / "profile.csv"]
         assert "profile.csv: " in refuse(capsys, folder, *given, "-o", folder / "r.html")
+
+    def test_metadata_of_any_kind_are_text(self, capsys: Capture, folder: Path) -> None:
+        """What stands beside a CSV is anybody's JSON."""
+        metadata = {"power_kind": ["<b>"], "origin": {"<i>": 1}, "counter_tool": 7}
+        metadata |= {"feature_status": {"busy_compute": ["<u>"]}}
+        (folder / "profile.meta.json").write_text(json.dumps(metadata))
+        root = written(capsys, folder, "--kernel", "<b>latency1")
+        assert "['<u>'] by the profiler" in root.one("section", "kernel").text
+        assert not [node for node in root.nodes() if node.tag in ("b", "i", "u")]
 
     def test_an_output_must_be_named(self, capsys: Capture, folder: Path) -> None:
         said = refuse(capsys, folder, "report", folder / "model.mlscale", folder / "profile.csv")
