@@ -85,6 +85,15 @@ class Predictor(ABC):
         """All features that it looks at, needed or not."""
         return ()
 
+    def predict_interval(
+        self,
+        profiles: Profiles,  # noqa: ARG002
+        coverage: float = 0.9,  # noqa: ARG002
+        grid: ConfigGrid | None = None,  # noqa: ARG002
+    ) -> Surfaces | None:
+        """Surfaces with low and high that hold that share of the truth; None without intervals."""
+        return None
+
     @abstractmethod
     def state(self) -> State:
         """What fitting learnt: nested dicts of arrays and JSON values, for the model file."""
