@@ -19,8 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python benchmarks/bench_predict.py
-	$(BIN)/python benchmarks/bench_training.py
+	$(BIN)/python benchmarks
 
 # Makes datasets/ and models/ anew; RAW is the raw table of the simulated set.
 shipped: $(READY)

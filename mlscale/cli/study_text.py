@@ -22,6 +22,8 @@ def as_text(document: dict[str, Any]) -> str:
 
 def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
     headers = ["predictor", "features", "MAPE", "seeds", "median", "p90", "worst", "worst kernel"]
+    covered = any(row["coverage"] is not None for row in rows)
+    headers += ["in 90 % interval"] if covered else []
     headers += ["train ms", "predict us"] if timed else []
     lines = []
     for row in rows:
@@ -30,6 +32,8 @@ def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
         cells = [row["predictor"], row["features"] or "", f"{row['mape']:.2f}", spread]
         cells += [f"{row[k]:.2f}" for k in ("median_kernel", "p90", "worst_kernel_mape")]
         cells += [row["worst_kernel"]]
+        if covered:
+            cells += ["" if row["coverage"] is None else f"{row['coverage']:.1f}"]
         if timed:
             cells += [f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
         lines.append(cells)

@@ -10,6 +10,7 @@ from mlscale.predictors.baselines import (
     MemoryBound,
     NoScaling,
 )
+from mlscale.predictors.bottleneck import Bottleneck
 from mlscale.predictors.extra_trees import ExtraTrees
 from mlscale.predictors.interface import Predictor
 from mlscale.predictors.nearest import Nearest
@@ -30,6 +31,7 @@ PREDICTORS: dict[str, type[Predictor]] = {
         ExtraTrees,
         Wu,
         WangChu,
+        Bottleneck,
     )
 }
 

@@ -1,6 +1,7 @@
 """Features as a predictor sees them: named, complete, and scaled by the training kernels."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -63,11 +64,31 @@ class FeatureScaling:
 
         Raises InputError when a kernel lacks a feature that every training kernel had.
         """
-        optional = {n for n, may in zip(self.names, self.may_be_missing, strict=True) if may}
-        features = compute_features(self.kind, profiles, self.device, self.names, optional)
+        features = compute_features(self.kind, profiles, self.device, self.names, self._optional)
         values = features.values
         missing = np.isnan(values)
-        needed = missing & ~self.may_be_missing
+        if missing.any():
+            self._refuse_lacking(profiles, missing & ~self.may_be_missing)
+            values = np.where(missing, self.median, values)
+        scaled = values - self.minimum
+        scaled /= self._width
+        unusual = missing | (values < self.minimum) | (values > self.maximum)
+        flags: list[tuple[str, ...]] = [()] * len(values)
+        for k in np.flatnonzero(unusual.any(axis=1)).tolist():
+            flags[k] = self._flags(values[k], scaled[k], missing[k])
+        return np.clip(scaled, 0.0, 1.0, out=scaled), tuple(flags)
+
+    @cached_property
+    def _optional(self) -> set[str]:
+        return {n for n, may in zip(self.names, self.may_be_missing, strict=True) if may}
+
+    @cached_property
+    def _width(self) -> Floats:
+        width = self.maximum - self.minimum
+        return np.where(width > 0, width, np.inf)
+
+    def _refuse_lacking(self, profiles: Profiles, needed: NDArray[np.bool_]) -> None:
+        """Raise InputError where a kernel lacks a feature that it needs."""
         if needed.any():
             k = int(needed.any(axis=1).argmax())
             lacking = [self.names[f] for f in np.flatnonzero(needed[k])]
@@ -79,15 +100,6 @@ class FeatureScaling:
                 + ", ".join(f"'{name}'" for name in lacking)
                 + f", which the model needs; profile it with {those}"
             )
-        filled = np.where(missing, self.median, values) if missing.any() else values
-        unusual = missing | (filled < self.minimum) | (filled > self.maximum)
-        width = self.maximum - self.minimum
-        scaled = filled - self.minimum
-        scaled /= np.where(width > 0, width, np.inf)
-        flags: list[tuple[str, ...]] = [()] * len(values)
-        for k in np.flatnonzero(unusual.any(axis=1)).tolist():
-            flags[k] = self._flags(filled[k], scaled[k], missing[k])
-        return np.clip(scaled, 0.0, 1.0, out=scaled), tuple(flags)
 
     def explain(
         self,

@@ -69,6 +69,14 @@ class Predictor(ABC):
         Raises InputError where the profiles lack what the predictor needs.
         """
 
+    def needs(self) -> tuple[str, ...]:
+        """The features that a profile must have; empty for a predictor without features."""
+        return ()
+
+    def feature_names(self) -> tuple[str, ...]:
+        """All features that it looks at, needed or not."""
+        return ()
+
     def predict_interval(
         self,
         profiles: Profiles,  # noqa: ARG002
@@ -77,14 +85,6 @@ class Predictor(ABC):
     ) -> Surfaces | None:
         """Surfaces with low and high that hold that share of the truth; None without intervals."""
         return None
-
-    def needs(self) -> tuple[str, ...]:
-        """The features that a profile must have; empty for a predictor without features."""
-        return ()
-
-    def feature_names(self) -> tuple[str, ...]:
-        """All features that it looks at, needed or not."""
-        return ()
 
     def explain(self, profiles: Profiles) -> Explanation | None:  # noqa: ARG002
         """What the predictions of these kernels rest on; None for a predictor without features.

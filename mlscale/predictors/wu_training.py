@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,8 @@ GROW, SHRINK = 1.2, 0.5
 STEP_RANGE = (1e-6, 50.0)
 WEIGHT_DECAY = 0.1
 UNUSED_OUTPUT = 1e9
-NETWORKS_PER_CHUNK = 1024
+NUMBERS_PER_CHUNK = 4_000_000  # features and labels of the networks trained at once
+LARGEST_KEPT = 2**20  # bytes of scaling values whose clusters are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
     K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
     that differ by rounding alone are not distinct.
     """
+    if values.nbytes > LARGEST_KEPT:
+        return _k_means(values, clusters, seed)
     return _cluster(np.ascontiguousarray(values).tobytes(), values.shape, clusters, seed)
 
 
@@ -60,13 +63,17 @@ def _cluster(
     content: bytes, shape: tuple[int, ...], clusters: int, seed: int
 ) -> tuple[Labels, Floats]:
     """K-means, kept: the regions of a CU count recur with every base of a study."""
-    values = np.frombuffer(content).reshape(shape)
+    return _k_means(np.frombuffer(content).reshape(shape), clusters, seed)
+
+
+def _k_means(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
     rows = values.astype(np.float32)
-    distinct = len(np.unique(rows, axis=0))
-    with warnings.catch_warnings(), _THREADS.limit(limits=1):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that nearly coincide
-        k_means = KMeans(min(clusters, distinct), n_init=10, random_state=seed).fit(rows)
-    used, labels = np.unique(k_means.labels_, return_inverse=True)
+    distinct, labels = np.unique(rows, axis=0, return_inverse=True)
+    if clusters < len(distinct):
+        with warnings.catch_warnings(), _THREADS.limit(limits=1):
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rows that nearly coincide
+            labels = KMeans(clusters, n_init=10, random_state=seed).fit(rows).labels_
+    used, labels = np.unique(labels, return_inverse=True)
     members = np.eye(len(used))[labels]
     centroids = members.T @ values / members.sum(axis=0)[:, None]
     labels.setflags(write=False)
@@ -83,11 +90,25 @@ def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # products this small run slower on several threads
     try:
-        for start in range(0, len(tasks), NETWORKS_PER_CHUNK):
-            networks += _train_batch(tasks[start : start + NETWORKS_PER_CHUNK])
+        for chunk in _chunks(tasks):
+            networks += _train_batch(chunk)
     finally:
         torch.set_num_threads(threads)
     return networks
+
+
+def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask]]:
+    """The tasks in order, as many at once as the padded batch has room for."""
+    start = size = 0
+    for end, task in enumerate(tasks):
+        kernels, features = task.features.shape
+        own = kernels * (features + int(task.labels.max()) + 1)
+        size = max(size, own)
+        if end > start and size * (end + 1 - start) > NUMBERS_PER_CHUNK:
+            yield tasks[start:end]
+            start, size = end, own
+    if tasks:
+        yield tasks[start:]
 
 
 def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:

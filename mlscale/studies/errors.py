@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlscale.grid import HardwareConfig
 from mlscale.measurements import Measurements
 from mlscale.metrics import absolute_percentage_error, summarise, without_base
-from mlscale.predictors import create
+from mlscale.predictors import Predictor, create
 from mlscale.studies.contenders import ORACLE, Contender, has_parameter, predicts
 from mlscale.studies.oracle import oracle_surfaces
 from mlscale.studies.protocols import folds, is_random
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Floats = NDArray[np.float64]
+
+COVERAGE = 0.9
 
 Tables = dict[str, tuple[Measurements, HardwareConfig]]
 
@@ -39,7 +41,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class UnitErrors:
-    """Errors [%] (n, targets) of the held-out kernels; seconds to train, and per prediction."""
+    """Errors [%] (n, targets) of the held-out kernels; seconds to train, and per prediction.
+
+    covered: share [%] of kernel x target in the 90 % intervals, None without intervals.
+    """
 
     unit: Unit
     kernels: tuple[str, ...]
@@ -47,6 +52,7 @@ class UnitErrors:
     errors: Floats
     train_seconds: float
     predict_seconds: float
+    covered: float | None = None
 
 
 def plan(
@@ -91,6 +97,7 @@ def run(
             errors=np.array(found["errors"]),
             train_seconds=found["train_seconds"],
             predict_seconds=found["predict_seconds"],
+            covered=found["covered"],
         )
 
 
@@ -111,6 +118,7 @@ def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors
             [_oracle(unit, data.select(train), data.select(test), base) for train, test in split]
         )
         trained = predicted = time.perf_counter()
+        covered = None
     else:
         models = [
             create(
@@ -132,6 +140,7 @@ def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors
             ]
         )
         predicted = time.perf_counter()
+        covered = _coverage(models, [data.select(test) for _, test in split], base, unit.quantity)
     held_out = np.concatenate([test for _, test in split])
     actual = truth[held_out] / truth[(held_out, *at)][:, None, None, None]
     return UnitErrors(
@@ -141,7 +150,25 @@ def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors
         errors=without_base(absolute_percentage_error(surfaces, actual), at),
         train_seconds=(trained - started) / len(split),
         predict_seconds=(predicted - trained) / len(held_out),
+        covered=covered,
     )
+
+
+def _coverage(
+    models: Sequence[Predictor], held_out: Sequence[Measurements], base: HardwareConfig, name: str
+) -> float | None:
+    """Share [%] of kernel x target in the intervals; None where the predictor gives none."""
+    inside = []
+    for model, test in zip(models, held_out, strict=True):
+        surfaces = model.predict_interval(test.profiles(base), COVERAGE)
+        if surfaces is None or surfaces.low is None or surfaces.high is None:
+            return None
+        at = test.grid.index(base)
+        truth = test.quantity(name)
+        actual = truth / truth[(slice(None), *at)][:, None, None, None]
+        found = (surfaces.low <= actual) & (actual <= surfaces.high)
+        inside.append(without_base(np.where(found, 100.0, 0.0), at))
+    return float(np.concatenate(inside).mean())
 
 
 def rows(results: Iterable[UnitErrors], tables: Tables, seeds: int) -> list[dict[str, Any]]:
@@ -177,7 +204,7 @@ def _row(group: list[UnitErrors], base: HardwareConfig, seeds: int) -> dict[str,
         "p90": summary.p90,
         "worst_kernel": summary.worst_kernel,
         "worst_kernel_mape": summary.worst_kernel_mape,
-        "coverage": None,
+        "coverage": group[0].covered,
         "train_seconds": float(np.mean([result.train_seconds for result in group])),
         "predict_microseconds": float(1e6 * np.mean([r.predict_seconds for r in group])),
     }

@@ -108,7 +108,8 @@ def wu(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Profiles]:
 class TestRoundTrip:
     @pytest.mark.parametrize("utilisation", [False, True])
     @pytest.mark.parametrize(
-        "name", [n for n, p in PREDICTORS.items() if p.savable and n != "wang-chu"]
+        "name",  # the other two need a GPU that is known; see their own tests
+        [n for n, p in PREDICTORS.items() if p.savable and n not in ("wang-chu", "bottleneck")],
     )
     def test_predicts_the_same_to_the_last_bit(
         self, name: str, utilisation: bool, tmp_path: Path

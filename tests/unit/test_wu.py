@@ -17,6 +17,7 @@ from tidy import refused, same_bits
 
 from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements
 from mlscale.datasets.nv_dvfs import read_nv_dvfs
+from mlscale.predictors import wu_training
 from mlscale.predictors.wu import Wu
 from mlscale.predictors.wu_clusters import (
     CU_AXIS,
@@ -191,6 +192,12 @@ class TestKMeans:
         assert np.isfinite(centroids).all()
         assert set(labels.tolist()) == set(range(len(centroids)))
 
+    def test_rows_that_nearly_coincide_are_their_own_clusters_where_there_are_enough(self) -> None:
+        # Single precision tells 1.20001 from 1.20003; K-means' distances do not.
+        rows = np.array([[1.20001], [1.20003], [0.5], [2.0]])
+        labels, centroids = cluster(rows, 4, seed=0)
+        np.testing.assert_array_equal(centroids[labels], rows)
+
     def test_identical_kernels_are_one_cluster(self) -> None:
         once = made.measurements(per_group=1)
         twice = once.select([0, 0, 1, 1, 2, 3])
@@ -273,8 +280,13 @@ class TestSeed:
 
 
 class TestTogether:
-    def test_makes_the_same_choices_as_alone(self) -> None:
-        # Jobs of several shapes, so that every one is padded somewhere.
+    @pytest.mark.parametrize("numbers_per_chunk", [1, 2000, 10**9])
+    def test_makes_the_same_choices_as_alone(
+        self, numbers_per_chunk: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Jobs of several shapes, so that every one is padded somewhere; a chunk holds one
+        # network, a few, or all of them.
+        monkeypatch.setattr(wu_training, "NUMBERS_PER_CHUNK", numbers_per_chunk)
         small = made.measurements(
             per_group=2,
             grid=ConfigGrid((1, 2), (300.0, 400.0), (500.0,)),

@@ -1,7 +1,5 @@
 """One-shot prediction against `import numpy`: whole processes, in turn, median of 11 runs.
 
-    python benchmarks/bench_predict.py
-
 The aim is at most three times the wall time of `python -c "import numpy"`.
 """
 
@@ -9,13 +7,17 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+
+from table import Row
 
 from mlscale.datasets import path
 
 RUNS = 11
+OURS, PEER = "mlscale predict, 48 configurations", 'python -c "import numpy"'
 COMMANDS = {
-    'python -c "import numpy"': [sys.executable, "-c", "import numpy"],
-    "mlscale predict (48 configurations)": [
+    PEER: [sys.executable, "-c", "import numpy"],
+    OURS: [
         *(sys.executable, "-m", "mlscale", "predict"),
         str(path("simulated-gcn3.mlscale")),
         str(path("simulated-gcn3-profile.csv")),
@@ -31,22 +33,16 @@ def seconds(command: list[str]) -> float:
     return time.perf_counter() - started
 
 
-def main() -> None:
-    """Print the medians, their ratio, and the heavy modules that were imported."""
+def rows() -> Iterator[Row]:
+    """The medians, their ratio, and the heavy modules that were imported."""
     runs: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(RUNS):
         for name, command in COMMANDS.items():
             runs[name].append(seconds(command))
-    medians = [statistics.median(times) for times in runs.values()]
-    for name, median in zip(runs, medians, strict=True):
-        print(f"{name:40s} {1e3 * median:7.1f} ms")
-    print(f"{'ratio':40s} {medians[1] / medians[0]:7.2f}")
-    command = COMMANDS["mlscale predict (48 configurations)"]
+    ours, theirs = (1e3 * statistics.median(runs[name]) for name in (OURS, PEER))
+    yield Row(OURS, f"{ours:.0f} ms", f"{theirs:.0f} ms", f"{theirs / ours:.2f}", PEER)
+    command = COMMANDS[OURS]
     timed = [command[0], "-X", "importtime", *command[1:]]
     log = subprocess.run(timed, check=True, capture_output=True, text=True).stderr
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in log.splitlines()}
-    print(f"heavy modules imported: {', '.join(sorted(imported & set(HEAVY))) or 'none'}")
-
-
-if __name__ == "__main__":
-    main()
+    yield Row("its heavy modules", ", ".join(sorted(imported & set(HEAVY))) or "none")

@@ -1,31 +1,32 @@
 """Predictions in this process: one kernel, and a batch, to all 448 configurations of the made set.
 
-    python benchmarks/bench_predict_speed.py
-
 The peer is the same model built of scikit-learn's parts: a fitted MinMaxScaler, an MLPClassifier
 for each cluster set with the weights of ours, the centroids and the walk. Both must agree.
 """
 
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import MinMaxScaler
+from table import Row
 
 from mlscale.datasets.hd7970 import make_hd7970
 from mlscale.measurements import Measurements
 from mlscale.predictors.wu import Wu
 from mlscale.predictors.wu_clusters import Network, scaling_from_regions
+from mlscale.profiles import Profiles
 from mlscale.scaling import walk
 
 Floats = NDArray[np.float64]
 
 RUNS = 501
-BATCH = 100_000
+BATCH, BATCH_RUNS = 100_000, 5
 
 
 def as_classifier(network: Network, points: Floats) -> MLPClassifier:
@@ -66,51 +67,48 @@ def median_us(work: Callable[[], object]) -> float:
     return 1e6 * statistics.median(times)
 
 
-def main() -> None:
-    """Print microseconds, their ratio, and the batch beside np.copyto."""
+def chosen(profiles: Profiles, kernels: NDArray[np.intp]) -> Profiles:
+    """The profiles of those kernels, without power."""
+    return replace(
+        profiles,
+        kernels=tuple(profiles.kernels[k] for k in kernels),
+        applications=tuple(profiles.applications[k] for k in kernels),
+        time_ms=profiles.time_ms[kernels],
+        power_w=None,
+        counters=profiles.counters[kernels],
+    )
+
+
+def rows() -> Iterator[Row]:
+    """Microseconds for one kernel, and the speed of a batch as a share of a copy's."""
     data = make_hd7970(0)
     base = data.grid.mid
     model = Wu(features="table2", clusters=12).fit(data, base)
     profiles = data.profiles(base)
-    one = replace(
-        profiles,
-        kernels=profiles.kernels[:1],
-        applications=profiles.applications[:1],
-        time_ms=profiles.time_ms[:1],
-        power_w=None,
-        counters=profiles.counters[:1],
-    )
     peer = scikit_learn_parts(model, data)
-    agree = np.allclose(peer(profiles.counters), model.predict(profiles).values, rtol=1e-9)
+    if not np.allclose(peer(profiles.counters), model.predict(profiles).values, rtol=1e-9):
+        sys.exit("predict_speed: the peer predicts something else")
+    one = chosen(profiles, np.zeros(1, dtype=np.intp))
     ours, theirs = median_us(lambda: model.predict(one)), median_us(lambda: peer(one.counters))
-    print(f"one kernel, {data.grid.size} configurations: median of {RUNS} runs; same: {agree}")
-    print(f"{'mlscale':40s} {ours:9.1f} us")
-    print(f"{'scikit-learn parts':40s} {theirs:9.1f} us")
-    print(f"{'ratio':40s} {theirs / ours:9.1f}")
+    yield Row(
+        f"one kernel, {data.grid.size} configurations",
+        f"{ours:.0f} us", f"{theirs:.0f} us", f"{theirs / ours:.1f}",
+        f"the same model of scikit-learn's parts; medians of {RUNS}",
+    )  # fmt: skip
     drawn = np.random.default_rng(0).integers(len(profiles.kernels), size=BATCH)
-    batch = replace(
-        profiles,
-        kernels=tuple(profiles.kernels[k] for k in drawn),
-        applications=tuple(profiles.applications[k] for k in drawn),
-        time_ms=profiles.time_ms[drawn],
-        power_w=None,
-        counters=profiles.counters[drawn],
-    )
+    batch = chosen(profiles, drawn)
     seconds, copying = [], []
-    for _ in range(3):
+    for _ in range(BATCH_RUNS):
         started = time.perf_counter()
         values = model.predict(batch).values
         seconds.append(time.perf_counter() - started)
-        target = np.empty_like(values)
         started = time.perf_counter()
-        np.copyto(target, values)
+        np.copyto(np.empty_like(values), values)
         copying.append(time.perf_counter() - started)
     size = values.nbytes / 1e9
-    print(f"\n{BATCH} kernels, {size:.2f} GB of surfaces, best of 3 runs")
-    print(f"{'mlscale':40s} {size / min(seconds):9.2f} GB/s")
-    print(f"{'np.copyto to a new array':40s} {size / min(copying):9.2f} GB/s")
-    print(f"{'share':40s} {min(copying) / min(seconds):9.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    yield Row(
+        f"{BATCH} kernels, {size:.2f} GB of surfaces",
+        f"{size / min(seconds):.2f} GB/s", f"{size / min(copying):.2f} GB/s",
+        f"{min(copying) / min(seconds):.2f}",
+        f"np.copyto to a new array; best of {BATCH_RUNS}",
+    )  # fmt: skip

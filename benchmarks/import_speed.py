@@ -1,10 +1,8 @@
 """Import of a large export: MB/s and peak memory, beside a small one of the same layout.
 
-    python benchmarks/bench_import.py [MEGABYTES]
-
-Makes a details page of ncu, a raw page and a rocprofv3 file of that size (default 1000 MB each, one
-at a time, in a temporary folder), imports each in a process of its own, and prints the speed and
-the peak resident memory. Memory must not grow with the file: 10 MB of the same is the yardstick.
+Makes a details page of ncu, a raw page and a rocprofv3 file of 1000 MB each, one at a time, in a
+temporary folder, and imports each in a process of its own. Memory must not grow with the file:
+10 MB of the same is the yardstick.
 """
 
 import json
@@ -15,6 +13,9 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+from table import Row
+
+SMALL_MB, LARGE_MB = 10, 1000
 METRICS = (
     ("gpu__time_duration.sum", "ns"),
     *((f"sm__inst_executed_pipe_{pipe}.sum", "inst") for pipe in ("alu", "fma", "fp64", "xu")),
@@ -29,15 +30,16 @@ IDENTITY = (
     '"Block Size","Grid Size","Device","CC"'
 )
 WORKER = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
 from mlscale.counters.exports import import_exports
 began = time.perf_counter()
 base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
 found = import_exports([Path(sys.argv[1])], device="made-gpu", base=base)
 seconds = time.perf_counter() - began
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([seconds, peak, found.launches]))
+sys.path.insert(0, sys.argv[2])
+from table import peak_mib
+print(json.dumps([seconds, peak_mib()]))
 """
 
 
@@ -95,25 +97,30 @@ def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> flo
     return path.stat().st_size / 1e6
 
 
-def main() -> None:
-    """Print a line for each layout and size."""
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+def imported(path: Path) -> tuple[float, float]:
+    """Seconds and peak memory [MiB] of an import in its own process."""
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER, str(path), str(Path(__file__).parent)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    seconds, peak = json.loads(done.stdout)
+    return seconds, peak
+
+
+def rows() -> Iterator[Row]:
+    """Speed and memory for each layout."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.csv"
         for name, lines in (("ncu details", details), ("ncu raw", raw), ("rocprofv3", rocprofv3)):
-            for size in (10, megabytes):
-                written = write(lines, path, size)
-                done = subprocess.run(
-                    [sys.executable, "-c", WORKER, str(path)],
-                    check=True, capture_output=True, text=True,
-                )  # fmt: skip
-                seconds, peak, launches = json.loads(done.stdout)
-                print(
-                    f"{name:12s} {written:7.0f} MB {launches:9d} launches {seconds:7.1f} s "
-                    f"{written / seconds:6.1f} MB/s  peak RSS {peak:6.0f} MiB",
-                    flush=True,
-                )
-
-
-if __name__ == "__main__":
-    main()
+            write(lines, path, SMALL_MB)
+            _, small = imported(path)
+            written = write(lines, path, LARGE_MB)
+            seconds, peak = imported(path)
+            yield Row(f"{name}, {written:.0f} MB", f"{written / seconds:.0f} MB/s")
+            yield Row(
+                "its peak memory",
+                f"{peak:.0f} MiB", f"{small:.0f} MiB", f"{small / peak:.2f}",
+                f"the import of {SMALL_MB} MB",
+            )  # fmt: skip

@@ -1,16 +1,15 @@
 """Volkov's survey on 1000 x 1000 points (occupancy, intensity): seconds for each model.
 
-    python benchmarks/bench_survey.py
-
 The aim is less than a second for the whole survey. The peer in the same run is the classical
 bounds by a plain Python loop over the same points.
 """
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from table import Row
 
 from mlscale.literature.survey import (
     GTX_980,
@@ -47,8 +46,8 @@ def loop_over_bounds() -> list[float]:
     ]
 
 
-def main() -> None:
-    """Print the seconds of each model, of all together, and of the loop."""
+def rows() -> Iterator[Row]:
+    """The seconds of all models together, of the slowest, and of the loop."""
     times = {
         name: seconds(lambda model=model: model(WARPS, INTENSITIES, GTX_980))  # type: ignore[misc]
         for name, model in MODELS.items()
@@ -60,11 +59,11 @@ def main() -> None:
         ("Saavedra-Barrera", saavedra_barrera_warps),
     ):
         times[name] = seconds(lambda rule=rule: rule(INTENSITIES))  # type: ignore[misc]
-    for name, taken in times.items():
-        print(f"{name:28s} {taken:8.4f} s")
-    print(f"{'the whole survey':28s} {sum(times.values()):8.4f} s")
-    print(f"{'classical bounds by a loop':28s} {seconds(loop_over_bounds):8.4f} s")
-
-
-if __name__ == "__main__":
-    main()
+    whole, loop = sum(times.values()), seconds(loop_over_bounds)
+    yield Row(
+        f"Volkov's survey, {len(times)} models, 1000 x 1000 points",
+        f"{whole:.2f} s", f"{loop:.2f} s", f"{loop / whole:.1f}",
+        "the classical bounds alone, by a loop",
+    )  # fmt: skip
+    slowest = max(times, key=lambda name: times[name])
+    yield Row(f"its slowest model, {slowest}", f"{times[slowest]:.2f} s")

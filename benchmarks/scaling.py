@@ -1,0 +1,117 @@
+"""Time and memory of `wu` as kernels and configurations grow, each size in its own process.
+
+Made kernels: the made HD 7970 set's, drawn with replacement; each takes its surface, interpolated
+to the grid and raised to a power of its own, and its counters with 5 % noise. Fitting and
+predicting are of as many kernels; the data's own memory is in the peak.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import peer
+from numpy.typing import NDArray
+from sklearn.preprocessing import MinMaxScaler
+from table import Row, peak_mib
+
+from mlscale.datasets.hd7970 import make_hd7970
+from mlscale.grid import ConfigGrid
+from mlscale.measurements import Measurements
+from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu_clusters import region_values
+from mlscale.scaling import scaling_values
+from mlscale.surfaces import interpolate
+
+KERNELS = (100, 1000, 10_000)
+SHAPES = ((2, 5, 5), (8, 8, 7), (10, 20, 20))
+CLUSTERS, SEED = 12, 0
+
+
+def made_kernels(count: int, shape: tuple[int, int, int]) -> Measurements:
+    """So many kernels on a grid of the shape over the ranges of the made set."""
+    made = make_hd7970(SEED)
+    old, base = made.grid, made.grid.mid
+    cu, engine, memory = (
+        np.linspace(axis[0], axis[-1], steps)
+        for axis, steps in zip((old.cu_count, old.engine_mhz, old.memory_mhz), shape, strict=True)
+    )
+    grid = ConfigGrid(
+        tuple(np.rint(cu).astype(int).tolist()), tuple(engine.tolist()), tuple(memory.tolist())
+    )
+    times = np.stack([interpolate(made.time_ms, old, config)[0] for config in grid], axis=1)
+    random = np.random.default_rng(SEED)
+    drawn = random.integers(len(times), size=count)
+    time_ms = times[drawn] ** random.uniform(0.8, 1.2, (count, 1))
+    counters = made.profiles(base).counters[drawn]
+    counters = counters * np.exp(random.normal(0, 0.05, counters.shape))
+    everywhere = (1, count, *grid.shape, counters.shape[1])
+    return replace(
+        made,
+        grid=grid,
+        kernels=tuple(f"kernel{k}" for k in range(count)),
+        applications=tuple(made.applications[k] for k in drawn),
+        time_samples=time_ms.reshape(1, count, *grid.shape),
+        power_samples=None,
+        counter_samples=np.broadcast_to(counters[None, :, None, None, None], everywhere),
+    )
+
+
+def measure(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, float]:
+    """Seconds to fit and to predict, and the peak memory [MiB]."""
+    data = made_kernels(count, shape)
+    base = data.grid.mid
+    profiles = data.profiles(base)
+    started = time.perf_counter()
+    if who == "mlscale":
+        model = Wu(features="table2", clusters=CLUSTERS, seed=SEED).fit(data, base)
+        fitted = time.perf_counter()
+        model.predict(profiles)
+    else:
+        fit_peer(data, profiles.counters.astype(np.float32))
+        fitted = time.perf_counter()
+    done = time.perf_counter()
+    return {"fit": fitted - started, "predict": done - fitted, "peak": peak_mib()}
+
+
+def fit_peer(data: Measurements, counters: NDArray[np.float32]) -> None:
+    """K-means and a network for each region by scikit-learn."""
+    scaling = scaling_values(data.time_ms, data.grid.index(data.grid.mid))
+    clusterings = {
+        region: peer.cluster(values, CLUSTERS, SEED)
+        for region, values in region_values(scaling).items()
+    }
+    peer.train(MinMaxScaler((-1, 1)).fit_transform(counters), clusterings, CLUSTERS, SEED)
+
+
+def in_own_process(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, float]:
+    """`measure`, where nothing else has used memory."""
+    command = [sys.executable, __file__, json.dumps([who, count, shape])]
+    return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+
+
+def rows() -> Iterator[Row]:
+    """Two rows for each size: fitting beside the peer, and predicting."""
+    for shape in SHAPES:
+        for count in KERNELS:
+            ours, theirs = (in_own_process(who, count, shape) for who in ("mlscale", "peer"))
+            size = f"{count} kernels x {int(np.prod(shape))} configurations"
+            yield Row(
+                f"fit {size}",
+                f"{ours['fit']:.2f} s", f"{theirs['fit']:.2f} s",
+                f"{theirs['fit'] / ours['fit']:.1f}", "scikit-learn's KMeans and MLPClassifier",
+            )  # fmt: skip
+            yield Row(
+                "  its peak memory",
+                f"{ours['peak']:.0f} MiB", f"{theirs['peak']:.0f} MiB",
+                f"{theirs['peak'] / ours['peak']:.2f}",
+            )  # fmt: skip
+            yield Row("  predict as many", f"{1e6 * ours['predict'] / count:.1f} us each")
+
+
+if __name__ == "__main__":
+    asked, kernels, cells = json.loads(sys.argv[1])
+    print(json.dumps(measure(asked, kernels, tuple(cells))))

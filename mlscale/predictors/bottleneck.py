@@ -1,0 +1,180 @@
+"""The bottleneck curve: a kernel's utilisations give its whole surface."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.counters.kernel_use import kernel_use
+from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid
+from mlscale.measurements import Measurements
+from mlscale.predictors.bottleneck_power import PowerModel
+from mlscale.predictors.bottleneck_time import LEAST_SPREAD, Gpu, TimeModel
+from mlscale.predictors.grid_state import grid_state, shaped
+from mlscale.predictors.interface import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    on_training_grid,
+    training_sets,
+)
+from mlscale.profiles import Profiles
+from mlscale.surfaces import Surfaces
+
+Floats = NDArray[np.float64]
+Raw = tuple[Floats, Floats, tuple[tuple[str, ...], ...], Gpu]
+
+
+@dataclass
+class Bottleneck(Predictor):
+    """Time by a p-norm of core, memory and latency time; power by an energy split.
+
+    Learns from one GPU or several (time), and predicts for a GPU without training data: its
+    profiles' device and base are then not those of a training table, a grid must be given, and
+    `learn_peaks` should have seen profiles of it. intervals: calibrate `predict_interval` while
+    fitting, which costs ten more fits. amplitude: prior standard deviation of what inputs add to
+    the physics; None is 1, and with several CU counts chosen on training kernels held out.
+    """
+
+    name = "bottleneck"
+    quantities: ClassVar[tuple[str, ...]] = ("time", "power")
+    quantity: str = "time"
+    intervals: bool = True
+    amplitude: float | None = None
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Whether the device's peaks are known and the counters give its utilisations."""
+        try:
+            kernel_use(measurements.profiles(measurements.grid.mid))
+        except InputError:
+            return False
+        return True
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Train on the kernels of one GPU or, for time, several. Raises InputError.
+
+        InputError on fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
+        """
+        from mlscale.predictors.bottleneck_fit import calibrate, fit_power, fit_time
+
+        sets = training_sets(self, training, base)
+        if self.quantity == "power" and len(sets) != 1:
+            raise InputError(
+                f"'{self.name}' learns power from one GPU at a time, not from {len(sets)} tables"
+            )
+        if sum(len(table.kernels) for table, _ in sets) < 2:
+            raise InputError(f"'{self.name}' needs two training kernels at least")
+        self.time_ = fit_time(sets, self.amplitude)
+        self.power_ = fit_power(self.time_, *sets[0]) if self.quantity == "power" else None
+        self.others_: tuple[Gpu, ...] = ()
+        self.scores_ = calibrate(self, sets) if self.intervals else np.empty(0)
+        return self
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:
+        """Take the peaks of a GPU without training data from any profiles of it; no times enter.
+
+        The grid is what `predict` will use for it. Raises InputError.
+        """
+        self.others_ = (*self.others_, Gpu.of(profiles, grid, kernel_use(profiles)))
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The surfaces, on the training grid or on another GPU's. Raises InputError."""
+        logs, _, flags, gpu = self._raw(profiles, grid)
+        return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags)
+
+    def predict_interval(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces | None:
+        """Surfaces with low and high, which hold that share of kernel x configuration.
+
+        None where intervals were not calibrated: not asked for, or fewer than three applications.
+        Raises InputError unless coverage is between 0 and 1.
+        """
+        if not 0 < coverage < 1:
+            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+        if not self.scores_.size:
+            return None
+        logs, spread, flags, gpu = self._raw(profiles, grid)
+        width = self._score(coverage) * (spread + LEAST_SPREAD)
+        if profiles.base in set(gpu.grid):
+            at = np.ravel_multi_index(gpu.grid.index(profiles.base), gpu.grid.shape)
+            width[:, at] = 0
+        low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
+        return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
+
+    def log_factors(self, profiles: Profiles) -> tuple[Floats, Floats]:
+        """Log factors, and half the spread that the inputs leave open, (K, N) each."""
+        logs, spread, _, _ = self._raw(profiles, None)
+        return logs, spread
+
+    def _score(self, coverage: float) -> float:
+        """The quantile of the held-out scores; scores_ are at evenly spaced levels 0 to 1."""
+        levels = np.linspace(0, 1, len(self.scores_))
+        return float(np.interp(coverage, levels, self.scores_))
+
+    def _raw(self, profiles: Profiles, grid: ConfigGrid | None) -> Raw:
+        """Log factors and spread (K, N), flags, and the GPU."""
+        gpu, number, note = self._gpu(profiles, grid)
+        logs, spread, flags = self.time_.predict(profiles, gpu, number)
+        flags = tuple((*note, *own) for own in flags)
+        if self.power_ is not None:
+            logs = self.power_.predict(profiles, gpu, logs)
+        return logs, spread, flags, gpu
+
+    def _gpu(self, profiles: Profiles, grid: ConfigGrid | None) -> tuple[Gpu, int, tuple[str, ...]]:
+        for number, gpu in enumerate(self.time_.gpus):
+            trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
+            if trained and grid in (None, gpu.grid):
+                return gpu, number, ()
+        first = self.time_.gpus[0]
+        if grid is None or self.power_ is not None:
+            if len(self.time_.gpus) == 1 or self.power_ is not None:
+                on_training_grid(self.name, (first.grid, first.base), profiles, grid)
+            raise InputError(
+                f"no training table is of '{profiles.device}' at {profiles.base}; "
+                "predict it as another GPU, with its grid"
+            )
+        note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
+        for gpu in (*self.others_, *self.time_.gpus):
+            if gpu.device == profiles.device:
+                return replace(gpu, grid=grid, base=profiles.base), -1, note
+        memory_peak = float(np.mean([gpu.memory_peak for gpu in self.time_.gpus]))
+        issue_peak = float(np.mean([gpu.issue_peak for gpu in self.time_.gpus]))
+        note = (*note, f"bandwidth reached at most taken as {memory_peak:.0%} of the peak")
+        other = Gpu(profiles.device, grid, profiles.base, memory_peak, issue_peak)
+        return other, -1, note
+
+    def state(self) -> State:
+        """The time model, the power model where there is one, and the intervals' scores."""
+        first = self.time_.gpus[0]
+        return {
+            **grid_state(first.grid, first.base),
+            "time": self.time_.state(),
+            "power": None if self.power_ is None else self.power_.state(),
+            "scores": self.scores_,
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; shapes are checked."""
+        self.time_ = TimeModel.restore(state["time"])
+        first = self.time_.gpus[0]
+        if {k: state[k] for k in grid_state(first.grid, first.base)} != grid_state(
+            first.grid, first.base
+        ):
+            raise ValueError("the grid is not that of the time model")
+        power = state["power"]
+        if (power is None) != (self.quantity == "time"):
+            raise ValueError("a power model is there for another quantity, or lacks")
+        self.power_ = None if power is None else PowerModel.restore(power, first.grid)
+        self.scores_ = shaped(state["scores"], None)
+        self.others_ = ()
+        return self
+
+
+def _factors(logs: Floats, gpu: Gpu) -> Floats:
+    return np.exp(logs).reshape(len(logs), *gpu.grid.shape)

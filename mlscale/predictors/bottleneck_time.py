@@ -1,0 +1,252 @@
+"""What a trained time model of `bottleneck` knows, and how it predicts: NumPy only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.counters.kernel_use import KernelUse, inputs, kernel_use
+from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.literature.wang_chu import predict_time_factor
+from mlscale.literature.wang_chu_gpus import load_gpu, require_cu_count
+from mlscale.literature.wang_chu_inputs import derive_inputs, missing_counters
+from mlscale.predictors.bottleneck_surface import (
+    CORE,
+    MEMORY,
+    SLOWING_SCALE,
+    Load,
+    Process,
+    Targets,
+    active_issue,
+    bottleneck_curve,
+    log_load_ratio,
+    physics_logit,
+)
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
+from mlscale.profiles import Profiles
+
+Floats = NDArray[np.float64]
+Flags = tuple[tuple[str, ...], ...]
+
+TOP = 3  # peaks are the mean of so many largest uses
+OTHER_LAW = 0.25  # weight of Wang and Chu's rule in the log time
+TYPICAL_SOFTNESS = 0.7
+LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
+SPREAD_BEYOND_PRIOR = 0.5  # variance of the log odds that no input explains
+
+
+@dataclass(frozen=True, eq=False)
+class Gpu:
+    """One GPU at one base: its grid, and the largest uses that kernels reach on it.
+
+    memory_peak: of the DRAM bandwidth; issue_peak: of a CU's issue, for many waves.
+    """
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
+    memory_peak: float
+    issue_peak: float
+
+    @classmethod
+    def of(cls, profiles: Profiles, grid: ConfigGrid, use: KernelUse) -> Self:
+        """With the peaks that the kernels of some profiles show; no times are looked at."""
+        load = Load.of(use, np.array([profiles.base.cu_count]), profiles.base.cu_count)
+        issue = active_issue(use, profiles.base.cu_count) / (1 + TYPICAL_SOFTNESS / load.at_base)
+        return cls(profiles.device, grid, profiles.base, _top(use.memory), _top(issue))
+
+
+@dataclass(frozen=True, eq=False)
+class TimeModel:
+    """A trained model. values: the named groups of numbers of bottleneck_training.Layout.
+
+    shares: 1 (memory), or 2 where a training table has several CU counts. uses_other: whether
+    Wang and Chu's rule stands beside the curve.
+    """
+
+    gpus: tuple[Gpu, ...]
+    values: dict[str, Floats]
+    process: Process
+    shares: int
+    uses_other: bool
+
+    def predict(self, profiles: Profiles, gpu: Gpu, number: int) -> tuple[Floats, Floats, Flags]:
+        """Log time ratios (K, N), half their spread (K, N), and flags of every kernel.
+
+        number: of the GPU among the trained ones, -1 for another.
+        """
+        use = kernel_use(profiles)
+        share = use.memory / gpu.memory_peak
+        points, found = self.process.standardise(inputs(use, share))
+        latents, variance = self.process.latents(points, number)
+        at = gpu.grid.index(gpu.base) if gpu.base in set(gpu.grid) else None
+        targets = Targets.of(gpu.grid, gpu.base, at)
+        other = other_law(profiles, gpu.grid) if self.uses_other else None
+        deviation = np.sqrt(variance + SPREAD_BEYOND_PRIOR)
+
+        def curve(shift: Floats) -> Floats:
+            log_time = self._curve(use, gpu, number, targets, latents + shift)
+            if other is None:
+                return log_time
+            return (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+
+        spread = np.zeros((len(points), gpu.grid.size))
+        for j in range(self.shares):
+            shift = np.zeros_like(latents)
+            shift[j] = deviation
+            spread += (curve(shift) - curve(-shift)) ** 2 / 4
+        log_time = curve(np.zeros_like(latents))
+        if at is not None:
+            log_time = log_time - log_time[:, [targets.base]]
+        if self.uses_other and other is None:
+            for flags in found:
+                flags.append("Wang and Chu's rule does not know this GPU: left out")
+        return log_time, np.sqrt(spread), tuple(map(tuple, found))
+
+    def _curve(
+        self, use: KernelUse, gpu: Gpu, number: int, targets: Targets, latents: Floats
+    ) -> Floats:
+        """The bottleneck curve itself; the clock tables of a GPU that is not trained are 0."""
+        values = self.values
+        own = number >= 0
+        p = float(
+            np.exp(values["sharpness"][0] + (values["gpu_sharpness"][number] if own else 0.0))
+        )
+        offset = values["offset"][number] if own else np.zeros(self.shares)
+        softness = float(np.exp(values["softness"][0]))
+        load = Load.of(use, targets.cu_count, gpu.base.cu_count)
+        uses = [np.log(np.maximum(use.memory / gpu.memory_peak, 1e-9))]
+        if self.shares > 1:
+            issue = active_issue(use, gpu.base.cu_count) / gpu.issue_peak
+            log_core = np.log(np.maximum(issue, 1e-9)) - values["capacity"][0]
+            uses.append(log_core - np.log1p(softness / load.at_base))
+        gain = np.exp(values["gain"])
+        logits = np.array(
+            [gain[j] * physics_logit(u, p)[0] + offset[j] for j, u in enumerate(uses)]
+        )
+        c, e, m = (
+            self._table(axis, number, at)[steps] if own else np.zeros(gpu.grid.size)
+            for axis, steps, at in zip(
+                ("cu", "engine", "memory"), targets.steps, targets.base_steps, strict=True
+            )
+        )
+        slow = np.empty((self.shares + 1, len(use.memory), gpu.grid.size))
+        slow[0], slow[1 + MEMORY] = -(targets.engine + e), -(targets.memory + m)
+        exponent: Floats = np.zeros_like(slow[0])
+        if self.shares > 1:
+            slow[1 + CORE] = log_load_ratio(load, softness)[0] - (targets.engine + e)
+            slowing = values["slowing"][0] + SLOWING_SCALE * latents[self.shares]
+            exponent = slowing[:, None] * targets.cu + c
+        curve = bottleneck_curve(logits + latents[: self.shares], slow, p)
+        return curve.log_time + exponent
+
+    def _table(self, axis: str, number: int, base_step: int) -> Floats:
+        table = self.values[f"{axis}{number}"].copy()
+        table[base_step] = 0
+        return table
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON values for the model file."""
+        gpus = [
+            {
+                "device": g.device,
+                **grid_state(g.grid, g.base),
+                "memory_peak": g.memory_peak,
+                "issue_peak": g.issue_peak,
+            }
+            for g in self.gpus
+        ]
+        return {
+            "gpus": gpus,
+            "values": self.values,
+            "process": self.process.state(),
+            "shares": self.shares,
+            "uses_other": self.uses_other,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """The model that `state` described; a damaged one raises KeyError or ValueError."""
+        gpus = []
+        for saved in state["gpus"]:
+            peaks = float(saved["memory_peak"]), float(saved["issue_peak"])
+            if not min(peaks) > 0:
+                raise ValueError("a peak is not positive")
+            gpus.append(Gpu(str(saved["device"]), *restore_grid(saved), *peaks))
+        shares, process = int(state["shares"]), state["process"]
+        names = tuple(map(str, process["names"]))
+        n, d = len(process["points"]), len(names)
+        latents = shares + (shares > 1)
+        sizes: dict[str, tuple[int, ...]] = {
+            "sharpness": (1,),
+            "gpu_sharpness": (len(gpus),),
+            "gain": (shares,),
+            "offset": (len(gpus), shares),
+            **dict.fromkeys(("capacity", "softness", "slowing"), (1,)),
+        }
+        for g, gpu in enumerate(gpus):
+            for axis, length in zip(("cu", "engine", "memory"), gpu.grid.shape, strict=True):
+                sizes[f"{axis}{g}"] = (length,)
+        shapes: dict[str, tuple[int, ...]] = {
+            **dict.fromkeys(("mean", "spread", "low", "high"), (d,)),
+            "points": (n, d),
+            "gpu": (n,),
+            "weights": (latents, n),
+            "inverse": (n, n),
+        }
+        arrays = {name: shaped(process[name], *shape) for name, shape in shapes.items()}
+        gpu_of_point = arrays.pop("gpu").astype(np.intp)
+        if shares not in (1, 2):
+            raise ValueError(f"a model has 1 or 2 shares, not {shares}")
+        return cls(
+            gpus=tuple(gpus),
+            values={name: shaped(state["values"][name], *size) for name, size in sizes.items()},
+            process=Process(
+                names=names,
+                gpu=gpu_of_point,
+                amplitude=float(process["amplitude"]),
+                **arrays,
+            ),
+            shares=shares,
+            uses_other=bool(state["uses_other"]),
+        )
+
+
+def other_law(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
+    """Log time ratios (K, N) by Wang and Chu's rule; None on a GPU or CU counts it does not know.
+
+    Raises InputError where a counter it needs is not there or contradicts another.
+    """
+    try:
+        gpu = load_gpu(profiles.device)
+        require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
+    except InputError:
+        return None
+    engine, memory = (
+        mesh.ravel() for mesh in np.meshgrid(grid.engine_mhz, grid.memory_mhz, indexing="ij")
+    )
+    clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
+    known = derive_inputs(profiles, gpu)
+    return np.log(predict_time_factor(known, gpu, clocks, profiles.time_ms, engine, memory))
+
+
+def other_law_applies(profiles: Sequence[Profiles], grids: Sequence[ConfigGrid]) -> bool:
+    """Whether Wang and Chu's rule knows every one of these GPUs, and has its counters."""
+    return all(
+        not missing_counters(p.counter_names) and other_law(p, grid) is not None
+        for p, grid in zip(profiles, grids, strict=True)
+    )
+
+
+def training_use(profiles: Profiles, gpu: Gpu) -> tuple[KernelUse, dict[str, Floats]]:
+    """Uses and named inputs of kernels on a GPU whose peaks are known."""
+    use = kernel_use(profiles)
+    return use, inputs(use, use.memory / gpu.memory_peak)
+
+
+def _top(values: Floats) -> float:
+    """Mean of the largest few, and above 0."""
+    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), 1e-6))
