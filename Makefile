@@ -30,6 +30,8 @@ shipped: $(READY)
 	$(BIN)/python tools/make_shipped.py $(RAW)
 	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
+	$(BIN)/mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv \
+	  -o docs/sample-report.html
 
 clean:
 	rm -rf $(VENV) out build dist
