@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, cast
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.measurements import Measurements
+from mlscale.predictors.explanation import Explanation
 from mlscale.profiles import QUANTITIES, Profiles
 from mlscale.surfaces import Surfaces
 
@@ -83,6 +84,13 @@ class Predictor(ABC):
         grid: ConfigGrid | None = None,  # noqa: ARG002
     ) -> Surfaces | None:
         """Surfaces with low and high that hold that share of the truth; None without intervals."""
+        return None
+
+    def explain(self, profiles: Profiles) -> Explanation | None:  # noqa: ARG002
+        """What the predictions of these kernels rest on; None for a predictor without features.
+
+        Raises InputError where the profiles lack what the predictor needs.
+        """
         return None
 
     @abstractmethod
