@@ -59,7 +59,7 @@ class Bottleneck(Predictor):
 
         InputError on fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
         """
-        from mlscale.predictors.bottleneck_fit import calibrate, fit_time
+        from mlscale.predictors.bottleneck_fit import THREADS, calibrate, fit_time
         from mlscale.predictors.bottleneck_power_fit import fit_power
 
         sets = training_sets(self, training, base)
@@ -69,10 +69,16 @@ class Bottleneck(Predictor):
             )
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
-        self.time_, held_out = fit_time(sets, self.amplitude)
-        self.power_ = fit_power(self.time_, *sets[0]) if self.quantity == "power" else None
         self.others_: tuple[Gpu, ...] = ()
-        self.scores_ = calibrate(self.quantity, sets, held_out) if self.intervals else np.empty(0)
+        self.scores_ = np.empty(0)
+        with THREADS.limit(limits=1):
+            self.time_, held_out = fit_time(sets, self.amplitude)
+            self.power_ = None
+            if self.quantity == "power":  # better without corrections of time: decision 0008
+                self.time_ = replace(self.time_, corrections=(None,))
+                self.power_ = fit_power(self.time_, *sets[0])
+            if self.intervals:
+                self.scores_ = calibrate(self.quantity, sets, held_out)
         return self
 
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from mlscale.grid import HardwareConfig
 from mlscale.measurements import Measurements
@@ -20,8 +21,6 @@ POWER_STEPS = 200
 
 def fit_power(time: TimeModel, table: Measurements, base: HardwareConfig) -> PowerModel:
     """Train the energy split on one GPU's measured times and powers. Raises InputError."""
-    from scipy.optimize import minimize
-
     gpu, profiles = time.gpus[0], table.profiles(base)
     log_time = log_surfaces(table.time_ms, table.grid, base).reshape(len(table.kernels), -1)
     power = table.quantity("power")

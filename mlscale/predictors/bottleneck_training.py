@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from mlscale.predictors.bottleneck_surface import (
     CORE,
@@ -231,8 +232,6 @@ def fit(
 
     amplitude: prior standard deviation of the process. An input that no kernel has is left out.
     """
-    from scipy.optimize import minimize
-
     joined = {name: np.concatenate([g[name] for g in named_inputs]) for name in named_inputs[0]}
     names = tuple(name for name, values in joined.items() if not np.isnan(values).all())
     raw = np.column_stack([joined[name] for name in names])

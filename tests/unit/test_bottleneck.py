@@ -91,7 +91,7 @@ class TestGradient:
             raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("scipy.optimize.minimize", keep)
+            patch.setattr(bottleneck_power_fit, "minimize", keep)
             with pytest.raises(KeyboardInterrupt):
                 bottleneck_power_fit.fit_power(model.time_, table, MID)
         objective = found["objective"]
