@@ -74,20 +74,25 @@ def predict_rows(
 
 def warnings_for(model: Model, profiles: Profiles) -> list[str]:
     """What a reader should know of all rows."""
-    found = []
-    origin = model.card["metadata"].get("origin")
-    if origin in ("made", "simulated"):
-        found.append(f"the model was trained on {origin} data, not on measurements")
+    found = warnings_of_training(model)
     if "power" not in model.predictors:
         found.append("the model was trained without power: power_w and energy_mj are not given")
     elif profiles.power_w is None:
         found.append("the profile has no power_w: power_w and energy_mj are not given")
     elif model.card["metadata"].get("power_kind") == "dynamic":
         found.append("power_w is dynamic power: energy_mj leaves static power out")
-    return found + _of_features(model, profiles)
+    return found + warnings_of_features(model, profiles)
 
 
-def _of_features(model: Model, profiles: Profiles) -> list[str]:
+def warnings_of_training(model: Model) -> list[str]:
+    """Whether the model learnt from anything but measurements."""
+    origin = model.card["metadata"].get("origin")
+    if origin in ("made", "simulated"):
+        return [f"the model was trained on {origin} data, not on measurements"]
+    return []
+
+
+def warnings_of_features(model: Model, profiles: Profiles) -> list[str]:
     """How the profile's features of Table II differ in meaning from the training kernels'."""
     status = profiles.metadata.get("feature_status")
     tool = profiles.metadata.get("counter_tool", "the profiler")

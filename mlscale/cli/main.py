@@ -17,6 +17,7 @@ COMMANDS = {
     "import": "turn a file of measurements into a tidy table",
     "train": "train a model on a table of measurements",
     "predict": "predict time, power and energy of profiled kernels",
+    "advise": "the clocks to set for profiled kernels, for least energy or another objective",
     "literature": "run the models of the papers",
     "study": "measure errors by cross-validation",
     "cite": "print the references of the models and data sets in use",

@@ -6,18 +6,25 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from mlscale.cli import options, study_errors, study_paper, study_work
+from mlscale.cli import options, study_advice, study_errors, study_paper, study_work
 from mlscale.errors import InputError
 from mlscale.profiles import QUANTITIES
 
 if TYPE_CHECKING:
     from mlscale.measurements import Measurements
 
-STUDIES = {**study_errors.STUDIES, **study_paper.STUDIES}
+PLANS = {
+    study: module.plan
+    for module in (study_errors, study_paper, study_advice)
+    for study in module.STUDIES
+}
+STUDIES = {**study_errors.STUDIES, **study_paper.STUDIES, **study_advice.STUDIES}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    from mlscale.advice import OBJECTIVES
+    from mlscale.cli.limits import add_limits
     from mlscale.counters.features import FEATURE_KINDS
     from mlscale.predictors import PREDICTORS
     from mlscale.studies.protocols import PROTOCOLS
@@ -48,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(QUANTITIES),
         help="may be given again (default: both, where the table has power)",
     )
+    parser.add_argument(
+        "--minimize",
+        action="append",
+        choices=tuple(OBJECTIVES),
+        help="advice: may be given again (default: energy, edp and ed2p; time without power)",
+    )
+    add_limits(parser)
     _add_protocol(parser, PROTOCOLS)
     options.add_reading(parser)
     _add_output(parser)
@@ -123,9 +137,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
     if arguments.resume and not arguments.output:
         raise InputError("--resume needs -o DIR, the folder of the unfinished study")
+    if arguments.study not in study_advice.STUDIES:
+        study_advice.refuse_options(arguments)
     tables = _read_tables(arguments)
-    of_paper = arguments.study in study_paper.STUDIES
-    study = (study_paper if of_paper else study_errors).plan(arguments, tables)
+    study = PLANS[arguments.study](arguments, tables)
     if not study.units:
         raise InputError("no table has a column 'power_w'")
     document, written = study_work.carry_out(study, tables, arguments)

@@ -68,6 +68,15 @@ class Predictor(ABC):
         Raises InputError where the profiles lack what the predictor needs.
         """
 
+    def predict_interval(
+        self,
+        profiles: Profiles,  # noqa: ARG002
+        coverage: float = 0.9,  # noqa: ARG002
+        grid: ConfigGrid | None = None,  # noqa: ARG002
+    ) -> Surfaces | None:
+        """Surfaces with low and high that hold that share of the truth; None without intervals."""
+        return None
+
     def needs(self) -> tuple[str, ...]:
         """The features that a profile must have; empty for a predictor without features."""
         return ()

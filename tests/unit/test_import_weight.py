@@ -55,11 +55,12 @@ def files(wu_model: Model, tmp_path: Path) -> tuple[Path, Path]:
     return model, profile
 
 
-class TestPredict:
+class TestPredictAndAdvise:
+    @pytest.mark.parametrize("command", ["predict", "advise"])
     @pytest.mark.parametrize("form", ["table", "csv", "json"])
-    def test_imports_nothing_heavy(self, files: tuple[Path, Path], form: str) -> None:
+    def test_imports_nothing_heavy(self, files: tuple[Path, Path], command: str, form: str) -> None:
         done = run(
-            *("-X", "importtime", "-m", "mlscale", "predict"), *map(str, files), "--format", form
+            *("-X", "importtime", "-m", "mlscale", command), *map(str, files), "--format", form
         )
         found = imported(done.stderr)
         assert {"mlscale", "numpy"} <= found  # so the list was read

@@ -1,0 +1,157 @@
+"""mlscale advise: what it prints in each format, and what it refuses."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import frugal
+import made
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale import save_model, train
+
+MID = made.GRID.mid  # cu=8, engine=800, memory=700
+# By hand in tests/unit/test_advising.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
+SAVING = 100 * (1 - 4 / 3 * 45.12 / (2 * 65.84))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A model of board power, and a profile of a compute and a bandwidth kernel."""
+    return write(tmp_path, "board")
+
+
+def write(folder: Path, power_kind: str, power: bool = True) -> tuple[Path, Path]:
+    model, profile = folder / "made.mlscale", folder / "profile.csv"
+    save_model(train(frugal.measurements(power_kind=power_kind), MID, "nearest"), model)
+    new = frugal.measurements(per_group=1, power_kind=power_kind)
+    new = replace(
+        new,
+        time_samples=new.time_samples
+        / new.time_ms[:, 1, 2, 1][:, None, None, None]
+        * np.array([2.0, 4.0])[:, None, None, None],
+        power_samples=new.power_samples if power else None,
+    )
+    new.write(profile)
+    return model, profile
+
+
+class TestFormats:
+    def test_table(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+        out, err = succeed(capsys, "advise", *files)
+        assert err == ""
+        lines = [line.split() for line in out.splitlines()]
+        assert lines[0] == ["Least", "energy:"]
+        assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "-33.3", "54.3"] in lines
+        assert "Pareto front of time and energy:" in out
+        assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "best"] in lines
+        assert "all kernels together" in out
+        assert f"base {MID} on made-gpu" in out
+
+    def test_json_is_one_document_with_all_digits(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        out, _ = succeed(capsys, "advise", *files, "--format", "json", "--max-slowdown", "10")
+        document = json.loads(out)
+        assert (document["objective"], document["unit"]) == ("energy", "mJ")
+        assert document["limits"] == {
+            "max_power_w": None,
+            "max_time_ms": None,
+            "max_slowdown_percent": 10.0,
+        }
+        compute, bandwidth = document["kernels"]
+        assert compute["saving_percent"] == pytest.approx(SAVING, rel=1e-9)
+        assert compute["saving_low_percent"] is None
+        assert compute["at_base"]["energy_mj"] == pytest.approx(2 * 65.84, rel=1e-9)
+        assert bandwidth["best"]["cu_count"] == 4
+        assert [point["engine_mhz"] for point in compute["front"]] == [1000, 800, 600]
+        assert document["together"]["best"]["engine_mhz"] == 400
+        assert document["warnings"] == []
+
+    def test_csv_has_the_best_and_the_front(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        out, _ = succeed(capsys, "advise", *files, "--minimize", "power", "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        compute = [row for row in rows if row["kernel"] == "compute0"]
+        # Least power at 400 MHz, which is not on the front: 600 MHz is quicker and more frugal.
+        assert [(r["engine_mhz"], r["best"], r["on_front"]) for r in compute] == [
+            ("400.0", "1", "0"),
+            ("1000.0", "0", "1"),
+            ("800.0", "0", "1"),
+            ("600.0", "0", "1"),
+        ]
+        assert float(compute[0]["saving_percent"]) == pytest.approx(100 * (1 - 34.48 / 65.84))
+        assert compute[1]["saving_percent"] == ""
+
+    def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
+        model, profile = write(tmp_path, "board", power=False)
+        out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
+        assert "mlscale: warning: time is minimised, not energy: the profile has no power_w" in err
+        assert "warning" not in out
+
+    @pytest.mark.parametrize("form", ["table", "json", "csv"])
+    def test_a_file_gets_what_the_terminal_would(
+        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path, form: str
+    ) -> None:
+        printed, _ = succeed(capsys, "advise", *files, "--format", form)
+        out, _ = succeed(capsys, "advise", *files, "--format", form, "-o", tmp_path / "file")
+        assert out == ""
+        assert (tmp_path / "file").read_text(encoding="utf-8") == printed
+
+    def test_static_power_makes_dynamic_power_whole(self, capsys: Capture, tmp_path: Path) -> None:
+        files = write(tmp_path, "dynamic")
+        out, _ = succeed(capsys, "advise", *files, "--static-power", 1000, "--format", "json")
+        compute: dict[str, Any] = json.loads(out)["kernels"][0]
+        assert compute["best"]["engine_mhz"] == 1000
+        assert compute["best"]["power_w"] == pytest.approx(1100, rel=1e-9)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("options", "complaint"),
+        [
+            (["--minimize", "joy"], "argument --minimize: invalid choice: 'joy'"),
+            (["--max-power", "much"], "argument --max-power: invalid float value: 'much'"),
+            (["--max-power", "0"], "max_power_w must be positive, not 0"),
+            (["--max-time", "nan"], "max_time_ms must be positive, not nan"),
+            (["--max-slowdown", "-3"], "max_slowdown_percent must be finite and at least 0"),
+            (["--static-power", "9"], "power_w is board power, static power included"),
+            (
+                ["--max-power", "30"],
+                "kernel 'compute0': no configuration keeps a power of at most 30 W; the",
+            ),
+        ],
+    )
+    def test_options(
+        self,
+        capsys: Capture,
+        files: tuple[Path, Path],
+        tmp_path: Path,
+        options: list[str],
+        complaint: str,
+    ) -> None:
+        assert complaint in refuse(capsys, tmp_path, "advise", *files, *options)
+
+    def test_what_power_cannot_tell(self, capsys: Capture, tmp_path: Path) -> None:
+        files = write(tmp_path, "dynamic")
+        said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "edp")
+        assert said == (
+            "the objective 'edp' needs the whole power: power_w is dynamic power; give what the "
+            "board draws beside it as --static-power W"
+        )
+        files = write(tmp_path, "board", power=False)
+        said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")
+        assert said == "the objective 'energy' needs power: the profile has no power_w"
+
+    def test_files(self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path) -> None:
+        model, profile = files
+        nowhere = tmp_path / "nowhere" / "out.txt"
+        assert "no-such" in refuse(capsys, tmp_path, "advise", "no-such", profile)
+        assert "no-such" in refuse(capsys, tmp_path, "advise", model, "no-such")
+        assert "cannot be written" in refuse(capsys, tmp_path, "advise", *files, "-o", nowhere)
