@@ -6,7 +6,7 @@ from typing import Any
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.measurements import Measurements
-from mlscale.predictors import create
+from mlscale.predictors import PREDICTORS, create
 from mlscale.predictors.interface import Predictor
 from mlscale.profiles import Profiles
 from mlscale.surfaces import Surfaces
@@ -29,13 +29,27 @@ class Model:
     def predict(self, profiles: Profiles) -> dict[str, Surfaces]:
         """The surfaces of every quantity that model and profiles have in common.
 
-        Raises InputError where the profiles lack what a predictor needs.
+        Raises InputError where the profiles lack what a predictor needs, and where they have
+        further points that it makes nothing of.
         """
+        if profiles.also:
+            require_also(self)
         return {
             quantity: predictor.predict(profiles)
             for quantity, predictor in self.predictors.items()
             if quantity == "time" or profiles.power_w is not None
         }
+
+
+def require_also(model: Model) -> None:
+    """Raise InputError unless the model's predictors make use of further measured points."""
+    for predictor in model.predictors.values():
+        if not predictor.uses_also:
+            able = ", ".join(name for name, kind in PREDICTORS.items() if kind.uses_also)
+            raise InputError(
+                f"'{predictor.name}' makes nothing of further measured points; train a model "
+                f"with --predictor {able}"
+            )
 
 
 def train(

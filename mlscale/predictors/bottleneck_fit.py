@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,6 @@ from mlscale.predictors.baselines import log_surfaces
 from mlscale.predictors.bottleneck_power import LEAST_DYNAMIC_W, PowerModel, power_inputs, sigmoid
 from mlscale.predictors.bottleneck_surface import Load, Targets, active_issue
 from mlscale.predictors.bottleneck_time import (
-    LEAST_SPREAD,
     OTHER_LAW,
     Gpu,
     TimeModel,
@@ -25,6 +24,7 @@ from mlscale.predictors.bottleneck_time import (
     other_law_applies,
     training_use,
 )
+from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.interface import TrainingSet
 
 if TYPE_CHECKING:
@@ -58,7 +58,13 @@ def fit_time(sets: Sequence[TrainingSet], amplitude: float | None) -> TimeModel:
         data.append(one)
         named.append(inputs)
     fitted = training.fit(data, named, shares, OTHER_LAW, amplitude)
-    return TimeModel(tuple(gpus), fitted.values, fitted.process, shares, uses_other)
+    unknown = tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus)
+    model = TimeModel(tuple(gpus), fitted.values, fitted.process, shares, uses_other, unknown)
+    misfits = []
+    for number, (one, own) in enumerate(zip(data, profiles, strict=True)):
+        law, _, _ = model.predict(own, gpus[number], number)
+        misfits.append(misfit_of(one.log_time - law.logs(law.mean)))
+    return replace(model, misfits=tuple(misfits))
 
 
 def _best_amplitude(sets: Sequence[TrainingSet]) -> float:
@@ -79,7 +85,8 @@ def _best_amplitude(sets: Sequence[TrainingSet]) -> float:
             for number, ((table, base), part) in enumerate(zip(sets, parts, strict=True)):
                 test = table.select(np.flatnonzero(part))
                 if test.kernels:
-                    logs, _, _ = model.predict(test.profiles(base), model.gpus[number], number)
+                    law, _, _ = model.predict(test.profiles(base), model.gpus[number], number)
+                    logs = law.logs(law.mean)
                     actual = log_surfaces(test.time_ms, test.grid, base).reshape(logs.shape)
                     errors[amplitude] += float(np.abs(logs - actual).mean(axis=1).sum())
     return min(AMPLITUDES, key=lambda amplitude: errors[amplitude])
@@ -145,14 +152,18 @@ def fit_power(time: TimeModel, table: Measurements, base: HardwareConfig) -> Pow
         options={"maxiter": POWER_STEPS, "maxcor": 20},
     )
     parts = objective.parts(found.x)
-    return PowerModel(
+    model = PowerModel(
         idle_w=parts.idle_w,
         log_core=parts.log_core,
         log_memory=parts.log_memory,
         split=parts.split,
         mean=mean,
         spread=spread,
+        misfit=np.zeros((1, 2 * gpu.grid.size)),
     )
+    law = model.predict(profiles, gpu, time.predict(profiles, gpu, 0)[0])
+    left_over = np.hstack([log_time, log_power]) - law.logs(law.mean)
+    return replace(model, misfit=misfit_of(left_over))
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,8 +303,8 @@ def calibrate(predictor: "Bottleneck", sets: Sequence[TrainingSet]) -> Floats:
 
 def _scores(model: "Bottleneck", test: Measurements, base: HardwareConfig) -> Floats:
     """The scores of held-out kernels at every configuration but the base, flat."""
-    predicted, spread = model.log_factors(test.profiles(base))
+    predicted, scale = model.log_factors(test.profiles(base))
     actual = log_surfaces(test.quantity(model.quantity), test.grid, base)
-    scores = np.abs(predicted - actual.reshape(predicted.shape)) / (spread + LEAST_SPREAD)
+    scores = np.abs(predicted - actual.reshape(predicted.shape)) / scale
     at = int(np.ravel_multi_index(test.grid.index(base), test.grid.shape))
     return np.asarray(np.delete(scores, at, axis=1).ravel())

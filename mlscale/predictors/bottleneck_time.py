@@ -25,6 +25,7 @@ from mlscale.predictors.bottleneck_surface import (
     log_load_ratio,
     physics_logit,
 )
+from mlscale.predictors.conditioning import Law
 from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.profiles import Profiles
 
@@ -64,7 +65,7 @@ class TimeModel:
     """A trained model. values: the named groups of numbers of bottleneck_training.Layout.
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_other: whether
-    Wang and Chu's rule stands beside the curve.
+    Wang and Chu's rule stands beside the curve. misfits: of each GPU, see conditioning.Law.
     """
 
     gpus: tuple[Gpu, ...]
@@ -72,11 +73,13 @@ class TimeModel:
     process: Process
     shares: int
     uses_other: bool
+    misfits: tuple[Floats, ...]
 
-    def predict(self, profiles: Profiles, gpu: Gpu, number: int) -> tuple[Floats, Floats, Flags]:
-        """Log time ratios (K, N), half their spread (K, N), and flags of every kernel.
+    def predict(self, profiles: Profiles, gpu: Gpu, number: int) -> tuple[Law, Floats, Flags]:
+        """The law of the log time ratios (K, N), half their spread (K, N), and the kernels' flags.
 
-        number: of the GPU among the trained ones, -1 for another.
+        number: of the GPU among the trained ones, -1 for another. The spread is what the inputs
+        leave open of the shares.
         """
         use = kernel_use(profiles)
         share = use.memory / gpu.memory_peak
@@ -87,24 +90,24 @@ class TimeModel:
         other = other_law(profiles, gpu.grid) if self.uses_other else None
         deviation = np.sqrt(variance + SPREAD_BEYOND_PRIOR)
 
-        def curve(shift: Floats) -> Floats:
-            log_time = self._curve(use, gpu, number, targets, latents + shift)
-            if other is None:
-                return log_time
-            return (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+        def logs(latents: Floats) -> Floats:
+            log_time = self._curve(use, gpu, number, targets, latents)
+            if other is not None:
+                log_time = (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+            return log_time if at is None else log_time - log_time[:, [targets.base]]
 
         spread = np.zeros((len(points), gpu.grid.size))
         for j in range(self.shares):
             shift = np.zeros_like(latents)
             shift[j] = deviation
-            spread += (curve(shift) - curve(-shift)) ** 2 / 4
-        log_time = curve(np.zeros_like(latents))
-        if at is not None:
-            log_time = log_time - log_time[:, [targets.base]]
+            spread += (logs(latents + shift) - logs(latents - shift)) ** 2 / 4
         if self.uses_other and other is None:
             for flags in found:
                 flags.append("Wang and Chu's rule does not know this GPU: left out")
-        return log_time, np.sqrt(spread), tuple(map(tuple, found))
+        own = number >= 0 and gpu.grid == self.gpus[number].grid
+        misfit = self.misfits[number] if own else np.zeros((1, gpu.grid.size))
+        prior = np.broadcast_to(variance + SPREAD_BEYOND_PRIOR, latents.shape)
+        return Law(logs, latents, prior, misfit), np.sqrt(spread), tuple(map(tuple, found))
 
     def _curve(
         self, use: KernelUse, gpu: Gpu, number: int, targets: Targets, latents: Floats
@@ -165,6 +168,7 @@ class TimeModel:
             "process": self.process.state(),
             "shares": self.shares,
             "uses_other": self.uses_other,
+            "misfits": list(self.misfits),
         }
 
     @classmethod
@@ -212,6 +216,10 @@ class TimeModel:
             ),
             shares=shares,
             uses_other=bool(state["uses_other"]),
+            misfits=tuple(
+                shaped(misfit, None, gpu.grid.size)
+                for misfit, gpu in zip(state["misfits"], gpus, strict=True)
+            ),
         )
 
 

@@ -29,6 +29,7 @@ class Predictor(ABC):
     name: ClassVar[str]
     quantities: ClassVar[tuple[str, ...]] = tuple(QUANTITIES)
     savable: ClassVar[bool] = True
+    uses_also: ClassVar[bool] = False  # makes use of Profiles.also
     quantity: str
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
@@ -84,15 +85,6 @@ class Predictor(ABC):
     def feature_names(self) -> tuple[str, ...]:
         """All features that it looks at, needed or not."""
         return ()
-
-    def predict_interval(
-        self,
-        profiles: Profiles,  # noqa: ARG002
-        coverage: float = 0.9,  # noqa: ARG002
-        grid: ConfigGrid | None = None,  # noqa: ARG002
-    ) -> Surfaces | None:
-        """Surfaces with low and high that hold that share of the truth; None without intervals."""
-        return None
 
     @abstractmethod
     def state(self) -> State:
