@@ -78,19 +78,21 @@ def run(
 
 
 def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> list[dict[str, Any]]:
-    """For each held-out kernel: `kernel`, `chosen`, and by points `errors` and `covered` [%].
-
-    `errors` (points + 1, targets): at every configuration but the base and those that the
-    predictor chose; `covered`: the share of those in the 90 % interval, None without intervals.
-    """
+    """What kernel_errors finds for each held-out kernel."""
     train, test = folds(unit.protocol, data.applications, unit.seed)[unit.fold]
     predictor = Bottleneck(quantity=unit.quantity).fit(data.select(train), base)
-    return [_of_kernel(predictor, data.select([k]), base, unit.points) for k in test]
+    return [kernel_errors(predictor, data.select([k]), base, unit.points) for k in test]
 
 
-def _of_kernel(
+def kernel_errors(
     predictor: Bottleneck, kernel: Measurements, base: HardwareConfig, points: int
 ) -> dict[str, Any]:
+    """One held-out kernel with 0 to `points` further points, each chosen by the predictor.
+
+    Gives `kernel`, `application`, `chosen`, and by points `errors` [%] (points + 1, targets) at
+    every configuration but the base and all the chosen ones, and `covered` [%], the share of
+    those in the 90 % interval, None without intervals.
+    """
     truth = kernel.quantity(predictor.quantity)[0].ravel()
     configs, profiles = list(kernel.grid), kernel.profiles(base)
     at_base = configs.index(base)
