@@ -58,18 +58,18 @@ def test_simulated_set() -> None:
 
 
 def test_further_points_on_a_measured_gpu(data_folder: Path) -> None:
-    """Two points that the predictor chose, GTX 1080 Ti, held-out applications, without intervals.
+    """Two points that the predictor chose, GTX 1080 Ti, five folds of applications.
 
-    Measured when written: 1.53, 1.06, 0.81 % at 0, 1, 2 points (issue 6: at most 1.9 without).
+    Measured when written: 1.62, 1.12, 0.91 % at 0, 1, 2 points.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         table = read_nv_dvfs(data_folder / FILES["gtx1080ti"], None)
     base, found = table.grid.mid, []
-    for train, test in folds("leave-one-application-out", table.applications, 0):
+    for train, test in folds("k-fold", table.applications, 0):
         model = Bottleneck(intervals=False).fit(table.select(train), base)
         found += [kernel_errors(model, table.select([k]), base, 2) for k in test]
     errors = np.concatenate([np.array(one["errors"]) for one in found], axis=1).mean(axis=1)
-    assert errors[0] > 1.3
-    assert errors[1] < 1.2
-    assert errors[2] < 0.95
+    assert errors[0] > 1.4
+    assert errors[1] < 1.25
+    assert errors[2] < 1.05
