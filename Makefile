@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench shipped clean
+.PHONY: demo test lint bench notebooks shipped clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -21,11 +21,17 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks
 
+# Runs the notebooks anew, in place.
+notebooks: $(READY)
+	$(BIN)/python tools/run_notebooks.py notebooks notebooks/*.ipynb
+
 # Makes datasets/ and models/ anew; RAW is the raw table of the simulated set.
 shipped: $(READY)
 	$(BIN)/python tools/make_shipped.py $(RAW)
 	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
+	$(BIN)/mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv \
+	  -o docs/sample-report.html
 
 clean:
 	rm -rf $(VENV) out build dist

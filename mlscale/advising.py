@@ -97,8 +97,8 @@ def advise(
     keeps the limits, saying what is nearest.
     """
     limits = limits or Limits()
-    kind = _power_kind(model, profiles)
-    lacking = _lacking(model, profiles)
+    kind = power_kind(model, profiles)
+    lacking = why_no_power(model, profiles)
     if lacking and static_power_w is not None:
         raise InputError(f"static power is of no use: {lacking}")
     static = advice.static_power(kind, static_power_w)
@@ -133,18 +133,19 @@ def _asked(objective: str, limits: Limits) -> list[str]:
     return asked + (["a limit of power"] if limits.max_power_w is not None else [])
 
 
-def _power_kind(model: Model, profiles: Profiles) -> str | None:
+def power_kind(model: Model, profiles: Profiles) -> str | None:
     """'board', 'dynamic', or None for unknown; InputError where profile and model differ."""
-    kinds = {m.get("power_kind") for m in (model.card["metadata"], profiles.metadata)} - {None}
+    said = (m.get("power_kind") for m in (model.card["metadata"], profiles.metadata))
+    kinds = {str(kind) for kind in said if kind is not None}
     if len(kinds) > 1:
         raise InputError(
             f"the model's power_w is {model.card['metadata']['power_kind']} power, the profile's "
             f"{profiles.metadata['power_kind']} power; give the profile the model's"
         )
-    return str(kinds.pop()) if kinds else None
+    return kinds.pop() if kinds else None
 
 
-def _lacking(model: Model, profiles: Profiles) -> str | None:
+def why_no_power(model: Model, profiles: Profiles) -> str | None:
     """Why there is no power, if there is none."""
     if "power" not in model.predictors:
         return "the model was trained without power"

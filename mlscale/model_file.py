@@ -25,7 +25,7 @@ from mlscale.profiles import QUANTITIES
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
-_LARGEST_MEMBER = 1 << 30
+_LARGEST_BYTES = 1 << 30
 _DAMAGED = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError),
     *(OverflowError, MemoryError, RecursionError),
@@ -74,7 +74,9 @@ def load_model(path: Path | str) -> Model:
     content = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = {info.filename: _read(archive, info) for info in archive.infolist()}
+            if sum(info.file_size for info in archive.infolist()) > _LARGEST_BYTES:
+                raise zipfile.BadZipFile(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
+            members = {info.filename: archive.read(info) for info in archive.infolist()}
     except _UNREADABLE as error:
         raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
     document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}")
@@ -155,9 +157,3 @@ def _store(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     info = zipfile.ZipInfo(name, date_time=(2015, 2, 7, 0, 0, 0))
     info.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(info, content)
-
-
-def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    if info.file_size > _LARGEST_MEMBER:
-        raise zipfile.BadZipFile(f"{info.filename} is too large")
-    return archive.read(info)

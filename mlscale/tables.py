@@ -6,7 +6,8 @@ CSV is read with the standard library, so that a profile needs NumPy and nothing
 import csv
 import io
 import json
-from collections.abc import Iterable, Sized
+from collections import Counter
+from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
+_LARGEST_PARQUET_BYTES = 4 << 30
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
@@ -113,21 +115,27 @@ def read_table(path: Path | str) -> Table:
     return table
 
 
-def read_csv_rows(path: Path) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
+def read_csv_rows(
+    path: Path, repeated: Collection[str] = ()
+) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
     """Header, rows, and the line at which each row begins; no cell is interpreted.
 
     Blank lines are passed over; a leading column without a name (a saved index) is left out.
-    Raises InputError.
+    repeated: names that may come again, as NAME.1 the second time. Raises InputError.
     """
     numbered = _numbered_rows(path)
     if not numbered or not any(name.strip() for name in numbered[0][1]):
         raise InputError(f"{path}: is empty")
     (first, names), *body = numbered
     header = [name.strip() for name in names]
+    for name in set(repeated) & set(header):
+        again = header.index(name) + 1
+        header[again:] = [f"{n}.1" if n == name else n for n in header[again:]]
     if not body:
         raise InputError(f"{path}: has a header but no rows")
+    count = Counter(header)
     for name in header[1:]:
-        if not name or header.count(name) > 1:
+        if not name or count[name] > 1:
             problem = f"column '{name}' is there twice" if name else "a column has no name"
             raise InputError(f"{path}: row {first}: {problem}")
     for line, row in body:
@@ -198,7 +206,9 @@ def _read_parquet(path: Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        arrow = pq.ParquetFile(pa.BufferReader(read_bytes(path))).read()
+        file = pq.ParquetFile(pa.BufferReader(read_bytes(path)))
+        _check_size(path, file.metadata)
+        arrow = file.read()
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
@@ -228,6 +238,17 @@ def _read_parquet(path: Path) -> Table:
             )
     _check_text(table)
     return table
+
+
+def _check_size(path: Path, metadata: Any) -> None:
+    """Refuse what a few compressed bytes blow up to. metadata: of a Parquet file."""
+    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    in_memory = 8 * metadata.num_rows * metadata.num_columns
+    if max(unpacked, in_memory) > _LARGEST_PARQUET_BYTES:
+        raise InputError(
+            f"{path}: unpacks to {metadata.num_rows} rows x {metadata.num_columns} columns, more "
+            f"than {_LARGEST_PARQUET_BYTES >> 30} GiB; is it a table of kernels?"
+        )
 
 
 def write_table(table: Table, path: Path | str) -> None:

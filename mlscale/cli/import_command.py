@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="+",
         metavar="FILE",
-        help="the file to import; of a profiler also further passes of the same run and its trace",
+        help="the file to import; dvfs: also a name of 'datasets list'; of a profiler also further "
+        "passes of the same run and its trace",
     )
     parser.add_argument(
         "--device",
@@ -56,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _import_dvfs(arguments: argparse.Namespace, output: Path) -> None:
+    from mlscale.datasets import fetching
     from mlscale.datasets.nv_dvfs import read_nv_dvfs
 
     if len(arguments.file) > 1:
@@ -68,7 +70,8 @@ def _import_dvfs(arguments: argparse.Namespace, output: Path) -> None:
     for name, given in import_exports.given_options(arguments).items():
         if given:
             raise InputError(f"{name} is for profilers' exports, not for dvfs")
-    measurements = read_nv_dvfs(Path(arguments.file[0]), arguments.device, arguments.incomplete)
+    file = fetching.named_file(arguments.file[0])
+    measurements = read_nv_dvfs(file, arguments.device, arguments.incomplete)
     measurements.write(output)
     c, e, m = measurements.grid.shape
     power = "with" if measurements.power_samples is not None else "without"

@@ -13,11 +13,12 @@ from mlscale.errors import DataWarning, InputError
 
 COMMANDS = {
     "demo": "the main job on the shipped data, in under a minute",
-    "datasets": "make data sets",
+    "datasets": "list, fetch and make data sets",
     "import": "turn a file of measurements into a tidy table",
     "train": "train a model on a table of measurements",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "the clocks to set for profiled kernels, for least energy or another objective",
+    "report": "write one HTML page on what a model predicts",
     "literature": "run the models of the papers",
     "study": "measure errors by cross-validation",
     "cite": "print the references of the models and data sets in use",

@@ -1,7 +1,10 @@
 """Tables as text: aligned columns for a terminal."""
 
-import math
 from collections.abc import Sequence
+
+from mlscale.report.numbers import number
+
+__all__ = ["columns", "number"]
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -20,13 +23,3 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(headers), line(["-" * width for width in widths]), *map(line, rows)])
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number with that many significant digits, without an exponent; '-' for None."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{decimals}f}"

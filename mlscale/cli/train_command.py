@@ -1,12 +1,19 @@
 """mlscale train: from a table of measurements to a model file."""
 
 import argparse
+import platform
+import shlex
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mlscale import __version__
 from mlscale.cli import options
 from mlscale.errors import InputError
 
 if TYPE_CHECKING:
+    from mlscale.grid import HardwareConfig
     from mlscale.measurements import Measurements
 
 
@@ -87,6 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
+    model.card["made_by"] = {"command": _command(arguments, base), "versions": _versions()}
     save_model(model, output)
     print(
         f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
@@ -96,6 +104,30 @@ def run(arguments: argparse.Namespace) -> None:
     needs = dict.fromkeys(name for p in model.predictors.values() for name in p.needs())
     if needs:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
+    """The command as it could be given again; of files the name alone, and not the model's."""
+    words = ["mlscale", "train", *(Path(table).name for table in arguments.table)]
+    words += ["--base", str(base)]
+    for name in ("predictor", "features", "features_of", "clusters", "seed"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
+    for application in arguments.leave_out:
+        words += ["--leave-out", application]
+    for name, usual in (("incomplete", "error"), ("repetitions", "median")):
+        if getattr(arguments, name) != usual:
+            words += [f"--{name}", getattr(arguments, name)]
+    return shlex.join(words)
+
+
+def _versions() -> dict[str, str]:
+    """Versions of what makes a model what it is."""
+    versions = {"mlscale": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scikit-learn", "torch"):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 def _for_tool(

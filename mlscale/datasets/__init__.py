@@ -1,4 +1,4 @@
-"""Data sets: the public ones by name and checksum, the shipped ones by path(name)."""
+"""Data sets: public ones by name and checksum (fetching.fetch), shipped ones by path(name)."""
 
 from mlscale.datasets.registry import path
 

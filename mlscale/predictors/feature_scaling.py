@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mlscale.counters.devices import Device, device_keys, load_device
 from mlscale.counters.features import compute_features, default_kind
 from mlscale.errors import InputError
+from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
 from mlscale.predictors.grid_state import shaped
 from mlscale.profiles import Profiles
 
@@ -99,6 +100,27 @@ class FeatureScaling:
                 + ", ".join(f"'{name}'" for name in lacking)
                 + f", which the model needs; profile it with {those}"
             )
+
+    def explain(
+        self,
+        profiles: Profiles,
+        training: TrainingKernels | None,
+        choices: tuple[Choice, ...] = (),
+    ) -> Explanation:
+        """The features of profiles beside their training range. Raises InputError."""
+        points, _ = self.transform(profiles)
+        features = compute_features(self.kind, profiles, self.device, self.names, self.names)
+        return Explanation(
+            kind=self.kind,
+            names=self.names,
+            values=features.values,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            median=self.median,
+            points=points,
+            training=training,
+            choices=choices,
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, cast
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.measurements import Measurements
+from mlscale.predictors.explanation import Explanation
 from mlscale.profiles import QUANTITIES, Profiles
 from mlscale.surfaces import Surfaces
 
@@ -69,6 +70,14 @@ class Predictor(ABC):
         Raises InputError where the profiles lack what the predictor needs.
         """
 
+    def needs(self) -> tuple[str, ...]:
+        """The features that a profile must have; empty for a predictor without features."""
+        return ()
+
+    def feature_names(self) -> tuple[str, ...]:
+        """All features that it looks at, needed or not."""
+        return ()
+
     def predict_interval(
         self,
         profiles: Profiles,  # noqa: ARG002
@@ -78,13 +87,12 @@ class Predictor(ABC):
         """Surfaces with low and high that hold that share of the truth; None without intervals."""
         return None
 
-    def needs(self) -> tuple[str, ...]:
-        """The features that a profile must have; empty for a predictor without features."""
-        return ()
+    def explain(self, profiles: Profiles) -> Explanation | None:  # noqa: ARG002
+        """What the predictions of these kernels rest on; None for a predictor without features.
 
-    def feature_names(self) -> tuple[str, ...]:
-        """All features that it looks at, needed or not."""
-        return ()
+        Raises InputError where the profiles lack what the predictor needs.
+        """
+        return None
 
     @abstractmethod
     def state(self) -> State:

@@ -8,6 +8,7 @@ import numpy as np
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid
 from mlscale.predictors.baselines import log_surfaces
+from mlscale.predictors.explanation import Explanation, TrainingKernels
 from mlscale.predictors.feature_scaling import FeatureScaling
 from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.interface import (
@@ -43,6 +44,7 @@ class Nearest(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         self.points_, _ = self.scaling_.transform(profiles)
+        self.kernels_: tuple[str, ...] | None = profiles.kernels
         quantity = measurements.quantity(self.quantity)
         self.log_surfaces_ = log_surfaces(quantity, self.grid_, self.base_)
         return self
@@ -64,19 +66,29 @@ class Nearest(Predictor):
         """The features that some training kernel had."""
         return self.scaling_.names
 
+    def explain(self, profiles: Profiles) -> Explanation:
+        """The features beside their training range, and the training kernels'. InputError."""
+        known = self.kernels_
+        training = None if known is None else TrainingKernels(known, self.points_)
+        return self.scaling_.explain(profiles, training)
+
     def state(self) -> State:
         """Grid, scaling, points and log surfaces of the training kernels."""
         return {
             **grid_state(self.grid_, self.base_),
             "scaling": self.scaling_.state(),
             "points": self.points_,
+            **({} if self.kernels_ is None else {"kernels": list(self.kernels_)}),
             "log_surfaces": self.log_surfaces_,
         }
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave."""
+        """Take over what `state` gave; files of before the kernels' names were kept lack them."""
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
-        self.points_ = shaped(state["points"], None, len(self.scaling_.names))
+        known = state.get("kernels")
+        self.kernels_ = None if known is None else tuple(map(str, known))
+        count = None if self.kernels_ is None else len(self.kernels_)
+        self.points_ = shaped(state["points"], count, len(self.scaling_.names))
         self.log_surfaces_ = shaped(state["log_surfaces"], len(self.points_), *self.grid_.shape)
         return self

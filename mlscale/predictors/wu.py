@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid
+from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
 from mlscale.predictors.feature_scaling import FeatureScaling
 from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.interface import (
@@ -19,8 +20,8 @@ from mlscale.predictors.interface import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.wu_clusters import ClusterSet, Network, region_sizes, region_values
-from mlscale.predictors.wu_tables import WalkTables
+from mlscale.predictors.wu_clusters import CU_AXIS, ClusterSet, Network, region_sizes, region_values
+from mlscale.predictors.wu_tables import WalkTables, cu_axis_last
 from mlscale.profiles import Profiles
 from mlscale.scaling import scaling_values
 from mlscale.surfaces import Surfaces
@@ -100,6 +101,7 @@ class Wu(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         points, _ = self.scaling_.transform(profiles)
+        self.training_: TrainingKernels | None = TrainingKernels(profiles.kernels, points)
         if (points == points[0]).all():
             raise InputError(
                 f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
@@ -125,8 +127,24 @@ class Wu(Predictor):
         """The features that some training kernel had."""
         return self.scaling_.names
 
+    def explain(self, profiles: Profiles) -> Explanation:
+        """The features beside their training range, and the clusters. Raises InputError."""
+        points, _ = self.scaling_.transform(profiles)
+        chosen = self._tables.choose(points)
+        known = None if self.training_ is None else self._tables.choose(self.training_.points)
+        choices = tuple(
+            Choice(
+                region=_region_name(one.region, self.grid_),
+                count=len(one.centroids),
+                chosen=chosen[:, s],
+                training=None if known is None else known[:, s],
+            )
+            for s, one in enumerate(cu_axis_last(self.cluster_sets_))
+        )
+        return self.scaling_.explain(profiles, self.training_, choices)
+
     def state(self) -> State:
-        """Grid, feature scaling, and every cluster set with its network."""
+        """Grid, feature scaling, every cluster set with its network, and the training kernels."""
         sets = [
             {"region": s.region, "centroids": s.centroids, **vars(s.network)}
             for s in self.cluster_sets_
@@ -135,13 +153,19 @@ class Wu(Predictor):
             **grid_state(self.grid_, self.base_),
             "scaling": self.scaling_.state(),
             "cluster_sets": sets,
+            **({} if self.training_ is None else {"training": self.training_.state()}),
         }
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave; shapes are checked against grid and features."""
+        """Take over what `state` gave; shapes are checked against grid and features.
+
+        The training kernels are only explained with; files of before they were kept lack them.
+        """
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
         features = len(self.scaling_.names)
+        known = state.get("training")
+        self.training_ = None if known is None else TrainingKernels.restore(known, features)
         sizes = region_sizes(self.grid_.shape)
         sets = []
         for saved in state["cluster_sets"]:
@@ -159,3 +183,10 @@ class Wu(Predictor):
             raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
         self._take(sets)
         return self
+
+
+def _region_name(region: int, grid: ConfigGrid) -> str:
+    """What a cluster set covers, for a reader."""
+    if region == CU_AXIS:
+        return "compute units at the base's clocks"
+    return f"clocks at {grid.cu_count[region]} compute units"

@@ -54,8 +54,7 @@ class WalkTables:
         cu_factors = np.ones((most, cu_counts))
         clock_factors = np.ones((cu_counts, most, engines * memories))
         cu_network = None
-        cu_axis_last = sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
-        for s, one in enumerate(cu_axis_last):
+        for s, one in enumerate(cu_axis_last(sets)):
             region, centroids, network = one.region, one.centroids, one.network
             count = len(centroids)
             hidden_weights[s, :, :count] = network.hidden_weights
@@ -117,6 +116,11 @@ class WalkTables:
         np.tanh(hidden, out=hidden)
         outputs = hidden @ self.output_weights + self.output_bias
         return np.asarray(outputs.argmax(axis=2).T)
+
+
+def cu_axis_last(sets: Sequence[ClusterSet]) -> list[ClusterSet]:
+    """The cluster sets in the order in which `choose` gives their clusters."""
+    return sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
 
 
 def _single(values: Floats) -> Singles:

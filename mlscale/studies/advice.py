@@ -208,6 +208,7 @@ def _predicted(
                 features=advisor.features,
                 clusters=unit.clusters,
                 seed=unit.seed,
+                intervals=False,
             )
             for _ in split
         ]

@@ -18,14 +18,17 @@ READ = {
     "ncu_details/rtx5070_ncu2026.2_transpose_tiled.csv": ("rtx5070", 48, 1, 1, 3, 2),
     "ncu_raw/b200_torch_sdpa_flash.csv": (None, None, 2, 16, 2, 0),
     "nvprof_gpu_trace/gtx1080ti_binomialOptions_trace.csv": (None, None, 1, 1, 1, 0),
+    "nvprof_gpu_trace/titanxp_cfd_trace_head25_tail25.csv": ("titan-xp", 30, 3, 22, 1, 0),
     "nvprof_summary/titanxp_cfd_summary.csv": ("titan-xp", 30, 4, 14003, 0, 0),
     "rocprof_v1/enccs_nbody_counters_timestamp.csv": ("mi250x", None, 1, 1, 15, 1),
+    "rocprof_v1/enccs_nbody_results_stats_timing.csv": ("mi250x", None, 1, 10, 1, 0),
     "rocprof_v1_renamed/mi200_vcopy_pmc_perf_merged.csv": ("mi210", None, 1, 3, 17, 0),
     "rocprof_v1_renamed/mi200_vcopy_SQ_LEVEL_WAVES.csv": ("mi210", None, 1, 3, 1, 0),
     "rocprof_v1_renamed/mi200_vcopy_timestamps.csv": ("mi210", None, 1, 3, 1, 0),
     "rocprof_v2/mi300a_vcopy_SQ_LEVEL_WAVES.csv": ("mi300a", None, 1, 3, 1, 0),
     "rocprof_v2/mi300a_vcopy_pmc_perf_merged.csv": ("mi300a", None, 1, 3, 17, 0),
     "rocprofv3/sdkdocs_kernel_trace.csv": ("mi300x", None, 4, 9, 1, 0),
+    "rocprofv3/sdkdocs_kernel_trace_truncated_names.csv": ("mi300x", None, 4, 4, 1, 0),
     "rocprofv3/sdkdocs_counter_collection.csv": ("mi300x", None, 4, 4, 1, 0),
     "rocprofv3_merged/mi300x_vcopy_rocpd_long_rows_filtered.csv": ("mi300x", None, 1, 3, 8, 0),
     "codexl/ati_stream_profiler_2010_Session1.csv": ("hd5870", 20, 1, 10, 1, 0),
@@ -33,6 +36,7 @@ READ = {
 REFUSED = {
     "ncu_failed/no_csv_application_error.csv": "==ERROR== The application returned an error code",
     "nvprof_metrics/p100_srad_v1_metrics.log": "says no time of 'reduce",
+    "nvprof_metrics/p100_myocyte_metrics.log": "says no time of 'solver_2",
     "codexl/openmm_issue2894_gcn_counters_NOT_CSV.md": "holds no table",
     "codexl/codexl_issue49_header_line_semicolon.txt": "has a header but no kernel launch",
 }
@@ -42,6 +46,13 @@ def load(folder: Path, *names: str, **options: Any) -> Imported:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_exports([folder / "profiler-exports" / n for n in names], **options)
+
+
+def test_every_file_is_here(data_folder: Path) -> None:
+    folder = data_folder / "profiler-exports"
+    files = {str(p.relative_to(folder)) for p in folder.glob("*/*")}
+    alone = {"ncu_details/v100_2020_12col_resaved.csv"}  # in a test of its own below
+    assert files == READ.keys() | REFUSED.keys() | alone
 
 
 @pytest.mark.parametrize("name", READ)

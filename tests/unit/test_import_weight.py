@@ -14,7 +14,8 @@ import pytest
 import mlscale
 from mlscale import Model, save_model, train
 
-HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm")
+HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
+         "pooch", "requests", "filelock")  # fmt: skip
 MID = made.GRID.mid
 
 

@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 from tidy import refused
 
-from mlscale import load_model, read_measurements, read_profiles
+from mlscale import Measurements, load_model, read_measurements, read_profiles
 from mlscale.counters.devices import load_device
 from mlscale.datasets import path
-from mlscale.datasets.registry import identify, public_datasets
+from mlscale.datasets.hd7970 import make_hd7970
+from mlscale.datasets.nv_dvfs import read_nv_dvfs
+from mlscale.datasets.registry import (
+    Dataset,
+    all_datasets,
+    dataset,
+    identify,
+    public_datasets,
+)
 
 SHIPPED = ("simulated-gcn3.parquet", "simulated-gcn3-profile.csv", "simulated-gcn3.mlscale")
 # From the README of the public data: checksum -> GPU of the file.
@@ -26,6 +34,20 @@ CHECKSUMS = {
     "15c28c21eba9892d4a1fe8ba5fbea2c5ce2173e281067b6a35d06636cae94c30": "rtx2070s",
 }
 FOLDERS = {"wang-chu-gtx980": "wang-chu-gtx980"}  # all others lie in dvfs/
+
+
+def assert_holds(entry: Dataset, data: Measurements) -> None:
+    assert entry.axes is not None
+    assert {name: tuple(values) for name, values in entry.axes.items()} == {
+        "cu_count": data.grid.cu_count,
+        "engine_mhz": data.grid.engine_mhz,
+        "memory_mhz": data.grid.memory_mhz,
+    }
+    assert entry.kernels == len(data.kernels)
+    assert entry.counters == len(data.counter_names)
+    assert entry.power == (data.power_w is not None)
+    assert entry.device == data.device
+    assert set(entry.faults) <= set(data.kernels)
 
 
 class TestPublicFiles:
@@ -56,8 +78,36 @@ class TestPublicFiles:
             assert hashlib.sha256(content).hexdigest() == entry.sha256
             assert identify(content) == entry
             assert identify(content + b"\n") is None
+            assert entry.size_bytes == len(content)
             found += 1
         assert found == 5
+
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_hold_what_is_said_of_them(self, data_folder: Path) -> None:
+        for name, entry in public_datasets().items():
+            file = data_folder / FOLDERS.get(name, "dvfs") / entry.file
+            if file.is_file():
+                assert_holds(entry, read_nv_dvfs(file, None))
+
+    def test_have_a_path_in_their_repository(self) -> None:
+        assert public_datasets()["p100"].path_in_repository == (
+            "csvs/raw/p100-dvfs-real-Performance-Power.csv"
+        )  # as the data's README has it
+
+
+class TestOwnSets:
+    def test_simulated(self) -> None:
+        entry = all_datasets()["simulated-gcn3"]
+        assert_holds(entry, read_measurements(path(entry.file)))
+
+    def test_made(self) -> None:
+        entry = all_datasets()["hd7970"]
+        assert (entry.origin, entry.file) == ("made", "")
+        assert_holds(entry, make_hd7970(0))
+
+    def test_of_another_name_are_refused_with_a_guess(self) -> None:
+        with refused("there is no data set 'gtx980-lwo'; there are .*; is 'gtx980-low' meant?"):
+            dataset("gtx980-lwo")
 
 
 class TestShippedFiles:

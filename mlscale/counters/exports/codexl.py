@@ -11,7 +11,6 @@ from mlscale.counters.exports.values import parse_counter, parse_number, parse_t
 from mlscale.errors import DataWarning, InputError
 
 _DEVICE_SUFFIX = re.compile(r"__k\d+_(?P<device>[A-Za-z]+)\d+$")
-_PERCENT = re.compile(r"\s*\(%\)$")
 
 
 def read_calls(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
@@ -19,12 +18,10 @@ def read_calls(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sa
     method, order, work = export.columns("Method", "ExecutionOrder", "GlobalWorkSize")
     size = export.find("WorkGroupSize", "GroupWorkSize")
     time = export.find("Time", "KernelTime")
-    columns = [
-        (i, _PERCENT.sub("", name))
-        for i, name in enumerate(export.header)
-        if _PERCENT.sub("", name) in needed and "ALUPacking" not in export.header
-    ]
-    if "ALUPacking" in export.header:
+    before_gcn = "ALUPacking" in export.header
+    names = [name.removesuffix("(%)").rstrip() for name in export.header]
+    columns = [(i, name) for i, name in enumerate(names) if name in needed and not before_gcn]
+    if before_gcn:
         warnings.warn(
             f"{export.path}: its counters are of AMD's GPUs before GCN and are not Table II's; "
             "only times and sizes are taken",

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -15,7 +16,10 @@ LONGEST_LINE = 4 << 20
 _PROGRESS_LINES = 10_000
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
-_TOOL_ERROR = re.compile(r"==ERROR==|=+ Error\b|^Error: |=+ Warning: .*(not profiled|permission)")
+_TOOL_ERROR = re.compile(
+    r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
+)
+_TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 
 Row = tuple[int, list[str]]
 Progress = Callable[[int], None]
@@ -164,7 +168,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
     separators, complaint, command, first = [",", ";"], None, None, None
     for number, line in lines:
         first = first or line.strip()
-        if complaint is None and _TOOL_ERROR.search(line):
+        if complaint is None and _TOOL_ERROR.search(line, 0, _TOOL_ERROR_IN):
             complaint = line.strip()
         if line.startswith("# ListSeparator="):
             separators = [line.partition("=")[2].strip()[:1] or ","]
@@ -213,8 +217,8 @@ def _command(line: str) -> str | None:
 
 
 def _check_header(path: Path, number: int, names: list[str]) -> None:
-    for name in names:
-        if name and names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if name and count > 1:
             raise InputError(
                 f"{path}: row {number}: column '{name}' is there twice; which one is meant?"
             )

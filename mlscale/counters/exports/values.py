@@ -9,7 +9,8 @@ _MISSING = {
     *("", "n/a", "na", "nan", "-nan", "nan(ind)", "-nan(ind)", "inf", "-inf", "infinity"),
     *("null", "none", "<overflow>", "overflow", "-"),
 }
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# At most 400 digits: without a bound the first pattern backtracks over all of a long cell.
+_PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
 _PLAIN_DECIMAL = re.compile(r"\d{1,18}\.\d{1,18}", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?", re.ASCII)

@@ -1,0 +1,93 @@
+"""mlscale study advice: text, JSON, files, resuming, and what is refused."""
+
+import csv
+import json
+from pathlib import Path
+
+import frugal
+import pytest
+from command import Capture, refuse, succeed
+
+ONLY_NEAREST = ("--predictor", "nearest", "--features", "raw")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    frugal.measurements().write(tmp_path / "made.csv")
+    return tmp_path / "made.csv"
+
+
+class TestOutput:
+    def test_text(self, capsys: Capture, table: Path) -> None:
+        out, _ = succeed(capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0)
+        lines = [line.split() for line in out.splitlines()]
+        heads = [line for line in out.splitlines() if line.startswith("made: regret of")]
+        assert [head.split()[3] for head in heads] == ["energy", "edp", "ed2p"]
+        assert "under a slowdown of at most 0 %, 6 kernels, base cu=8" in heads[0]
+        assert ["nearest", "raw", "0.00", "0.00", "0.00", "0.00"] in [line[:6] for line in lines]
+        together = out.partition("Mean regret [%] together")[2]
+        assert "made energy  made edp  made ed2p" in together
+
+    def test_json_and_files_tell_the_same(
+        self, capsys: Capture, table: Path, tmp_path: Path
+    ) -> None:
+        # 32.98 and 190.02 %: highest clocks of a compute and a bandwidth kernel, tests/frugal.py.
+        out, _ = succeed(
+            *(capsys, "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy"),
+            *("--json", "-o", tmp_path / "out"),
+        )
+        document = json.loads(out)
+        rows = {row["advisor"]: row for row in document["rows"]}
+        assert list(rows) == ["highest-clocks", "stay-at-base", "best-fixed", "nearest"]
+        expected = 100 * ((100 / 75.2 + 100 / 34.48) / 2 - 1)
+        assert rows["highest-clocks"]["regret_mean"] == pytest.approx(expected, rel=1e-9)
+        assert json.loads((tmp_path / "out/study.json").read_text()) == document
+        with (tmp_path / "out/advice.csv").open() as file:
+            written = {row["advisor"]: row for row in csv.DictReader(file)}
+        assert float(written["highest-clocks"]["regret_mean"]) == pytest.approx(expected)
+        assert (written["nearest"]["cu_count"], written["nearest"]["n_kernels"]) == ("8", "6")
+        with (tmp_path / "out/choices.csv").open() as file:
+            choices = list(csv.DictReader(file))
+        assert len(choices) == 4 * 6
+        assert {c["engine_mhz"] for c in choices if c["advisor"] == "highest-clocks"} == {"1000.0"}
+
+    def test_what_is_done_is_taken_up(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
+        command = ("study", "advice", table, *ONLY_NEAREST, "-o", tmp_path / "out")
+        first, _ = succeed(capsys, *command)
+        again, _ = succeed(capsys, *command, "--resume")
+        assert again.strip() == first.partition("\n\nWritten")[0].strip()
+        said = refuse(capsys, tmp_path, *command, "--max-power", 90)
+        assert "holds the results of another study" in said
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("options", "complaint"),
+        [
+            (["--quantity", "time"], "takes one --base, and no --vary or --quantity"),
+            (["--base", "mid", "--base", "mid"], "takes one --base"),
+            (["--minimize", "joy"], "invalid choice: 'joy'"),
+            (["--max-power", "-1"], "max_power_w must be positive, not -1"),
+            (["--static-power", "5"], "'made': power_w is board power, static power included"),
+            (["--max-time", "1e-9"], "no configuration of any kernel keeps the limits"),
+            (["--base", "cu=8,engine=1,memory=700"], "engine_mhz 1 is not on the grid"),
+        ],
+    )
+    def test_options(
+        self, capsys: Capture, table: Path, tmp_path: Path, options: list[str], complaint: str
+    ) -> None:
+        assert complaint in refuse(
+            capsys, tmp_path, "study", "advice", table, *ONLY_NEAREST, *options
+        )
+
+    @pytest.mark.parametrize("study", ["errors", "oracle"])
+    def test_its_options_with_another_study(
+        self, capsys: Capture, table: Path, tmp_path: Path, study: str
+    ) -> None:
+        said = refuse(capsys, tmp_path, "study", study, table, "--max-power", "50")
+        assert said == f"--max-power is for the study 'advice', not '{study}'"
+
+    def test_dynamic_power(self, capsys: Capture, tmp_path: Path) -> None:
+        frugal.measurements(power_kind="dynamic").write(tmp_path / "hd.parquet")
+        said = refuse(capsys, tmp_path, "study", "advice", tmp_path / "hd.parquet")
+        assert said == "'hd': power_w is dynamic power; give the rest as --static-power W"

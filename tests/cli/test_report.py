@@ -1,0 +1,193 @@
+"""mlscale report: the file it writes, the sample in docs/, and clean refusals."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import made
+import pytest
+import tidy
+from command import Capture, refuse, succeed
+from html_page import Node, parse
+
+from mlscale import save_model, train
+
+ROOT = Path(__file__).parents[2]
+MID = made.GRID.mid
+SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
+HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model of kernels of known laws, and a profile of 24 kernels it has not seen."""
+    save_model(train(made.measurements(), MID, "nearest"), tmp_path / "model.mlscale")
+    new = made.measurements(per_group=6, seed=1).profiles(MID)
+    rows = [
+        {
+            "kernel": f"<b>{kernel}",
+            **MID.as_dict(),
+            "time_ms": new.time_ms[k],
+            "power_w": 100.0,
+            **dict(zip(new.counter_names, new.counters[k], strict=True)),
+        }
+        for k, kernel in enumerate(new.kernels)
+    ]
+    tidy.write_csv(tmp_path / "profile.csv", rows)
+    return tmp_path
+
+
+def written(capsys: Capture, folder: Path, *more: object) -> Node:
+    """The page on the folder's profile."""
+    given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o", folder / "r.html"]
+    succeed(capsys, *given, *more)
+    return parse((folder / "r.html").read_text(encoding="utf-8"))
+
+
+def kernels_of(root: Node) -> list[str]:
+    return [section.one("h2").text for section in root.all("section", "kernel")]
+
+
+class TestKernels:
+    def test_of_many_the_first_20_are_shown_and_the_others_named(
+        self, capsys: Capture, folder: Path
+    ) -> None:
+        root = written(capsys, folder)
+        assert len(kernels_of(root)) == 20
+        assert "20 of the profile's 24 kernels are shown" in root.one("header").text
+        assert "<b>contended5" in root.one("header").text
+
+    def test_those_asked_for_are_shown_once_in_that_order(
+        self, capsys: Capture, folder: Path
+    ) -> None:
+        asked = ["<b>latency1", "<b>compute5", "<b>latency1"]
+        root = written(capsys, folder, *(word for name in asked for word in ("--kernel", name)))
+        assert kernels_of(root) == asked[:2]
+
+    def test_another_name_is_refused_with_the_close_one(
+        self, capsys: Capture, folder: Path
+    ) -> None:
+        given = ["report", folder / "model.mlscale", folder / "profile.csv"]
+        said = refuse(capsys, folder, *given, "--kernel", "<b>latenzy1", "-o", folder / "r.html")
+        assert said == "the profile has no kernel '<b>latenzy1'; did you mean '<b>latency1'?"
+
+
+class TestTheFile:
+    def test_is_told_and_is_the_same_twice(self, capsys: Capture, folder: Path) -> None:
+        given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o"]
+        out, err = succeed(capsys, *given, folder / "r.html")
+        assert (out, err) == (f"{folder / 'r.html'}: 20 of 24 kernels\n", "")
+        first = (folder / "r.html").read_bytes()
+        succeed(capsys, *given, folder / "r.html")
+        assert (folder / "r.html").read_bytes() == first
+
+    def test_has_the_command_without_anybodys_folders(self, capsys: Capture, folder: Path) -> None:
+        root = written(capsys, folder, "--date", "14 March 2026", "--kernel", "<b>latency1")
+        assert root.texts("pre")[-1] == (
+            "mlscale report model.mlscale profile.csv --kernel '<b>latency1' "
+            "--date '14 March 2026' -o r.html"
+        )
+        assert str(folder) not in (folder / "r.html").read_text(encoding="utf-8")
+
+    def test_has_the_command_that_trained_the_model(self, capsys: Capture, tmp_path: Path) -> None:
+        table = tidy.write_csv(tmp_path / "t.csv", tidy.rows(("a", "b", "c")))
+        profile = [r for r in tidy.rows(("d",)) if (r["engine_mhz"], r["memory_mhz"]) == (800, 700)]
+        tidy.write_csv(tmp_path / "p.csv", profile)
+        given = ["--base", "mid", "--predictor", "nearest", "--leave-out", "app-c"]
+        succeed(capsys, "train", table, *given, "-o", tmp_path / "m.mlscale")
+        succeed(capsys, "report", tmp_path / "m.mlscale", tmp_path / "p.csv", "-o", tmp_path / "r")
+        root = parse((tmp_path / "r").read_text(encoding="utf-8"))
+        assert root.texts("pre")[0] == (
+            "mlscale train t.csv --base cu=4,engine=800,memory=700 --predictor nearest --seed 0 "
+            "--leave-out app-c -o MODEL"
+        )
+        made_with = root.one("section", "end").text
+        for package in ("mlscale 0", "python 3", "numpy ", "scikit-learn "):
+            assert package in made_with
+
+    def test_is_written_whole_or_not_at_all(self, capsys: Capture, folder: Path) -> None:
+        given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o"]
+        assert "is a directory" in refuse(capsys, folder, *given, folder)
+        nowhere = folder / "nowhere" / "r.html"
+        assert "there is no folder" in refuse(capsys, folder, *given, nowhere)
+
+    def test_bad_input_leaves_the_old_page(self, capsys: Capture, folder: Path) -> None:
+        (folder / "r.html").write_text("old")
+        (folder / "profile.csv").write_text("kernel,time_ms\na,1\n")
+        given = ["report", folder / "model.mlscale", folder / "profile.csv"]
+        assert "profile.csv: " in refuse(capsys, folder, *given, "-o", folder / "r.html")
+
+    def test_metadata_of_any_kind_are_text(self, capsys: Capture, folder: Path) -> None:
+        """What stands beside a CSV is anybody's JSON."""
+        metadata = {"power_kind": ["<b>"], "origin": {"<i>": 1}, "counter_tool": 7}
+        metadata |= {"feature_status": {"busy_compute": ["<u>"]}}
+        (folder / "profile.meta.json").write_text(json.dumps(metadata))
+        root = written(capsys, folder, "--kernel", "<b>latency1")
+        assert "['<u>'] by the profiler" in root.one("section", "kernel").text
+        assert not [node for node in root.nodes() if node.tag in ("b", "i", "u")]
+
+    def test_an_output_must_be_named(self, capsys: Capture, folder: Path) -> None:
+        said = refuse(capsys, folder, "report", folder / "model.mlscale", folder / "profile.csv")
+        assert "-o/--output" in said
+
+
+def test_help_has_examples_that_work(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit):
+        succeed(capsys, "report", "--help")
+    text = capsys.readouterr().out
+    example = next(line for line in text.splitlines() if SHIPPED[1] in line)
+    monkeypatch.chdir(tmp_path)
+    succeed(capsys, *example.split()[1:])
+    assert kernels_of(parse((tmp_path / "report.html").read_text(encoding="utf-8")))
+
+
+def test_imports_nothing_heavy(tmp_path: Path) -> None:
+    script = (
+        "import sys; from mlscale.cli.main import main; "
+        f"status = main(['report', *{SHIPPED!r}, '-o', 'r.html']); "
+        f"sys.exit(status or str(sorted(set({HEAVY!r}) & set(sys.modules))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "[]\n"
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_the_sample_in_docs_is_as_the_command_makes_it_today(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """The same elements and words; numbers may differ in the last digit between machines."""
+    succeed(capsys, "report", *SHIPPED, "-o", tmp_path / "sample-report.html")
+    today, sample = (
+        parse(path.read_text(encoding="utf-8"))
+        for path in (tmp_path / "sample-report.html", ROOT / "docs" / "sample-report.html")
+    )
+    assert shape(today) == shape(sample)
+    assert "SIMULATED DATA" in sample.one("header").text
+    assert len(sample.all("g", "base")) == len(sample.all("g", "best")) == 1
+
+
+def shape(root: Node) -> list[tuple[str, str, str]]:
+    """Every element with its class and its own words."""
+    made_with = root.one("section", "end").one("dl")
+    versions = {id(node) for node in made_with.nodes()}
+    return [
+        (node.tag, node.attributes.get("class", ""), " ".join(words(node)))
+        for node in root.nodes()
+        if id(node) not in versions
+    ]
+
+
+def words(node: Node) -> list[str]:
+    own = " ".join(child for child in node.content if isinstance(child, str))
+    return [word for word in own.split() if not any(c.isdigit() for c in word)]
