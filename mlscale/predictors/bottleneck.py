@@ -43,6 +43,7 @@ class Bottleneck(Predictor):
     name = "bottleneck"
     quantities: ClassVar[tuple[str, ...]] = ("time", "power")
     uses_also: ClassVar[bool] = True
+    pools: ClassVar[bool] = True
     quantity: str = "time"
     intervals: bool = True
     amplitude: float | None = None
