@@ -8,7 +8,7 @@ from typing import Any
 
 from mlscale.cli.text import columns
 from mlscale.model import Model
-from mlscale.next_profile import COVERAGE, NextProfile, next_profile
+from mlscale.next_measurement import COVERAGE, NextProfile, next_profile
 from mlscale.profiles import Profiles
 
 TOGETHER = "all kernels together"

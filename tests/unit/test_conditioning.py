@@ -9,12 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tidy import refused
 
-from mlscale import HardwareConfig, Measurements, Model, Profiles, create
-from mlscale.model import train
-from mlscale.next_profile import next_profile
+from mlscale import (
+    HardwareConfig,
+    MeasuredPoint,
+    Measurements,
+    Model,
+    Profiles,
+    create,
+    next_profile,
+    train,
+)
 from mlscale.predictors.bottleneck import Bottleneck
 from mlscale.predictors.conditioning import NOISE, Law, Points, condition, misfit_of
-from mlscale.profiles import MeasuredPoint
 from mlscale.surfaces import step_weights
 
 MID = made.CLOCKS.mid
@@ -165,6 +171,14 @@ class TestRecovery:
         wrong = misread(new)
         assert error(predictor, wrong, new) > before
         assert error(predictor, measured(wrong, new, CORNER, OTHER_CORNER), new) < 1
+
+    def test_a_time_tells_of_power(self, new: Measurements) -> None:
+        """Without any power measured there, exact times halve power's error at least."""
+        predictor = Bottleneck("power", intervals=False).fit(made.measurements(16), MID)
+        wrong = misread(new)
+        points = measured(wrong, new, CORNER, OTHER_CORNER).also
+        of_time = replace(wrong, also=tuple(replace(point, power_w=None) for point in points))
+        assert error(predictor, of_time, new) < 0.5 * error(predictor, wrong, new)
 
     def test_with_a_cu_axis(self) -> None:
         """Issue rates shown at half: 17 % off; the three points it asks for leave under 1.5 %."""
