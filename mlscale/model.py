@@ -1,13 +1,14 @@
 """A trained model: a predictor of time and perhaps one of power, for one base configuration."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.measurements import Measurements
-from mlscale.predictors import create
-from mlscale.predictors.interface import Predictor
+from mlscale.predictors import PREDICTORS, create
+from mlscale.predictors.interface import Bases, Predictor, Training, TrainingSet
 from mlscale.profiles import Profiles
 from mlscale.surfaces import Surfaces
 
@@ -30,8 +31,11 @@ class Model:
         """The surfaces of every quantity that model and profiles have in common.
 
         coverage: with intervals that hold this share of the truth, from predictors that have
-        them. Raises InputError where the profiles lack what a predictor needs.
+        them. Raises InputError where the profiles lack what a predictor needs, and where they
+        have further points that it makes nothing of.
         """
+        if profiles.also:
+            require_also(self)
         return {
             quantity: (predictor.predict_interval(profiles, coverage) if coverage else None)
             or predictor.predict(profiles)
@@ -40,13 +44,29 @@ class Model:
         }
 
 
+def require_also(model: Model) -> None:
+    """Raise InputError unless the model's predictors make use of further measured points."""
+    for predictor in model.predictors.values():
+        if not predictor.uses_also:
+            able = ", ".join(name for name, kind in PREDICTORS.items() if kind.uses_also)
+            raise InputError(
+                f"'{predictor.name}' makes nothing of further measured points; train a model "
+                f"with --predictor {able}"
+            )
+
+
 def train(
-    measurements: Measurements, base: HardwareConfig, predictor: str = "wu", **parameters: Any
+    measurements: Measurements,
+    base: HardwareConfig,
+    predictor: str = "wu",
+    others: Sequence[TrainingSet] = (),
+    **parameters: Any,
 ) -> Model:
     """Train a model on every quantity that the measurements have.
 
-    parameters: the predictor's hyper-parameters; those it does not have are left out.
-    Raises InputError.
+    others: measurements of further GPUs, each with its base, that time is learnt from too, by a
+    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters;
+    those it does not have are left out. Raises InputError.
     """
     known = create(predictor).quantities
     quantities = [q for q in known if q == "time" or measurements.power_samples is not None]
@@ -54,7 +74,14 @@ def train(
     if not all(p.savable for p in predictors.values()):
         raise InputError(f"'{predictor}' exists for studies only and cannot be trained to a file")
     first = next(iter(predictors.values()))
-    type(first).fit_together([(p, measurements, base) for p in predictors.values()])
+    pooled = [(measurements, base), *others]
+    jobs: list[tuple[Predictor, Training, Bases]] = [
+        (p, [table for table, _ in pooled], [at for _, at in pooled])
+        if others and quantity == "time"
+        else (p, measurements, base)
+        for quantity, p in predictors.items()
+    ]
+    type(first).fit_together(jobs)
     card = {
         "kernels": list(measurements.kernels),
         "applications": sorted(set(measurements.applications)),
@@ -64,4 +91,6 @@ def train(
             if key not in ("launches", "faults")
         },
     }
+    if others:
+        card["time_learnt_from"] = [table.device for table, _ in pooled]
     return Model(measurements.device, measurements.grid, base, predictors, card)

@@ -18,12 +18,24 @@ NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values())
 
 
 @dataclass(frozen=True, eq=False)
+class MeasuredPoint:
+    """Time and power of K kernels at a further configuration, NaN where not measured.
+
+    time_ms (K,) [ms]; power_w (K,) [W], None without any.
+    """
+
+    config: HardwareConfig
+    time_ms: Floats
+    power_w: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
 class Profiles:
     """K kernels at one configuration of one device.
 
     time_ms (K,) [ms] and power_w (K,) [W] (None where not measured) at the base;
     counters (K, F), a column per name in counter_names, NaN where missing;
-    metadata: what the table says of itself.
+    metadata: what the table says of itself; also: what was measured at other configurations.
     """
 
     device: str
@@ -35,6 +47,7 @@ class Profiles:
     counter_names: tuple[str, ...]
     counters: Floats
     metadata: dict[str, Any] = field(default_factory=dict)
+    also: tuple[MeasuredPoint, ...] = ()
 
     def quantity(self, name: str) -> Floats:
         """Base time [ms] or power [W], (K,). Raises InputError where power was not measured."""

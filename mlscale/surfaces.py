@@ -66,3 +66,9 @@ def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tup
         weight = np.log(target / steps[upper - 1]) / np.log(steps[upper] / steps[upper - 1])
         logs = (1 - weight) * logs[:, upper - 1] + weight * logs[:, upper]
     return np.exp(logs), between
+
+
+def step_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
+    """The weight (N,) of each configuration's logarithm in that at `config`; see interpolate."""
+    alone = np.exp(np.eye(grid.size)).reshape(-1, *grid.shape)
+    return np.log(interpolate(alone, grid, config)[0])

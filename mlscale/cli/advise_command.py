@@ -12,6 +12,7 @@ from typing import Any
 from mlscale.advice import OBJECTIVES
 from mlscale.advising import COVERAGE, Advice, Choice, Point, advise
 from mlscale.cli import options
+from mlscale.cli.advise_next import next_profile_text
 from mlscale.cli.limits import add_limits, read_limits
 from mlscale.cli.text import columns, number
 from mlscale.files import write_text
@@ -53,6 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or time where model or profile give no energy)",
     )
     add_limits(parser)
+    options.add_also(parser)
+    parser.add_argument(
+        "--next-profile",
+        action="store_true",
+        help="instead, where to measure these kernels next, for --also, and how much narrower "
+        "the intervals of time would get",
+    )
     parser.add_argument(
         "--format", choices=("table", "csv", "json"), default="table", help="(default: %(default)s)"
     )
@@ -64,13 +72,21 @@ def run(arguments: argparse.Namespace) -> None:
     limits = read_limits(arguments)
     model = load_model(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
+    profiles = options.read_also(arguments.also, profiles, model.grid)
+    if arguments.next_profile:
+        _write(arguments.output, next_profile_text(model, profiles, arguments.format))
+        return
     advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
     text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](model, advice)
     if arguments.format == "csv":
         for warning in advice.warnings:
             print(f"mlscale: warning: {warning}", file=sys.stderr)
-    if arguments.output:
-        write_text(Path(arguments.output), text)
+    _write(arguments.output, text)
+
+
+def _write(output: str | None, text: str) -> None:
+    if output:
+        write_text(Path(output), text)
     else:
         sys.stdout.write(text)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from mlscale.datasets import registry
 from mlscale.errors import InputError
+from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.profiles import Profiles
 
 LARGEST_SEED = 2**32 - 1
 
@@ -20,6 +22,33 @@ def input_file(text: str) -> Path:
         except InputError:
             pass
     return Path(text)
+
+
+def add_also(parser: argparse.ArgumentParser) -> None:
+    """The option of every command that can take further measured points."""
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="PROFILE[@CONFIG]",
+        help="times, and powers where given, of these kernels at other configurations, each row "
+        "naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925 (may be "
+        "given again; predictors that use it: bottleneck)",
+    )
+
+
+def read_also(given: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
+    """The profiles with the points that `--also` names. Raises InputError."""
+    from mlscale.further_points import with_further_points
+
+    tables: list[tuple[Path, HardwareConfig | None]] = []
+    for text in given:
+        file, at, config = text.rpartition("@")
+        if not at or "=" not in config:
+            tables.append((input_file(text), None))
+        else:
+            tables.append((input_file(file), grid.parse(config)))
+    return with_further_points(profiles, tables, grid) if tables else profiles
 
 
 def output_file(text: str) -> Path:

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "
         "default: every configuration of the grid)",
     )
+    options.add_also(parser)
     parser.add_argument(
         "--format", choices=("table", "csv", "json"), default="table", help="(default: %(default)s)"
     )
@@ -42,6 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_model(options.input_file(arguments.model))
     targets = [model.grid.parse(text) for text in arguments.at] if arguments.at else None
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
+    profiles = options.read_also(arguments.also, profiles, model.grid)
     rows = predict_rows(model, profiles, targets)
     warnings = warnings_for(model, profiles)
     text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](

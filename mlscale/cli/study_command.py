@@ -6,7 +6,14 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from mlscale.cli import options, study_advice, study_errors, study_paper, study_work
+from mlscale.cli import (
+    options,
+    study_advice,
+    study_errors,
+    study_next_profile,
+    study_paper,
+    study_work,
+)
 from mlscale.errors import InputError
 from mlscale.profiles import QUANTITIES
 
@@ -15,10 +22,15 @@ if TYPE_CHECKING:
 
 PLANS = {
     study: module.plan
-    for module in (study_errors, study_paper, study_advice)
+    for module in (study_errors, study_paper, study_advice, study_next_profile)
     for study in module.STUDIES
 }
-STUDIES = {**study_errors.STUDIES, **study_paper.STUDIES, **study_advice.STUDIES}
+STUDIES = {
+    **study_errors.STUDIES,
+    **study_paper.STUDIES,
+    **study_advice.STUDIES,
+    **study_next_profile.STUDIES,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         choices=tuple(OBJECTIVES),
         help="advice: may be given again (default: energy, edp and ed2p; time without power)",
+    )
+    parser.add_argument(
+        "--points",
+        type=options.whole_number,
+        metavar="N",
+        help=f"next-profile: predict with 0 to N further points (default: "
+        f"{study_next_profile.POINTS})",
     )
     add_limits(parser)
     _add_protocol(parser, PROTOCOLS)
@@ -139,6 +158,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("--resume needs -o DIR, the folder of the unfinished study")
     if arguments.study not in study_advice.STUDIES:
         study_advice.refuse_options(arguments)
+    if arguments.points and arguments.study not in study_next_profile.STUDIES:
+        raise InputError(f"--points is for the study 'next-profile', not '{arguments.study}'")
     tables = _read_tables(arguments)
     study = PLANS[arguments.study](arguments, tables)
     if not study.units:

@@ -23,7 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from mlscale.counters.features import FEATURE_KINDS
     from mlscale.predictors import PREDICTORS
 
-    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
+    parser.add_argument(
+        "table",
+        nargs="+",
+        metavar="TABLE",
+        help="tidy table, CSV or Parquet; time is learnt from the tables of further GPUs too, each "
+        "from its mid-grid, by a predictor that can (bottleneck); the model is for the first",
+    )
     parser.add_argument(
         "--base",
         required=True,
@@ -66,28 +72,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
-    from mlscale.measurements import read_measurements
     from mlscale.model import train
     from mlscale.model_file import save_model
+    from mlscale.predictors import PREDICTORS
 
     output = options.output_file(arguments.output)
-    if len(arguments.table) > 1:
+    if len(arguments.table) > 1 and not PREDICTORS[arguments.predictor].pools:
         raise InputError(f"'{arguments.predictor}' learns from one table at a time")
-    table = options.input_file(arguments.table[0])
-    measurements = read_measurements(table, arguments.incomplete, arguments.repetitions)
-    unknown = set(arguments.leave_out) - set(measurements.applications)
-    if unknown:
-        raise InputError(f"{table}: there is no application '{min(unknown)}' to leave out")
-    kept = [
-        k for k, name in enumerate(measurements.applications) if name not in arguments.leave_out
-    ]
+    (measurements, features), *others = _read(arguments)
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
-    measurements, features = _for_tool(measurements, arguments)
     model = train(
-        measurements.select(kept),
+        measurements,
         base,
         arguments.predictor,
+        others=[(other, other.grid.mid) for other, _ in others],
         features=features,
         clusters=arguments.clusters,
         seed=arguments.seed,
@@ -98,12 +97,31 @@ def run(arguments: argparse.Namespace) -> None:
     save_model(model, output)
     print(
         f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
-        f"{len(kept)} kernels of {len(model.card['applications'])} applications, "
+        f"{len(model.card['kernels'])} kernels of {len(model.card['applications'])} applications, "
         f"{model.grid.size} configurations of {model.device}, base {base}"
     )
+    if others:
+        print(f"time learnt from {len(others)} more: {', '.join(o.device for o, _ in others)}")
     needs = dict.fromkeys(name for p in model.predictors.values() for name in p.needs())
     if needs:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | None]]:
+    """Each table without what is left out, and the kind of features. Raises InputError."""
+    from mlscale.measurements import read_measurements
+
+    paths = [options.input_file(text) for text in arguments.table]
+    tables = [read_measurements(p, arguments.incomplete, arguments.repetitions) for p in paths]
+    unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
+    if unknown:
+        where = ", ".join(map(str, paths))
+        raise InputError(f"{where}: there is no application '{min(unknown)}' to leave out")
+    found = []
+    for table in tables:
+        kept = [k for k, name in enumerate(table.applications) if name not in arguments.leave_out]
+        found.append(_for_tool(table.select(kept), arguments))
+    return found
 
 
 def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:

@@ -12,6 +12,7 @@ from mlscale.grid import ConfigGrid
 from mlscale.measurements import Measurements
 from mlscale.predictors.bottleneck_power import PowerModel
 from mlscale.predictors.bottleneck_time import LEAST_SPREAD, Gpu, TimeModel
+from mlscale.predictors.conditioning import Conditioned, condition, further_points
 from mlscale.predictors.grid_state import grid_state, shaped
 from mlscale.predictors.interface import (
     Bases,
@@ -25,7 +26,7 @@ from mlscale.profiles import Profiles
 from mlscale.surfaces import Surfaces
 
 Floats = NDArray[np.float64]
-Raw = tuple[Floats, Floats, tuple[tuple[str, ...], ...], Gpu]
+Raw = tuple[Conditioned, Floats, tuple[tuple[str, ...], ...], Gpu]
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Bottleneck(Predictor):
 
     name = "bottleneck"
     quantities: ClassVar[tuple[str, ...]] = ("time", "power")
+    uses_also: ClassVar[bool] = True
+    pools: ClassVar[bool] = True
     quantity: str = "time"
     intervals: bool = True
     amplitude: float | None = None
@@ -91,8 +94,8 @@ class Bottleneck(Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The surfaces, on the training grid or on another GPU's. Raises InputError."""
-        logs, _, flags, gpu = self._raw(profiles, grid)
-        return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags)
+        found, _, flags, gpu = self._raw(profiles, grid)
+        return Surfaces(gpu.grid, profiles.base, _factors(self._own(found.logs, gpu), gpu), flags)
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -106,13 +109,31 @@ class Bottleneck(Predictor):
             raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
         if not self.scores_.size:
             return None
-        logs, spread, flags, gpu = self._raw(profiles, grid)
-        width = self._score(coverage) * (spread + LEAST_SPREAD)
+        found, scale, flags, gpu = self._raw(profiles, grid)
+        logs = self._own(found.logs, gpu)
+        width = self._score(coverage) * scale * self._own(found.narrowing(), gpu)
         if profiles.base in set(gpu.grid):
-            at = np.ravel_multi_index(gpu.grid.index(profiles.base), gpu.grid.shape)
-            width[:, at] = 0
+            width[:, _base_step(gpu)] = 0
         low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
         return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
+
+    def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
+        """How wide the intervals are now, (K,), and after one more measurement, (K, N).
+
+        The mean over the grid of half the interval of the log factor; in the second array at each
+        configuration what measuring time there is expected to leave. Without calibrated intervals
+        in units of the score. Raises InputError.
+        """
+        found, scale, _, gpu = self._raw(profiles, None)
+        score = self._score(coverage) if self.scores_.size else 1.0
+        scale = score * scale
+        scale[:, _base_step(gpu)] = 0
+        now = (scale * self._own(found.narrowing(), gpu)).mean(axis=1)
+        ahead = [
+            self._own(found.further_narrowing(k), gpu)[: gpu.grid.size] @ scale[k] / gpu.grid.size
+            for k in range(len(scale))
+        ]
+        return now, np.array(ahead)
 
     def _score(self, coverage: float) -> float:
         """The quantile of the held-out scores; scores_ are at evenly spaced levels 0 to 1."""
@@ -120,13 +141,18 @@ class Bottleneck(Predictor):
         return float(np.interp(coverage, levels, self.scores_))
 
     def _raw(self, profiles: Profiles, grid: ConfigGrid | None) -> Raw:
-        """Log factors and spread (K, N), flags, and the GPU."""
+        """Log ratios given the further points, the intervals' scale (K, N), flags, and the GPU."""
         gpu, number, note = self._gpu(profiles, grid)
-        logs, spread, flags = self.time_.predict(profiles, gpu, number)
+        law, spread, flags = self.time_.predict(profiles, gpu, number)
         flags = tuple((*note, *own) for own in flags)
         if self.power_ is not None:
-            logs = self.power_.predict(profiles, gpu, logs)
-        return logs, spread, flags, gpu
+            law = self.power_.predict(profiles, gpu, law)
+        found = condition(law, further_points(profiles, gpu.grid, self.power_ is not None))
+        return found, spread + LEAST_SPREAD, flags, gpu
+
+    def _own(self, outputs: Floats, gpu: Gpu) -> Floats:
+        """Of outputs (..., N or 2 N) those of the predictor's quantity."""
+        return outputs[..., -gpu.grid.size :]
 
     def _gpu(self, profiles: Profiles, grid: ConfigGrid | None) -> tuple[Gpu, int, tuple[str, ...]]:
         for number, gpu in enumerate(self.time_.gpus):
@@ -176,6 +202,10 @@ class Bottleneck(Predictor):
         self.scores_ = shaped(state["scores"], None)
         self.others_ = ()
         return self
+
+
+def _base_step(gpu: Gpu) -> int:
+    return int(np.ravel_multi_index(gpu.grid.index(gpu.base), gpu.grid.shape))
 
 
 def _factors(logs: Floats, gpu: Gpu) -> Floats:

@@ -26,6 +26,7 @@ from mlscale.predictors.bottleneck_time import (
     other_law_applies,
     training_use,
 )
+from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.interface import TrainingSet
 
 Floats = NDArray[np.float64]
@@ -106,8 +107,15 @@ def _fit_curve(sets: Sequence[TrainingSet], amplitude: float) -> TimeModel:
         data.append(one)
         named.append(inputs)
     fitted = training.fit(data, named, shares, OTHER_LAW, amplitude)
+    unknown = tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus)
     none = (None,) * len(gpus)
-    return TimeModel(tuple(gpus), fitted.values, fitted.process, shares, uses_other, none)
+    values, process = fitted.values, fitted.process
+    model = TimeModel(tuple(gpus), values, process, shares, uses_other, none, unknown)
+    misfits = []
+    for number, (one, own) in enumerate(zip(data, profiles, strict=True)):
+        law, _, _ = model.predict(own, gpus[number], number)
+        misfits.append(misfit_of(one.log_time - law.logs(law.mean)))
+    return replace(model, misfits=tuple(misfits))
 
 
 def _hold_out(sets: Sequence[TrainingSet], amplitude: float, groups: int) -> tuple[HeldOut, ...]:
@@ -130,8 +138,8 @@ def _hold_out(sets: Sequence[TrainingSet], amplitude: float, groups: int) -> tup
             mine = np.flatnonzero(own == group)
             if mine.size:
                 profiles = table.select(mine).profiles(base)
-                logs, spread, _ = model.predict(profiles, model.gpus[i], i)
-                found[i].predicted[mine], found[i].spread[mine] = logs, spread
+                law, spread, _ = model.predict(profiles, model.gpus[i], i)
+                found[i].predicted[mine], found[i].spread[mine] = law.logs(law.mean), spread
                 found[i].group[mine] = group
     return tuple(replace(held, models=tuple(models)) for held in found)
 
@@ -212,7 +220,9 @@ def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[Hel
             if quantity == "power":
                 split = fit_power(model, table.select(np.flatnonzero(~own)), base)
                 profiles = table.select(np.flatnonzero(own)).profiles(base)
-                predicted = split.predict(profiles, model.gpus[0], held.predicted[own])
+                time, _, _ = model.predict(profiles, model.gpus[0], 0)
+                law = split.predict(profiles, model.gpus[0], time)
+                predicted = law.logs(law.mean)[:, table.grid.size :]
             missed = np.abs(predicted - actual.reshape(len(actual), -1)[own])
             score = missed / (held.spread[own] + LEAST_SPREAD)
             scores.append(np.delete(score, at, axis=1).ravel())

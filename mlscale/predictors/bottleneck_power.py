@@ -11,6 +11,7 @@ from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid
 from mlscale.predictors.bottleneck_surface import Targets
 from mlscale.predictors.bottleneck_time import Gpu
+from mlscale.predictors.conditioning import Law
 from mlscale.predictors.grid_state import shaped
 from mlscale.profiles import Profiles
 
@@ -21,6 +22,7 @@ INPUTS = (
     "eligible waves",
 )
 LEAST_DYNAMIC_W = 1.0
+SPLIT_VARIANCE = 0.5  # of the log odds of phi that no input explains
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,8 @@ class PowerModel:
     idle_w (N,): kernel-independent watts of every configuration. dynamic = base power - idle at
     the base, at least 1 W. log_core (E,), log_memory (M,): energy per unit of work at an engine
     or memory clock, relative to the base's. phi = sigmoid(split[0] + split[1:] . z), memory's
-    share of the dynamic energy at the base; z (D,) standardised by mean and spread.
+    share of the dynamic energy at the base; z (D,) standardised by mean and spread. misfit
+    (R, 2 N): of log time and log power ratios, see conditioning.Law.
     """
 
     idle_w: Floats
@@ -39,24 +42,38 @@ class PowerModel:
     split: Floats
     mean: Floats
     spread: Floats
+    misfit: Floats
 
-    def predict(self, profiles: Profiles, gpu: Gpu, log_time: Floats) -> Floats:
-        """Log power ratios (K, N), from the base power and the time predicted.
+    def predict(self, profiles: Profiles, gpu: Gpu, time: Law) -> Law:
+        """The law of the log time ratios and, after them, the log power ratios: (K, 2 N).
 
-        Raises InputError where a kernel has no power at the base.
+        Its latents are those of the time and the log odds of phi. Raises InputError where a
+        kernel has no power at the base.
         """
         base_w = profiles.quantity("power")
         if np.isnan(base_w).any():
             name = profiles.kernels[int(np.flatnonzero(np.isnan(base_w))[0])]
             raise InputError(f"kernel '{name}' has no 'power_w' at the base")
         targets = Targets.of(gpu.grid, gpu.base, gpu.grid.index(gpu.base))
-        phi = sigmoid(self.split[0] + self.points(profiles, gpu) @ self.split[1:])
         core = np.exp(self.log_core[targets.steps[1]])
         memory = np.exp(self.log_memory[targets.steps[2]])
-        energy = (1 - phi[:, None]) * core + phi[:, None] * memory
         dynamic = np.maximum(base_w - self.idle_w[targets.base], LEAST_DYNAMIC_W)
-        watts = self.idle_w + dynamic[:, None] * energy * np.exp(-log_time)
-        return np.asarray(np.log(watts / watts[:, [targets.base]]))
+
+        def logs(latents: Floats) -> Floats:
+            log_time = time.logs(latents[:-1])
+            phi = sigmoid(latents[-1])[:, None]
+            energy = (1 - phi) * core + phi * memory
+            watts = self.idle_w + dynamic[:, None] * energy * np.exp(-log_time)
+            return np.hstack([log_time, np.log(watts / watts[:, [targets.base]])])
+
+        odds = self.split[0] + self.points(profiles, gpu) @ self.split[1:]
+        variance = np.full((1, len(odds)), SPLIT_VARIANCE)
+        return Law(
+            logs,
+            np.vstack([time.mean, odds]),
+            np.vstack([time.variance, variance]),
+            self.misfit,
+        )
 
     def points(self, profiles: Profiles, gpu: Gpu) -> Floats:
         """Standardised inputs (K, D); a missing one is at the training mean."""
@@ -78,7 +95,8 @@ class PowerModel:
             "mean": len(INPUTS),
             "spread": len(INPUTS),
         }
-        return cls(**{name: shaped(state[name], length) for name, length in shapes.items()})
+        arrays = {name: shaped(state[name], length) for name, length in shapes.items()}
+        return cls(**arrays, misfit=shaped(state["misfit"], None, 2 * grid.size))
 
 
 def power_inputs(profiles: Profiles, gpu: Gpu) -> Floats:

@@ -1,6 +1,6 @@
 """Training the energy split of `bottleneck`: maximum a posteriori by L-BFGS."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from mlscale.predictors.baselines import log_surfaces
 from mlscale.predictors.bottleneck_power import LEAST_DYNAMIC_W, PowerModel, power_inputs, sigmoid
 from mlscale.predictors.bottleneck_surface import Targets
 from mlscale.predictors.bottleneck_time import TimeModel
+from mlscale.predictors.conditioning import misfit_of
 
 Floats = NDArray[np.float64]
 
@@ -45,14 +46,18 @@ def fit_power(time: TimeModel, table: Measurements, base: HardwareConfig) -> Pow
         options={"maxiter": POWER_STEPS, "maxcor": 20},
     )
     parts = objective.parts(found.x)
-    return PowerModel(
+    model = PowerModel(
         idle_w=parts.idle_w,
         log_core=parts.log_core,
         log_memory=parts.log_memory,
         split=parts.split,
         mean=mean,
         spread=spread,
+        misfit=np.zeros((1, 2 * gpu.grid.size)),
     )
+    law = model.predict(profiles, gpu, time.predict(profiles, gpu, 0)[0])
+    left_over = np.hstack([log_time, log_power]) - law.logs(law.mean)
+    return replace(model, misfit=misfit_of(left_over))
 
 
 @dataclass(frozen=True, eq=False)

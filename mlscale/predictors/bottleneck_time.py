@@ -26,6 +26,7 @@ from mlscale.predictors.bottleneck_surface import (
     log_load_ratio,
     physics_logit,
 )
+from mlscale.predictors.conditioning import Law
 from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.profiles import Profiles
 
@@ -65,7 +66,8 @@ class TimeModel:
     """A trained model. values: the named groups of numbers of bottleneck_training.Layout.
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_other: whether
-    Wang and Chu's rule stands beside the curve. corrections: of each GPU, what the curve misses.
+    Wang and Chu's rule stands beside the curve. Of each GPU, corrections: what the curve misses;
+    misfits: see conditioning.Law.
     """
 
     gpus: tuple[Gpu, ...]
@@ -74,11 +76,13 @@ class TimeModel:
     shares: int
     uses_other: bool
     corrections: tuple[Correction | None, ...]
+    misfits: tuple[Floats, ...]
 
-    def predict(self, profiles: Profiles, gpu: Gpu, number: int) -> tuple[Floats, Floats, Flags]:
-        """Log time ratios (K, N), half their spread (K, N), and flags of every kernel.
+    def predict(self, profiles: Profiles, gpu: Gpu, number: int) -> tuple[Law, Floats, Flags]:
+        """The law of the log time ratios (K, N), half their spread (K, N), and the kernels' flags.
 
-        number: of the GPU among the trained ones, -1 for another.
+        number: of the GPU among the trained ones, -1 for another. The spread is what the inputs
+        leave open of the shares.
         """
         use = kernel_use(profiles)
         share = use.memory / gpu.memory_peak
@@ -89,27 +93,29 @@ class TimeModel:
         other = other_law(profiles, gpu.grid) if self.uses_other else None
         deviation = np.sqrt(variance + SPREAD_BEYOND_PRIOR)
 
-        def curve(shift: Floats) -> Floats:
-            log_time = self._curve(use, gpu, number, targets, latents + shift)
-            if other is None:
-                return log_time
-            return (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+        def logs(latents: Floats) -> Floats:
+            log_time = self._curve(use, gpu, number, targets, latents)
+            if other is not None:
+                log_time = (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+            return log_time if at is None else log_time - log_time[:, [targets.base]]
 
         spread = np.zeros((len(points), gpu.grid.size))
         for j in range(self.shares):
             shift = np.zeros_like(latents)
             shift[j] = deviation
-            spread += (curve(shift) - curve(-shift)) ** 2 / 4
-        log_time = curve(np.zeros_like(latents))
-        if at is not None:
-            log_time = log_time - log_time[:, [targets.base]]
+            spread += (logs(latents + shift) - logs(latents - shift)) ** 2 / 4
         correction = self.corrections[number] if number >= 0 else None
+        missed = np.zeros(gpu.grid.size)
         if correction is not None:
-            log_time = log_time + correction.predict(similarity(profiles, use, share), log_time)
+            missed = correction.predict(similarity(profiles, use, share), logs(latents))
         if self.uses_other and other is None:
             for flags in found:
                 flags.append("Wang and Chu's rule does not know this GPU: left out")
-        return log_time, np.sqrt(spread), tuple(map(tuple, found))
+        own = number >= 0 and gpu.grid == self.gpus[number].grid
+        misfit = self.misfits[number] if own else np.zeros((1, gpu.grid.size))
+        prior = np.broadcast_to(variance + SPREAD_BEYOND_PRIOR, latents.shape)
+        law = Law(lambda at: logs(at) + missed, latents, prior, misfit)
+        return law, np.sqrt(spread), tuple(map(tuple, found))
 
     def _curve(
         self, use: KernelUse, gpu: Gpu, number: int, targets: Targets, latents: Floats
@@ -171,6 +177,7 @@ class TimeModel:
             "shares": self.shares,
             "uses_other": self.uses_other,
             "corrections": [None if c is None else c.state() for c in self.corrections],
+            "misfits": list(self.misfits),
         }
 
     @classmethod
@@ -221,6 +228,10 @@ class TimeModel:
             corrections=tuple(
                 None if saved is None else Correction.restore(saved, gpu.grid.size)
                 for gpu, saved in zip(gpus, state["corrections"], strict=True)
+            ),
+            misfits=tuple(
+                shaped(misfit, None, gpu.grid.size)
+                for misfit, gpu in zip(state["misfits"], gpus, strict=True)
             ),
         )
 

@@ -30,6 +30,8 @@ class Predictor(ABC):
     name: ClassVar[str]
     quantities: ClassVar[tuple[str, ...]] = tuple(QUANTITIES)
     savable: ClassVar[bool] = True
+    uses_also: ClassVar[bool] = False  # makes use of Profiles.also
+    pools: ClassVar[bool] = False  # learns time from several GPUs at once
     quantity: str
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002

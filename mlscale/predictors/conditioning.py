@@ -1,0 +1,199 @@
+"""Conditioning surfaces on further measured points: Gaussian latents and a common misfit.
+
+log ratio = law(latents) + misfit + noise, all three Gaussian: the latents are a kernel's own, the
+misfit is what the law leaves over, with the covariance that training kernels show. Maximum a
+posteriori by Gauss-Newton steps, variances by linearisation there. K kernels, L latents, M outputs
+(log ratios at every configuration), P points.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.grid import ConfigGrid
+from mlscale.profiles import Profiles
+from mlscale.surfaces import step_weights
+
+Floats = NDArray[np.float64]
+
+NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
+MISSING_VARIANCE = 1e6  # of a point that was not measured
+STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
+CLOSE = 1e-9
+LARGEST_MISFIT = 3.0  # times the kernels' median; a kernel beyond is scaled down
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """What is known of kernels before the points.
+
+    logs: latents (L, K) to log ratios (K, M). mean and variance (L, K): of the latents.
+    misfit (R, M): misfit.T @ misfit is the covariance of what the law leaves over.
+    """
+
+    logs: Callable[[Floats], Floats]
+    mean: Floats
+    variance: Floats
+    misfit: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Measured log ratios (K, P), NaN where missing; at (P, M): the outputs' weights in each."""
+
+    at: Floats
+    logs: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """Log ratios (K, M) after the points, and their variances before and after them.
+
+    latents (L, K): the most likely. gain (K, M, P) and inverse (K, P, P): covariance of outputs
+    and points, inverse of the points'.
+    """
+
+    law: Law
+    logs: Floats
+    latents: Floats
+    gain: Floats
+    inverse: Floats
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """Derivatives (L, K, M) of the law's log ratios by each latent."""
+        return _slopes(self.law, self.latents)
+
+    @cached_property
+    def before(self) -> Floats:
+        """Variance (K, M) without the points."""
+        own = np.einsum("lkm,lk->km", self.slopes**2, self.law.variance)
+        return np.asarray(own + (self.law.misfit**2).sum(axis=0))
+
+    @property
+    def after(self) -> Floats:
+        """Variance (K, M) with the points."""
+        gained = np.einsum("kmp,kpq,kmq->km", self.gain, self.inverse, self.gain)
+        return np.asarray(np.maximum(self.before - gained, 0))
+
+    def narrowing(self) -> Floats:
+        """Standard deviation after / before the points, (K, M)."""
+        if not self.gain.shape[2]:
+            return np.ones_like(self.logs)
+        return np.sqrt(_ratio(self.after, self.before))
+
+    def further_narrowing(self, kernel: int) -> Floats:
+        """The narrowing (M, M) of one kernel if one more output (row) were measured."""
+        slopes, gain = self.slopes[:, kernel], self.gain[kernel]
+        covariance = (slopes.T * self.law.variance[:, kernel]) @ slopes
+        covariance += self.law.misfit.T @ self.law.misfit
+        covariance -= gain @ self.inverse[kernel] @ gain.T
+        own = np.maximum(np.diag(covariance), 0)
+        left = own - covariance**2 / (own + NOISE**2)[:, None]
+        return np.sqrt(_ratio(np.maximum(left, 0), self.before[kernel]))
+
+
+def _ratio(after: Floats, before: Floats) -> Floats:
+    return np.divide(after, before, out=np.ones_like(before * after), where=before > 0)
+
+
+def further_points(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> Points:
+    """The points of `Profiles.also` as log ratios to the base; between steps interpolated.
+
+    Outputs are the log time ratios (N) and, with power, after them those of power. Raises
+    InputError on a point outside the grid's range.
+    """
+    rows, logs = [np.empty((0, grid.size * (1 + with_power)))], []
+    for point in profiles.also:
+        weights, none = step_weights(grid, point.config)[None], np.zeros((1, grid.size))
+        rows.append(np.hstack([weights, none]) if with_power else weights)
+        logs.append(np.log(point.time_ms / profiles.time_ms))
+        if with_power and point.power_w is not None:
+            rows.append(np.hstack([none, weights]))
+            logs.append(np.log(point.power_w / profiles.quantity("power")))
+    return Points(np.vstack(rows), np.array(logs).reshape(-1, len(profiles.kernels)).T)
+
+
+def condition(law: Law, points: Points) -> Conditioned:
+    """The outputs given the points. Without points, or where all are missing, those of the mean."""
+    if not len(points.at):
+        nothing = np.empty((*points.logs.shape[:1], 0, 0))
+        logs = law.logs(law.mean)
+        return Conditioned(law, logs, law.mean, np.empty((*logs.shape, 0)), nothing)
+    shared = points.at @ law.misfit.T
+    missing = np.isnan(points.logs)
+    noise = np.where(missing, MISSING_VARIANCE, NOISE**2)
+    spread: Floats = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
+    latents = _most_likely(law, points, missing, np.asarray(np.linalg.inv(spread)))
+    logs, slopes = law.logs(latents), _slopes(law, latents)
+    at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
+    own = np.einsum("lkm,lk,lkp->kmp", slopes, law.variance, at_points)
+    gain = own + law.misfit.T @ shared.T
+    inverse = np.linalg.inv(
+        spread + np.einsum("lkp,lk,lkq->kpq", at_points, law.variance, at_points)
+    )
+    left = np.where(missing, 0, points.logs - logs @ points.at.T)
+    weights = np.linalg.solve(spread, left[:, :, None])[:, :, 0]
+    return Conditioned(law, logs + weights @ shared @ law.misfit, latents, gain, inverse)
+
+
+def _most_likely(law: Law, points: Points, missing: NDArray[np.bool_], inverse: Floats) -> Floats:
+    """The latents (L, K) of largest posterior density; a step never lowers it."""
+
+    def left(latents: Floats) -> Floats:
+        return np.where(missing, 0, points.logs - law.logs(latents) @ points.at.T)
+
+    def cost(latents: Floats) -> Floats:
+        rest = left(latents)
+        prior = ((latents - law.mean) ** 2 / law.variance).sum(axis=0)
+        return np.asarray(prior + np.einsum("kp,kpq,kq->k", rest, inverse, rest))
+
+    latents, costs = law.mean, cost(law.mean)
+    for _ in range(STEPS):
+        slopes = np.einsum("lkm,pm->lkp", _slopes(law, latents), points.at)
+        uphill = np.einsum("lkp,kpq,kq->kl", slopes, inverse, left(latents))
+        uphill -= ((latents - law.mean) / law.variance).T
+        curvature = np.einsum("lkp,kpq,mkq->klm", slopes, inverse, slopes)
+        curvature += np.eye(len(latents)) / law.variance.T[:, :, None]
+        step = np.linalg.solve(curvature, uphill[:, :, None])[:, :, 0].T
+        if np.abs(step).max(initial=0) < CLOSE:
+            break
+        improved = np.zeros(len(costs), dtype=bool)
+        before = latents
+        for _ in range(HALVINGS):
+            tried = np.where(improved, latents, before + step)
+            new = cost(tried)
+            better = ~improved & (new < costs)
+            latents = np.where(better, tried, latents)
+            costs = np.where(better, new, costs)
+            improved |= better
+            if improved.all():
+                break
+            step = step / 2
+        if not improved.any():
+            break
+    return latents
+
+
+def _slopes(law: Law, latents: Floats) -> Floats:
+    """Derivatives (L, K, M) of the log ratios by each latent, by central differences."""
+    found = []
+    for j in range(len(latents)):
+        shift = np.zeros_like(latents)
+        shift[j] = DIFFERENCE
+        found.append((law.logs(latents + shift) - law.logs(latents - shift)) / (2 * DIFFERENCE))
+    return np.array(found)
+
+
+def misfit_of(left_over: Floats) -> Floats:
+    """The misfit (R, M) that training kernels show; left_over (K, M): measured - law's logs.
+
+    A kernel that is far beyond the others' counts as one at the limit.
+    """
+    size = np.sqrt((left_over**2).mean(axis=1))
+    limit = LARGEST_MISFIT * np.median(size)
+    kept = left_over * np.minimum(1, limit / np.maximum(size, 1e-12))[:, None]
+    return np.asarray(np.linalg.qr(kept / np.sqrt(len(kept)), mode="r"))

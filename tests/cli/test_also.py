@@ -1,0 +1,152 @@
+"""--also of predict and advise, advise --next-profile, and study next-profile."""
+
+import csv
+import io
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bottleneck_kernels as made
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale import ConfigGrid, save_model, train
+
+MID = made.CLOCKS.mid
+CONFIG = "cu=16,engine=1100,memory=1000"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """model, profile.csv with counters that show half the traffic, and truth.csv everywhere."""
+    folder = tmp_path_factory.mktemp("also")
+    save_model(train(made.measurements(6), MID, "bottleneck"), folder / "m.mlscale")
+    truth = made.measurements(4, seed=1)
+    truth.write(folder / "truth.csv")
+    replace(truth, counter_samples=0.5 * truth.counter_samples).write(folder / "profile.csv")
+    save_model(train(made.measurements(4), MID, "mean-surface"), folder / "mean.mlscale")
+    return folder
+
+
+def predictions(capsys: Capture, folder: Path, *options: object) -> list[dict[str, Any]]:
+    given = ["predict", folder / "m.mlscale", folder / "profile.csv", "--format", "json", *options]
+    rows: list[dict[str, Any]] = json.loads(succeed(capsys, *given)[0])["predictions"]
+    return rows
+
+
+def errors(rows: list[dict[str, Any]], folder: Path, column: str) -> float:
+    """Mean error [%] against truth.csv."""
+    with (folder / "truth.csv").open(encoding="utf-8") as file:
+        truth = {
+            (r["kernel"], float(r["engine_mhz"]), float(r["memory_mhz"])): float(r[column])
+            for r in csv.DictReader(file)
+        }
+    found = [r[column] / truth[r["kernel"], r["engine_mhz"], r["memory_mhz"]] - 1 for r in rows]
+    return float(100 * np.abs(found).mean())
+
+
+class TestAlso:
+    def test_conditions_time_and_power(self, capsys: Capture, folder: Path) -> None:
+        plain = predictions(capsys, folder)
+        rows = predictions(capsys, folder, "--also", f"{folder}/truth.csv@{CONFIG}")
+        for column, before in (("time_ms", 8), ("power_w", 4)):
+            assert errors(plain, folder, column) > before
+            assert errors(rows, folder, column) < errors(plain, folder, column) / 2
+
+    def test_all_rows_of_a_table(self, capsys: Capture, folder: Path) -> None:
+        rows = predictions(capsys, folder, "--also", folder / "truth.csv")
+        assert errors(rows, folder, "time_ms") < 1
+
+    def test_advise_takes_it_too(self, capsys: Capture, folder: Path) -> None:
+        given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--format", "json"]
+        given += ["--minimize", "time"]
+        plain = json.loads(succeed(capsys, *given)[0])["kernels"]
+        out, _ = succeed(capsys, *given, "--also", folder / "truth.csv")
+        assert json.loads(out)["kernels"][0]["best"]["time_ms"] != plain[0]["best"]["time_ms"]
+
+    @pytest.mark.parametrize(
+        ("model", "also", "message"),
+        [
+            ("m", "truth.csv@cu=16,engine=600,memory=1000", "has no row at cu=16,engine=600"),
+            ("m", f"truth.csv@{MID}", "is the base, which the profile has"),
+            ("m", "truth.csv@cu=16,engine=fast", "'fast' in 'cu=16,engine=fast' is not a number"),
+            ("m", "none.csv", "none.csv"),
+            ("mean", "truth.csv", "'mean-surface' makes nothing of further measured points"),
+        ],
+    )
+    def test_bad_input(
+        self, capsys: Capture, folder: Path, model: str, also: str, message: str
+    ) -> None:
+        given = ["predict", folder / f"{model}.mlscale", folder / "profile.csv"]
+        assert message in refuse(capsys, folder, *given, "--also", f"{folder}/{also}")
+
+
+class TestNextProfile:
+    def test_in_each_format(self, capsys: Capture, folder: Path) -> None:
+        given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--next-profile"]
+        document = json.loads(succeed(capsys, *given, "--format", "json")[0])
+        assert [one["kernel"] for one in document["kernels"]] == ["k0", "k1", "k2", "k3"]
+        for one in [*document["kernels"], document["together"]]:
+            assert 0 < one["narrower_percent"] < 100
+            assert 0 < one["after_percent"] < one["now_percent"]
+        rows = list(csv.DictReader(io.StringIO(succeed(capsys, *given, "--format", "csv")[0])))
+        assert [row["kernel"] for row in rows][-1] == "all kernels together"
+        assert float(rows[0]["engine_mhz"]) == document["kernels"][0]["engine_mhz"]
+        text, _ = succeed(capsys, *given)
+        assert text.startswith("Measure next, for --also:")
+        assert f"{document['together']['narrower_percent']:.0f}" in text.splitlines()[7].split()
+
+    def test_goes_on_from_what_is_measured(self, capsys: Capture, folder: Path) -> None:
+        given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--next-profile"]
+        first, second = (
+            json.loads(succeed(capsys, *given, "--format", "json", *more)[0])
+            for more in ([], ["--also", f"{folder}/truth.csv@{CONFIG}"])
+        )
+        assert [list(point.values()) for point in second["also"]] == [[16, 1100, 1000]]
+        assert (second["together"]["engine_mhz"], second["together"]["memory_mhz"]) != (1100, 1000)
+        assert second["together"]["now_percent"] < first["together"]["now_percent"]
+
+    def test_needs_a_predictor_that_can(self, capsys: Capture, folder: Path) -> None:
+        given = ["advise", folder / "mean.mlscale", folder / "profile.csv", "--next-profile"]
+        assert "makes nothing of further" in refuse(capsys, folder, *given)
+
+
+class TestStudy:
+    @pytest.fixture(autouse=True)
+    def _in_one_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+    def test_error_falls_with_points(self, capsys: Capture, tmp_path: Path) -> None:
+        """Counters of random traffic: the law's own kernels, so points alone can tell."""
+        grid = ConfigGrid((16,), (500.0, 800.0, 1100.0), (1000.0, 4000.0))
+        table = made.measurements(6, grid=grid)
+        noise = np.random.default_rng(0).uniform(0.4, 1, 6)[:, None, None, None, None]
+        replace(
+            table, counter_samples=table.counter_samples * noise, power_samples=None,
+            applications=("a", "b", "c", "a", "b", "c"),
+        ).write(tmp_path / "t.csv")  # fmt: skip
+        given = ["study", "next-profile", tmp_path / "t.csv", "--points", 2, "--json"]
+        out, _ = succeed(capsys, *given, "-o", tmp_path / "out")
+        document = json.loads(out)
+        mape = [row["mape"] for row in document["rows"]]
+        assert [row["points"] for row in document["rows"]] == [0, 1, 2]
+        assert mape[2] < 0.3 * mape[0]
+        with (tmp_path / "out" / "chosen.csv").open(encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["kernel"] == "k0"]
+        assert len({row["chosen"] for row in rows}) == 3  # none, and two different ones
+        assert str(grid.mid) not in {row["chosen"] for row in rows}
+
+    def test_bad_input(self, capsys: Capture, folder: Path) -> None:
+        table = folder / "truth.csv"
+        for more, message in (
+            (["--points", 15], "16 configurations; 15 points and the base leave none"),
+            (["--predictor", "wu"], "is of 'bottleneck'; leave out --predictor"),
+        ):
+            given = ["study", "next-profile", table, *more]
+            assert message in refuse(capsys, folder, *given)
+        assert "--points is for the study 'next-profile'" in refuse(
+            capsys, folder, "study", "errors", table, "--points", 1
+        )

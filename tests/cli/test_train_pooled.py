@@ -1,0 +1,49 @@
+"""train with the tables of several GPUs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import bottleneck_kernels as made
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale import load_model
+
+MID = made.CLOCKS.mid
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path]:
+    """Four kernels of the GPU in question, six of another."""
+    made.measurements(4).write(tmp_path / "first.csv")
+    replace(made.measurements(6, seed=3), device="gtx1080ti").write(tmp_path / "second.csv")
+    return tmp_path / "first.csv", tmp_path / "second.csv"
+
+
+def test_time_is_learnt_from_all_power_from_the_first(
+    capsys: Capture, tmp_path: Path, tables: tuple[Path, Path]
+) -> None:
+    """The same power as of the first alone, another time, and better: all are of one law."""
+    given = ["--base", "mid", "--predictor", "bottleneck"]
+    succeed(capsys, "train", tables[0], *given, "-o", tmp_path / "alone")
+    out, _ = succeed(capsys, "train", *tables, *given, "-o", tmp_path / "pooled")
+    assert "time learnt from 1 more: gtx1080ti" in out
+    alone, pooled = load_model(tmp_path / "alone"), load_model(tmp_path / "pooled")
+    assert (pooled.device, pooled.base, pooled.grid) == ("gtx980", MID, made.CLOCKS)
+    assert pooled.card["kernels"] == ["k0", "k1", "k2", "k3"]
+    assert pooled.card["time_learnt_from"] == ["gtx980", "gtx1080ti"]
+    new = made.measurements(9, seed=1)
+    actual = new.time_ms / new.time_ms[:, :1, 2:3, 2:3]
+    one, both = (model.predict(new.profiles(MID)) for model in (alone, pooled))
+    assert (one["power"].values == both["power"].values).all()
+    errors = [np.abs(found["time"].values / actual - 1).mean() for found in (one, both)]
+    assert errors[1] < errors[0]
+
+
+def test_bad_input(capsys: Capture, tmp_path: Path, tables: tuple[Path, Path]) -> None:
+    given = ["train", *tables, "--base", "mid", "-o", tmp_path / "out"]
+    assert refuse(capsys, tmp_path, *given) == "'wu' learns from one table at a time"
+    more = ["--predictor", "bottleneck", "--leave-out", "none"]
+    message = refuse(capsys, tmp_path, *given, *more)
+    assert message == f"{tables[0]}, {tables[1]}: there is no application 'none' to leave out"
