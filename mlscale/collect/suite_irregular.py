@@ -4,7 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.collect.entries import (
-    Case, Entry, blocks_for, sampled, size_name, uniform, whole,
+    Case,
+    Entry,
+    blocks_for,
+    sampled,
+    size_name,
+    uniform,
+    whole,
 )  # fmt: skip
 
 _M = 2**20
@@ -180,15 +186,15 @@ def _rows_times(
 
 
 ENTRIES = (
-    *(reduction(n) for n in (_M, 16 * _M, 64 * _M)),
-    *(scan(n) for n in (_M, 16 * _M)),
-    *(histogram_shared(n, skewed=False) for n in (4 * _M, 64 * _M)),
+    *(reduction(n) for n in (4 * _M, 16 * _M, 64 * _M)),
+    *(scan(n) for n in (4 * _M, 32 * _M)),
+    *(histogram_shared(n, skewed=False) for n in (8 * _M, 64 * _M)),
     histogram_shared(16 * _M, skewed=True),
     *(histogram_global(8 * _M, bins) for bins in (16, 4096, _M)),
-    *(bitonic_block(n) for n in (_M, 8 * _M)),
+    *(bitonic_block(n) for n in (2 * _M, 16 * _M)),
     *(bitonic_step(16 * _M, 2 * distance, distance) for distance in (16, 4 * _M)),
     *(fft_stage(8 * _M, half) for half in (64, 2 * _M)),
-    *(fft_block(n) for n in (_M, 8 * _M)),
+    *(fft_block(n) for n in (2 * _M, 16 * _M)),
     *(spmv(rows, by_warp) for by_warp in (False, True) for rows in (_M // 8, _M)),
     *(shared_conflict(stride) for stride in (1, 2, 32)),
     *(shared_heavy(blocks) for blocks in (64, 1024)),

@@ -3,7 +3,13 @@
 import numpy as np
 
 from mlscale.collect.entries import (
-    Case, Entry, blocks_for, sampled, size_name, uniform, whole,
+    Case,
+    Entry,
+    blocks_for,
+    sampled,
+    size_name,
+    uniform,
+    whole,
 )  # fmt: skip
 
 _M = 2**20
@@ -148,14 +154,14 @@ def chase(nodes: int, steps: int, threads: int = 1, blocks: int = 1) -> Entry:
 
 
 ENTRIES = (
-    *(copy(n) for n in (_M, 8 * _M, 64 * _M)),
-    *(triad(n) for n in (_M, 8 * _M, 64 * _M)),
+    *(copy(n) for n in (4 * _M, 16 * _M, 64 * _M)),
+    *(triad(n) for n in (4 * _M, 16 * _M, 64 * _M)),
     *(triad(n, double=True) for n in (4 * _M, 32 * _M)),
     *(strided(16 * _M, stride) for stride in (2, 8, 32)),
     *(gather(4 * _M, table) for table in (_M // 16, 2 * _M, 32 * _M)),
-    *(stencil2d(n) for n in (1024, 4096)),
+    *(stencil2d(n) for n in (2048, 8192)),
     *(stencil3d(n) for n in (128, 320)),
-    *(transpose(n, tiled) for tiled in (False, True) for n in (1024, 4096)),
+    *(transpose(n, tiled) for tiled in (False, True) for n in (2048, 8192)),
     *(sweep(words, 64 * _M // words) for words in (_M // 4, _M, 4 * _M, 16 * _M)),
     *(chase(nodes, 20_000) for nodes in (2**7, 2**13, 2**20)),
     chase(2**20, 500, 256, 512),

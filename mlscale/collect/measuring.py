@@ -1,0 +1,185 @@
+"""One sample: a kernel kept running while time, clocks, power and throttling are observed."""
+
+import math
+from collections import deque
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mlscale.collect.device import THROTTLING, Batch, Launch, Reading, Sensors
+
+_BATCH_MS = 10.0
+_QUEUED = 3
+_LEAST_BATCHES = 5
+_POLL_S = 0.01
+_COOL_S = 5.0
+_CLOCK_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What a power sensor needs: seconds until it has forgotten the time before, least seconds
+    and least different values of a window whose mean is reported.
+    """
+
+    settle_s: float
+    least_s: float
+    least_values: int
+
+
+# The energy counter and the instant sensor update about ten times a second or faster; the average
+# and, since Ampere, the usage are means over the last second.
+MODES = {
+    "energy": Mode(0.5, 1.0, 5),
+    "instant": Mode(0.5, 1.0, 5),
+    "average": Mode(1.5, 1.0, 5),
+    "usage": Mode(1.5, 1.0, 5),
+    "none": Mode(0.3, 0.0, 0),
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was measured of one kernel at one configuration.
+
+    Attributes:
+        time_ms: median over batches of launches, per launch [ms].
+        time_spread_percent: interquartile range of the batches, of the median [%].
+        launches: timed.
+        engine_mhz: median observed [MHz], None where the board does not say.
+        memory_mhz: likewise.
+        reasons: clocks-event bits seen during the window.
+        throttled: whether a clock was held down, after all attempts.
+        attempts: how often it was measured for that.
+        power_w: mean board power of the window [W]; None where it was too short or not sensed.
+        power_s: length of the window [s].
+        temperature_c: at the end [degrees Celsius].
+    """
+
+    time_ms: float
+    time_spread_percent: float
+    launches: int
+    engine_mhz: float | None
+    memory_mhz: float | None
+    reasons: int
+    throttled: bool
+    attempts: int
+    power_w: float | None
+    power_s: float
+    temperature_c: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return asdict(self)
+
+
+def measure(
+    launch: Launch,
+    sensors: Sensors,
+    window_s: float,
+    locked: tuple[int | None, int | None] = (None, None),
+    attempts: int = 3,
+) -> Sample:
+    """Measure, and again (after a rest) as long as the clocks are held down.
+
+    window_s: seconds over which power is averaged, after the sensor's settling time; 0 measures
+    time alone. locked: engine and memory clock that the board should hold [MHz]. Raises GpuError.
+    """
+    for attempt in range(1, attempts + 1):
+        sample = _measure_once(launch, sensors, window_s, locked, attempt)
+        if not sample.throttled:
+            break
+        if attempt < attempts:
+            sensors.pause(_COOL_S * attempt)
+    return sample
+
+
+def throttling(reasons: int) -> str:
+    """The reasons that hold a clock down, in words."""
+    return ", ".join(word for bit, word in THROTTLING.items() if reasons & bit)
+
+
+def _measure_once(
+    launch: Launch,
+    sensors: Sensors,
+    window_s: float,
+    locked: tuple[int | None, int | None],
+    attempt: int,
+) -> Sample:
+    mode = MODES[sensors.mode] if window_s else MODES["none"]
+    warm = max(launch.submit(1).elapsed_ms() for _ in range(2))
+    count = max(1, math.ceil(_BATCH_MS / max(warm, 1e-4)))
+    queue: deque[Batch] = deque(launch.submit(count) for _ in range(_QUEUED))
+    times: list[float] = []
+    readings: list[Reading] = []
+    begin = sensors.read().time_s
+    settled = begin + mode.settle_s
+    while True:
+        now = sensors.read()
+        if now.time_s >= settled:
+            readings.append(now)
+        while queue and queue[0].done():
+            elapsed = queue.popleft().elapsed_ms()
+            if now.time_s >= settled:
+                times.append(elapsed / count)
+            queue.append(launch.submit(count))
+        over = now.time_s >= settled + window_s
+        if over and len(times) >= _LEAST_BATCHES and len(readings) > 1:
+            break
+        sensors.pause(_POLL_S)
+    for batch in queue:
+        batch.elapsed_ms()
+    low, median, high = np.percentile(times, [25, 50, 75])
+    reasons = 0
+    for reading in readings:
+        reasons |= reading.reasons
+    engine, memory = (
+        _median([getattr(reading, name) for reading in readings])
+        for name in ("engine_mhz", "memory_mhz")
+    )
+    missed = any(
+        asked is not None and seen is not None and abs(seen / asked - 1) > _CLOCK_TOLERANCE
+        for asked, seen in zip(locked, (engine, memory), strict=True)
+    )
+    return Sample(
+        time_ms=float(median),
+        time_spread_percent=float(100 * (high - low) / median),
+        launches=count * len(times),
+        engine_mhz=engine,
+        memory_mhz=memory,
+        reasons=reasons,
+        throttled=missed or bool(throttling(reasons)),
+        attempts=attempt,
+        power_w=mean_power_w(readings, mode) if window_s else None,
+        power_s=readings[-1].time_s - readings[0].time_s if window_s else 0.0,
+        temperature_c=readings[-1].temperature_c,
+    )
+
+
+def mean_power_w(readings: list[Reading], mode: Mode) -> float | None:
+    """Mean power [W] over the readings; None where they are too short or too few for the sensor.
+
+    The energy counter is taken from its first to its last change, so that its step does not count.
+    """
+    if readings[-1].time_s - readings[0].time_s < mode.least_s - _POLL_S:
+        return None
+    energy = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
+    if energy:
+        changes = [
+            after for before, after in zip(energy, energy[1:], strict=False)
+            if after[1] != before[1]
+        ]  # fmt: skip
+        if len(changes) < max(mode.least_values, 2):
+            return None
+        (first, low), (last, high) = changes[0], changes[-1]
+        return (high - low) / (last - first)
+    power = [r.power_w for r in readings if r.power_w is not None]
+    if len(power) < max(mode.least_values, 1):
+        return None
+    return float(np.mean(power))
+
+
+def _median(values: list[float | None]) -> float | None:
+    given = [value for value in values if value is not None]
+    return float(np.median(given)) if given else None
