@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +118,7 @@ def open_gpu() -> Gpu:
 
 
 def _plan(arguments: argparse.Namespace, entries: Any, gpu: Gpu) -> Plan:
-    from mlscale.collect.clocks import settings
+    from mlscale.collect.clocks import nearest, settings
     from mlscale.collect.counters import NsightCompute
     from mlscale.collect.plan import Plan, granted_counts
 
@@ -132,20 +132,17 @@ def _plan(arguments: argparse.Namespace, entries: Any, gpu: Gpu) -> Plan:
         )
     offered = gpu.cu_counts()
     granted = granted_counts(arguments.sm_counts, offered)
-    changed = [f"{asked} becomes {count}" for count, asked in granted.items() if asked != count]
-    if changed:
+    if len(offered) == 1:
         warnings.warn(
-            f"SM counts that {gpu.facts.name} does not grant: {', '.join(changed)}"
-            + (
-                "; its driver grants all or nothing (CUDA before 12.4)" if offered[1:] == () else ""
-            ),
+            f"the driver (CUDA {gpu.facts.versions.get('cuda')}) cannot set multiprocessors apart "
+            f"(green contexts: CUDA 12.4): everything runs on all {offered[0]}, without a CU axis",
             DataWarning,
             stacklevel=2,
         )
-    elif len(offered) == 1 and arguments.sm_counts is None:
+    elif changed := [n for n in arguments.sm_counts or () if n not in offered]:
+        taken = ", ".join(f"{nearest(count, offered)} for {count}" for count in changed)
         warnings.warn(
-            f"the driver (CUDA {gpu.facts.versions.get('cuda')}) cannot set multiprocessors apart: "
-            "there is no CU axis; green contexts need CUDA 12.4",
+            f"{gpu.facts.name} does not grant every SM count; the nearest is taken: {taken}",
             DataWarning,
             stacklevel=2,
         )
@@ -231,10 +228,8 @@ def _measure(
             (folder / RECORD).unlink(missing_ok=True)
             raise type(stop)(reason) from None
         kind = KeyboardInterrupt if isinstance(stop, KeyboardInterrupt) else InputError
-        try:
+        with suppress(InputError):  # on a full disk the samples are in progress.jsonl alone
             finish(False)
-        except InputError:  # the disk is full: the samples themselves are in progress.jsonl
-            pass
         raise kind(
             f"{reason}; {len(kept.done)} of {total} samples are kept in {folder}; go on with "
             "--resume"

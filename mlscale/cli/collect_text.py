@@ -30,17 +30,17 @@ def plan_text(plan: Plan, facts: Facts, mode: str) -> str:
         for granted, asked in plan.cu_counts.items()
     )
     applications = len({entry.application for entry in plan.entries})
+    driver, samples = facts.versions.get("driver"), sum(not unit.profile for unit in plan.units())
+    power = f"{plan.window_s:g} s a sample, sensor '{mode}'" if plan.window_s else "-"
     lines = [
-        f"device:   {facts.name}, {facts.cu_count} multiprocessors, driver "
-        f"{facts.versions.get('driver')}",
+        f"device:   {facts.name}, {facts.cu_count} multiprocessors, driver {driver}",
         f"kernels:  {len(plan.entries)} of {applications} applications",
         f"CUs:      {counts}",
         f"clocks:   {'; '.join(map(str, plan.clocks))} (MHz)",
-        f"power:    {plan.window_s:g} s a sample, sensor '{mode}'" if plan.window_s else "power:    -",
+        f"power:    {power}",
         f"counters: {'Nsight Compute' if plan.counters else '-'}",
-        f"samples:  {sum(not unit.profile for unit in plan.units())}, about "
-        f"{duration(plan.seconds(mode))} (an estimate)",
-    ]  # fmt: skip
+        f"samples:  {samples}, about {duration(plan.seconds(mode))} (an estimate)",
+    ]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,17 +55,18 @@ def settings(
         raise ClockError("the board lists no clocks that could be set; leave out --set-clocks")
     found: dict[tuple[int | None, int | None], Clocks] = {}
     for memory_asked in memory or (None,):
-        memory_mhz = None if memory_asked is None else _nearest(memory_asked, tuple(supported))
+        memory_mhz = None if memory_asked is None else nearest(memory_asked, supported)
         offered = supported[max(supported) if memory_mhz is None else memory_mhz]
         for engine_asked in engine or (None,):
-            engine_mhz = None if engine_asked is None else _nearest(engine_asked, offered)
+            engine_mhz = None if engine_asked is None else nearest(engine_asked, offered)
             setting = Clocks(engine_asked, engine_mhz, memory_asked, memory_mhz)
             found.setdefault(setting.locked, setting)
     return tuple(found.values())
 
 
-def _nearest(asked: int, offered: tuple[int, ...]) -> int:
-    return min(offered, key=lambda mhz: (abs(mhz - asked), mhz))
+def nearest(asked: int, offered: Iterable[int]) -> int:
+    """The offered number nearest to the one asked for; of two, the lower."""
+    return min(offered, key=lambda offer: (abs(offer - asked), offer))
 
 
 def state_folder() -> Path:

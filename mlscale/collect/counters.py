@@ -20,6 +20,10 @@ from mlscale.tables import Table
 
 _METRICS = Path(__file__).with_name("ncu_metrics.txt")
 _NO_RIGHT = "ERR_NVGPUCTRPERM"
+_HOW_TO_ALLOW = (
+    "no right to read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let the driver allow "
+    "it (NVreg_RestrictProfilingToAdminUsers=0)"
+)
 
 
 def metrics() -> tuple[str, ...]:
@@ -54,12 +58,7 @@ class NsightCompute:
             )
             text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
             if _NO_RIGHT in text + done.stdout + done.stderr:
-                return {
-                    "missing": [
-                        "no right to read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or "
-                        "let the driver allow it (NVreg_RestrictProfilingToAdminUsers=0)"
-                    ]
-                }
+                return {"missing": [_HOW_TO_ALLOW]}
             return self._imported(text, Path(folder), unit.cu_count, done.returncode)
 
     def _imported(self, text: str, folder: Path, cu_count: int, status: int) -> dict[str, Any]:

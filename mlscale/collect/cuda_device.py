@@ -175,8 +175,9 @@ class CudaPartition:
 
 
 class CudaLaunch:
-    """A kernel of the suite on a stream. It is loaded as a library, whose kernels run in the
-    context of the stream that they are launched on.
+    """A kernel of the suite on a stream.
+
+    It is loaded as a library, whose kernels run in the context of the stream they are launched on.
     """
 
     def __init__(self, driver: Any, stream: Any, entry: Entry, case: Case, image: bytes) -> None:

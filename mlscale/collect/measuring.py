@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ _CLOCK_TOLERANCE = 0.02
 
 @dataclass(frozen=True)
 class Mode:
-    """What a power sensor needs: seconds until it has forgotten the time before, least seconds
-    and least different values of a window whose mean is reported.
+    """What a power sensor needs before its mean over a window is reported.
+
+    settle_s: until it has forgotten the time before [s]; least_s: of the window [s];
+    least_values: readings, or changes of the energy counter.
     """
 
     settle_s: float
@@ -143,8 +146,8 @@ def _measure_once(
         for asked, seen in zip(locked, (engine, memory), strict=True)
     )
     return Sample(
-        time_ms=float(median),
-        time_spread_percent=float(100 * (high - low) / median),
+        time_ms=float(f"{median:.7g}"),
+        time_spread_percent=round(float(100 * (high - low) / median), 4),
         launches=count * len(times),
         engine_mhz=engine,
         memory_mhz=memory,
@@ -152,7 +155,7 @@ def _measure_once(
         throttled=missed or bool(throttling(reasons)),
         attempts=attempt,
         power_w=mean_power_w(readings, mode) if window_s else None,
-        power_s=readings[-1].time_s - readings[0].time_s if window_s else 0.0,
+        power_s=round(readings[-1].time_s - readings[0].time_s, 2) if window_s else 0.0,
         temperature_c=readings[-1].temperature_c,
     )
 
@@ -166,18 +169,15 @@ def mean_power_w(readings: list[Reading], mode: Mode) -> float | None:
         return None
     energy = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
     if energy:
-        changes = [
-            after for before, after in zip(energy, energy[1:], strict=False)
-            if after[1] != before[1]
-        ]  # fmt: skip
+        changes = [after for before, after in pairwise(energy) if after[1] != before[1]]
         if len(changes) < max(mode.least_values, 2):
             return None
         (first, low), (last, high) = changes[0], changes[-1]
-        return (high - low) / (last - first)
+        return round((high - low) / (last - first), 3)
     power = [r.power_w for r in readings if r.power_w is not None]
     if len(power) < max(mode.least_values, 1):
         return None
-    return float(np.mean(power))
+    return round(float(np.mean(power)), 3)
 
 
 def _median(values: list[float | None]) -> float | None:

@@ -19,18 +19,18 @@ class NvmlSensors:
         (what nvidia-smi calls power.draw); 'none' where it answers no such question.
         """
         try:
-            import pynvml
+            import pynvml as nvml
         except ImportError:
             raise GpuError(f"nvidia-ml-py is not installed; {INSTALL}") from None
-        self._nvml: Any = pynvml
+        self._nvml: Any = nvml
         try:
-            pynvml.nvmlInit()
-            self._board = pynvml.nvmlDeviceGetHandleByPciBusId(bus_id)
-            self.uuid = str(pynvml.nvmlDeviceGetUUID(self._board))
-            self.driver = str(pynvml.nvmlSystemGetDriverVersion())
-        except pynvml.NVMLError as error:
+            self._nvml.nvmlInit()
+            self._board = self._nvml.nvmlDeviceGetHandleByPciBusId(bus_id)
+            self.uuid = str(self._nvml.nvmlDeviceGetUUID(self._board))
+            self.driver = str(self._nvml.nvmlSystemGetDriverVersion())
+        except self._nvml.NVMLError as error:
             raise GpuError(f"NVML does not work: {error}") from None
-        ways = {
+        ways: dict[str, Callable[[], Any]] = {
             "energy": self._energy_j,
             "instant": lambda: self._field_w("NVML_FI_DEV_POWER_INSTANT"),
             "average": lambda: self._field_w("NVML_FI_DEV_POWER_AVERAGE"),

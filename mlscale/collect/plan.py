@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale import __version__
-from mlscale.collect.clocks import Clocks
+from mlscale.collect.clocks import Clocks, nearest
 from mlscale.collect.device import Facts
 from mlscale.collect.entries import Entry
 from mlscale.collect.measuring import MODES
@@ -104,7 +104,7 @@ def granted_counts(asked: Sequence[int] | None, offered: tuple[int, ...]) -> dic
         return {offered[round(place)]: offered[round(place)] for place in places}
     granted: dict[int, int] = {}
     for count in asked:
-        nearest = min(offered, key=lambda offer: (abs(offer - count), offer))
-        if nearest not in granted or abs(nearest - count) < abs(nearest - granted[nearest]):
-            granted[nearest] = count
+        found = nearest(count, offered)
+        if found not in granted or abs(found - count) < abs(found - granted[found]):
+            granted[found] = count
     return dict(sorted(granted.items()))

@@ -4,14 +4,17 @@ import json
 import math
 import statistics
 import warnings
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mlscale.collect.clocks import Clocks
 from mlscale.collect.device import THROTTLING, Facts
-from mlscale.collect.plan import Plan
+from mlscale.collect.entries import Entry
+from mlscale.collect.plan import Plan, Unit
 from mlscale.counters.exports.mapping import device_key
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import parse_json_object, write_text
@@ -21,6 +24,7 @@ RECORD = "collect.json"
 TABLE = "measurements.csv"
 
 Results = dict[int, dict[str, Any]]
+_Row = tuple[Unit, Entry, dict[str, Any]]
 
 
 def device_name(facts: Facts) -> str:
@@ -77,7 +81,6 @@ def begin(folder: Path, facts: Facts, plan: Plan, mode: str, mark: str) -> dict[
             for clocks in plan.clocks
         ],
         "kernels": [entry.name for entry in plan.entries],
-        "tolerances": "each result was checked against NumPy before it was timed",
     }
     _write(path, record)
     return record
@@ -102,6 +105,32 @@ def finish(
     return table
 
 
+@dataclass(frozen=True)
+class _Sorted:
+    """The results by what they are: samples, kernels that failed and why, counters, complaints."""
+
+    rows: list[_Row]
+    failed: dict[str, str]
+    counters: dict[tuple[str, int, Clocks], dict[str, float]]
+    lacking: list[str]
+
+
+def _sorted(plan: Plan, results: Results) -> _Sorted:
+    found = _Sorted([], {}, {}, [])
+    for number, unit in enumerate(plan.units()):
+        result = results.get(number, {})
+        if unit.entry is None:
+            for kernel, values in result.get("counters", {}).items():
+                found.counters[kernel, unit.cu_count, unit.clocks] = values
+            found.lacking.extend(result.get("missing", []))
+        elif "failed" in result:
+            found.failed[unit.entry.name] = result["failed"]
+        elif result:
+            found.rows.append((unit, unit.entry, result))
+    found.rows[:] = [row for row in found.rows if row[1].name not in found.failed]
+    return found
+
+
 def to_table(
     plan: Plan, facts: Facts, mode: str, results: Results
 ) -> tuple[Table | None, dict[str, Any]]:
@@ -110,50 +139,20 @@ def to_table(
     The clock axes are the locked clocks; a clock that was left alone is the median of what was
     observed over all samples, one number, since it is no axis.
     """
-    rows = []
-    failed: dict[str, str] = {}
-    counters: dict[tuple[str, int, Any], dict[str, float]] = {}
-    lacking: dict[str, None] = {}
-    for number, unit in enumerate(plan.units()):
-        result = results.get(number)
-        if result is None:
-            continue
-        if unit.entry is None:
-            for kernel, values in result.get("counters", {}).items():
-                counters[kernel, unit.cu_count, unit.clocks] = values
-            lacking.update(dict.fromkeys(result.get("missing", [])))
-        elif "failed" in result:
-            failed[unit.entry.name] = result["failed"]
-        else:
-            rows.append((unit, unit.entry, result))
-    rows = [row for row in rows if row[1].name not in failed]
-    told = [f"{name} is left out: {why}" for name, why in failed.items()]
-    throttled = [row for row in rows if row[2]["throttled"]]
-    if throttled:
-        worst = {entry.name: None for _, entry, _ in throttled}
-        told.append(
-            f"{len(throttled)} of {len(rows)} samples were taken while the clocks were held down "
-            f"(column 'throttled'): {', '.join(list(worst)[:3])}{' …' if len(worst) > 3 else ''}"
-        )
-    powered = [row for row in rows if row[2]["power_w"] is not None]
-    if plan.window_s and len(powered) < len(rows):
-        why = "the board senses none" if mode == "none" else (
-            f"{len(rows) - len(powered)} of {len(rows)} windows were too short for the sensor "
-            f"({mode}); give --power-seconds 2 or more"
-        )  # fmt: skip
-        told.append(f"there is no power in the table: {why}")
-    told += [f"no counters: {why}" for why in lacking]
-    spreads = {
-        entry.name: statistics.median(
-            result["time_spread_percent"] for _, other, result in rows if other is entry
-        )
-        for entry in dict.fromkeys(row[1] for row in rows)
+    found = _sorted(plan, results)
+    rows, counters = found.rows, found.counters
+    spreads: dict[str, list[float]] = {}
+    for _, entry, result in rows:
+        spreads.setdefault(entry.name, []).append(result["time_spread_percent"])
+    summary = {
+        "told": _told(plan, mode, found),
+        "failed": found.failed,
+        "time_spread_percent": {name: statistics.median(all_) for name, all_ in spreads.items()},
     }
-    summary = {"told": told, "failed": failed, "time_spread_percent": spreads}
     if not rows:
         return None, summary
     columns = _columns(rows, facts)
-    if plan.window_s and len(powered) == len(rows):
+    if all(result["power_w"] is not None for _, _, result in rows):
         columns["power_w"] = [result["power_w"] for _, _, result in rows]
     for name in dict.fromkeys(name for values in counters.values() for name in values):
         columns[name] = [
@@ -176,12 +175,43 @@ def to_table(
         "power_sensor": mode,
         "counter_tool": "ncu" if counters else None,
         "throttle_reasons": {str(bit): word for bit, word in THROTTLING.items()},
-        "faults": failed,
+        "faults": found.failed,
     }
     return Table("collect", text, numbers, metadata), summary
 
 
-def _columns(rows: list[Any], facts: Facts) -> dict[str, list[Any]]:
+def _told(plan: Plan, mode: str, found: _Sorted) -> list[str]:
+    """What a reader of the table should know, a line each."""
+    rows = found.rows
+    told = [f"{name} is left out: {why}" for name, why in found.failed.items()]
+    throttled = dict.fromkeys(entry.name for _, entry, result in rows if result["throttled"])
+    if throttled:
+        count = sum(result["throttled"] for _, _, result in rows)
+        told.append(
+            f"{count} of {len(rows)} samples were taken while the clocks were held down "
+            f"(column 'throttled'): {', '.join(list(throttled)[:3])}"
+            + (" …" if len(throttled) > 3 else "")
+        )
+    elsewhere = dict.fromkeys(
+        f"{result['used']} instead of {unit.cu_count}"
+        for unit, _, result in rows
+        if result["used"] != unit.cu_count
+    )
+    if elsewhere:
+        told.append(f"a probe ran on another number of multiprocessors: {', '.join(elsewhere)}")
+    short = sum(result["power_w"] is None for _, _, result in rows)
+    if plan.window_s and short:
+        why = (
+            "the board senses none"
+            if mode == "none"
+            else f"{short} of {len(rows)} windows were too short for the sensor ({mode}); give "
+            "--power-seconds 2 or more"
+        )
+        told.append(f"there is no power in the table: {why}")
+    return [*told, *(f"counters are missing: {why}" for why in dict.fromkeys(found.lacking))]
+
+
+def _columns(rows: list[_Row], facts: Facts) -> dict[str, list[Any]]:
     nominal = {}
     for axis, highest in (("engine", facts.engine_mhz), ("memory", facts.memory_mhz)):
         seen = [r[f"{axis}_mhz"] for _, _, r in rows if r[f"{axis}_mhz"] is not None]

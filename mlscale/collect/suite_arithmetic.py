@@ -152,7 +152,8 @@ def collatz(n: int) -> Entry:
 
 def _product(a: NDArray[Any], b: NDArray[Any], at: NDArray[np.intp]) -> NDArray[np.float64]:
     rows, columns = np.divmod(at, len(a))
-    return np.einsum("ik,ik->i", a[rows].astype(np.float64), b.T[columns].astype(np.float64))
+    left, right = a[rows].astype(np.float64), b.T[columns].astype(np.float64)
+    return np.asarray((left * right).sum(axis=1))
 
 
 def _bits(n: int) -> NDArray[np.uint32]:

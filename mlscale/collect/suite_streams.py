@@ -1,5 +1,7 @@
 """Kernels that memory bounds: streams, strides, gathers, stencils, transposition, L2, chases."""
 
+from typing import Any
+
 import numpy as np
 
 from mlscale.collect.entries import (
@@ -27,7 +29,7 @@ def copy(n: int) -> Entry:
 
 def triad(n: int, double: bool = False) -> Entry:
     """Streaming, two reads and one write."""
-    real = np.float64 if double else np.float32
+    real: Any = np.float64 if double else np.float32
 
     def case() -> Case:
         a, b, at = uniform(n).astype(real), uniform(n, 1).astype(real), sampled(n)
