@@ -122,7 +122,7 @@ def _measure_once(
         now = sensors.read()
         if now.time_s >= settled:
             readings.append(now)
-        while queue and queue[0].done():
+        for _ in range(sum(batch.done() for batch in queue)):
             elapsed = queue.popleft().elapsed_ms()
             if now.time_s >= settled:
                 times.append(elapsed / count)
