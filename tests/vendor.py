@@ -1,4 +1,4 @@
-# ruff: noqa: N802, ARG002
+# ruff: noqa: N802, N815, ARG002
 """Fakes of the vendor's Python bindings: cuda.bindings.driver, cuda.bindings.nvrtc and pynvml.
 
 They answer as the real ones do (a tuple with the status first; NVML by exceptions), with a made
