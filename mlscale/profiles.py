@@ -16,7 +16,6 @@ Floats = NDArray[np.float64]
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
 # Columns that `mlscale collect` writes beside the measurements: how each row was measured.
 CONDITIONS = (
-    "cu_count_requested",
     "cu_count_observed",
     "engine_mhz_requested",
     "engine_mhz_locked",
