@@ -38,6 +38,26 @@ static float __shfl_down_sync(unsigned, float value, int distance)
     return found;
 }
 
+// A clock that ticks at every reading, and loads past a cache that is not there.
+static long long clock64()
+{
+    static long long ticks = 0;
+    return ticks++;
+}
+static unsigned __ldcg(const unsigned *place) { return *place; }
+static float __uint_as_float(unsigned bits)
+{
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+static unsigned __float_as_uint(float value)
+{
+    unsigned bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+}
+
 static int atomicAdd(int *place, int summand)
 {
     int before = *place;

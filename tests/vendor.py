@@ -136,6 +136,7 @@ class Driver(ModuleType):
         return (Status.CUDA_SUCCESS,)
 
     def cuGreenCtxDestroy(self, green: str) -> Any:
+        assert self.current != f"context of {green}"
         self.held.remove(green)
         return (Status.CUDA_SUCCESS,)
 

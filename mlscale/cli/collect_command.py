@@ -77,6 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resume", action="store_true", help="go on with what DIR holds")
     parser.add_argument(
+        "--micro-benchmarks",
+        action="store_true",
+        help="measure latencies and throughputs in place of the suite: an entry for wang-chu, and "
+        "the models of the survey beside Volkov's kernel",
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="print the plan and how long it takes, and end"
     )
     parser.add_argument(
@@ -97,12 +103,19 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("--engine and --memory set clocks; allow it with --set-clocks (root)")
     if arguments.set_clocks and not (arguments.engine or arguments.memory):
         raise InputError("--set-clocks needs the clocks to set: give --engine or --memory")
+    if arguments.micro_benchmarks and (arguments.dry_run or arguments.resume):
+        raise InputError("--micro-benchmarks takes neither --dry-run nor --resume")
     if not arguments.output and not arguments.dry_run:
         raise InputError("name a folder for the measurements with -o DIR")
     with ExitStack() as stack:
         stack.enter_context(stopped_like_ctrl_c())
         gpu = open_gpu()
         stack.callback(gpu.close)
+        if arguments.micro_benchmarks:
+            from mlscale.cli import collect_micro
+
+            collect_micro.run(arguments, gpu)
+            return
         plan = _plan(arguments, entries, gpu)
         if arguments.dry_run:
             print(plan_text(plan, gpu.facts, gpu.sensors.mode))
@@ -158,7 +171,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
     mark = plan.fingerprint(gpu.facts)
     with ExitStack() as stack:
         keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.facts.uuid))
-        _recover(keeper)
+        recover(keeper)
         folder = stack.enter_context(options.output_folder(arguments.output))
         record = recording.begin(folder, gpu.facts, plan, gpu.sensors.mode, mark)
         if record["finished"]:
@@ -179,7 +192,8 @@ def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
     print(as_text(folder, table, plan))
 
 
-def _recover(keeper: ClockKeeper) -> None:
+def recover(keeper: ClockKeeper) -> None:
+    """Reset clocks that a killed run left locked, and tell of it."""
     from mlscale.collect.device import ClockError
 
     try:

@@ -1,5 +1,6 @@
 """A real NVIDIA GPU through cuda-bindings (driver API): green contexts, launches, events."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class CudaGpu:
             call(driver, "cuCtxSetCurrent", self._context)
             flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
             stream = call(driver, "cuStreamCreate", flags)
-            return CudaPartition(driver, self._compiler, cu_count, stream, None)
+            return CudaPartition(driver, self._compiler, cu_count, stream)
         group = self._group(cu_count)
         if group is None or int(group.sm.smCount) != cu_count:
             raise GpuError(f"the GPU does not grant {cu_count} multiprocessors any more")
@@ -134,7 +135,14 @@ class CudaGpu:
         call(driver, "cuCtxSetCurrent", call(driver, "cuCtxFromGreenCtx", green))
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         stream = call(driver, "cuGreenCtxStreamCreate", green, flags, 0)
-        return CudaPartition(driver, self._compiler, cu_count, stream, green)
+        partition = CudaPartition(driver, self._compiler, cu_count, stream)
+        partition.leave = lambda: self._leave(green)
+        return partition
+
+    def _leave(self, green: Any) -> None:
+        """Destroy a green context, which must not be the current one."""
+        call(self._driver, "cuCtxSetCurrent", self._context)
+        self._driver.cuGreenCtxDestroy(green)
 
     def close(self) -> None:
         """Release the primary context and NVML."""
@@ -145,12 +153,10 @@ class CudaGpu:
 class CudaPartition:
     """A stream on some multiprocessors; its context is the current one until it is closed."""
 
-    def __init__(
-        self, driver: Any, compiler: Compiler, cu_count: int, stream: Any, green: Any
-    ) -> None:
+    def __init__(self, driver: Any, compiler: Compiler, cu_count: int, stream: Any) -> None:
         self.cu_count = cu_count
-        self._driver, self._compiler = driver, compiler
-        self._stream, self._green = stream, green
+        self.leave: Callable[[], None] | None = None
+        self._driver, self._compiler, self._stream = driver, compiler, stream
 
     def prepare(self, entry: Entry, case: Case) -> "CudaLaunch":
         """The kernel with its buffers filled. Raises EntryError."""
@@ -170,8 +176,8 @@ class CudaPartition:
     def close(self) -> None:
         """Destroy the stream and the green context."""
         self._driver.cuStreamDestroy(self._stream)
-        if self._green is not None:
-            self._driver.cuGreenCtxDestroy(self._green)
+        if self.leave is not None:
+            self.leave()
 
 
 class CudaLaunch:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mlscale.collect import micro_kernels as micro
 from mlscale.collect import suite_arithmetic as arithmetic
 from mlscale.collect import suite_irregular as irregular
 from mlscale.collect import suite_streams as streams
@@ -57,7 +58,13 @@ SMALL: tuple[Entry, ...] = (
     irregular.spmv(300, by_warp=True),
     irregular.shared_conflict(2, blocks=2, rounds=40),
     irregular.shared_heavy(2, rounds=50),
+    micro.chase(4096),
+    micro.chase(4096, shared=True),
+    micro.read(2048, 3, blocks=2).entry,
+    micro.shared_reads(rounds=3),
+    micro.volkov(2, 4, 3, words=2048, rounds=20),
 )
+MICRO = {"micro_chase", "micro_read", "micro_shared", "micro_volkov"}
 Run = Callable[[Entry, Case], dict[int, np.ndarray]]
 
 
@@ -114,9 +121,9 @@ def test_a_kernel_leaves_what_its_reference_says(run_on_cpu: Run, entry: Entry) 
 
 
 def test_every_source_of_the_suite_is_run() -> None:
-    assert {entry.source for entry in SMALL} == {entry.source for entry in SUITE}
+    assert {entry.source for entry in SMALL} == {entry.source for entry in SUITE} | MICRO
     on_disk = {path.stem for path in KERNELS.glob("*.cu")}
-    assert on_disk == {entry.source for entry in SUITE} | {"which_sm"}
+    assert on_disk == {entry.source for entry in SMALL} | {"which_sm"}
 
 
 @pytest.mark.parametrize("architecture", ["sm_70", "sm_90"])
@@ -131,7 +138,7 @@ def test_every_entry_compiles(architecture: str) -> None:
     except InputError as error:
         pytest.skip(str(error))
     seen = set()
-    for entry in SUITE:
+    for entry in (*SUITE, *SMALL):
         variant = (entry.source, entry.defines)
         if variant not in seen:
             seen.add(variant)
