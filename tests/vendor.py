@@ -34,9 +34,8 @@ ATTRIBUTES = {
     "CLOCK_RATE": 1980000,
     "MEMORY_CLOCK_RATE": 2619000,
 }
-_Attribute = IntEnum(
-    "_Attribute", {f"CU_DEVICE_ATTRIBUTE_{n}": k for k, n in enumerate(ATTRIBUTES)}
-)
+# As in cuda-bindings 12.9, whose enumerations cannot be subscripted.
+_Attribute = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES})
 
 
 class Driver(ModuleType):
@@ -76,8 +75,8 @@ class Driver(ModuleType):
     def cuDeviceGet(self, number: int) -> Any:
         return Status.CUDA_SUCCESS, number
 
-    def cuDeviceGetAttribute(self, which: IntEnum, device: int) -> Any:
-        return Status.CUDA_SUCCESS, ATTRIBUTES[which.name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+    def cuDeviceGetAttribute(self, which: str, device: int) -> Any:
+        return Status.CUDA_SUCCESS, ATTRIBUTES[which]
 
     def cuDeviceGetPCIBusId(self, length: int, device: int) -> Any:
         return Status.CUDA_SUCCESS, b"0000:01:00.0\0\0\0\0"[:length]

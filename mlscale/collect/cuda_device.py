@@ -89,7 +89,7 @@ class CudaGpu:
         )
 
     def _attribute(self, name: str) -> int:
-        which = self._driver.CUdevice_attribute[f"CU_DEVICE_ATTRIBUTE_{name}"]
+        which = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(call(self._driver, "cuDeviceGetAttribute", which, self._device))
 
     def cu_counts(self) -> tuple[int, ...]:
