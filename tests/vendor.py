@@ -174,23 +174,24 @@ class Driver(ModuleType):
 
     def cuEventCreate(self, flags: int) -> Any:
         self.held.append("event")
-        return Status.CUDA_SUCCESS, "event"
+        return Status.CUDA_SUCCESS, SimpleNamespace(after=None)
 
-    def cuEventDestroy(self, event: str) -> Any:
+    def cuEventDestroy(self, event: Any) -> Any:
         self.held.remove("event")
         return (Status.CUDA_SUCCESS,)
 
-    def cuEventRecord(self, event: str, stream: str) -> Any:
+    def cuEventRecord(self, event: Any, stream: str) -> Any:
+        event.after = len(self.launched)
         return (Status.CUDA_SUCCESS,)
 
-    def cuEventQuery(self, event: str) -> Any:
+    def cuEventQuery(self, event: Any) -> Any:
         return (Status.CUDA_SUCCESS,)
 
-    def cuEventSynchronize(self, event: str) -> Any:
+    def cuEventSynchronize(self, event: Any) -> Any:
         return (Status.CUDA_SUCCESS,)
 
-    def cuEventElapsedTime(self, start: str, end: str) -> Any:
-        return Status.CUDA_SUCCESS, 1.5
+    def cuEventElapsedTime(self, start: Any, end: Any) -> Any:
+        return Status.CUDA_SUCCESS, 1.5 * (end.after - start.after)
 
     def cuLaunchKernel(self, kernel: str, *given: Any) -> Any:
         blocks, *ones, threads, y, z, shared, stream, parameters, extra = given

@@ -10,7 +10,8 @@ import numpy as np
 
 from mlscale.collect.device import THROTTLING, Batch, Launch, Reading, Sensors
 
-_BATCH_MS = 10.0
+_BATCH_MS = 20.0
+_MOST = 20_000
 _QUEUED = 3
 _LEAST_BATCHES = 5
 _POLL_S = 0.01
@@ -103,6 +104,47 @@ def throttling(reasons: int) -> str:
     return ", ".join(word for bit, word in THROTTLING.items() if reasons & bit)
 
 
+class _Queue:
+    """A kernel kept on the GPU's queue: a few batches of launches, each of about _BATCH_MS."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch, self._count = launch, 1
+        while self._fit(launch.submit(self._count).elapsed_ms(), self._count):
+            continue
+        self._batches = deque(self._submit() for _ in range(_QUEUED))
+
+    def _submit(self) -> tuple[Batch, int]:
+        return self._launch.submit(self._count), self._count
+
+    def _fit(self, elapsed_ms: float, count: int) -> bool:
+        """Make batches longer where one was short: clocks rise while a kernel runs."""
+        fitting = math.ceil(min(count * _BATCH_MS / max(elapsed_ms, 1e-6), 8 * count, _MOST))
+        longer = elapsed_ms < _BATCH_MS / 2 and fitting > self._count
+        if longer:
+            self._count = fitting
+        return longer
+
+    def finished(self, adapt: bool) -> list[tuple[float, int]]:
+        """Batches that are through, as time per launch [ms] and launches; others take their place.
+
+        adapt: whether the batches to come may become longer.
+        """
+        through = []
+        for _ in range(sum(batch.done() for batch, _ in self._batches)):
+            batch, count = self._batches.popleft()
+            elapsed = batch.elapsed_ms()
+            through.append((elapsed / count, count))
+            if adapt:
+                self._fit(elapsed, count)
+            self._batches.append(self._submit())
+        return through
+
+    def wait(self) -> None:
+        """Wait for all that is queued."""
+        for batch, _ in self._batches:
+            batch.elapsed_ms()
+
+
 def _measure_once(
     launch: Launch,
     sensors: Sensors,
@@ -111,28 +153,25 @@ def _measure_once(
     attempt: int,
 ) -> Sample:
     mode = MODES[sensors.mode] if window_s else MODES["none"]
-    warm = max(launch.submit(1).elapsed_ms() for _ in range(2))
-    count = max(1, math.ceil(_BATCH_MS / max(warm, 1e-4)))
-    queue: deque[Batch] = deque(launch.submit(count) for _ in range(_QUEUED))
+    queue = _Queue(launch)
     times: list[float] = []
+    launches = 0
     readings: list[Reading] = []
-    begin = sensors.read().time_s
-    settled = begin + mode.settle_s
+    settled = sensors.read().time_s + mode.settle_s
     while True:
         now = sensors.read()
-        if now.time_s >= settled:
+        settling = now.time_s < settled
+        for time_ms, count in queue.finished(adapt=settling):
+            if not settling:
+                times.append(time_ms)
+                launches += count
+        if not settling:
             readings.append(now)
-        for _ in range(sum(batch.done() for batch in queue)):
-            elapsed = queue.popleft().elapsed_ms()
-            if now.time_s >= settled:
-                times.append(elapsed / count)
-            queue.append(launch.submit(count))
         over = now.time_s >= settled + window_s
         if over and len(times) >= _LEAST_BATCHES and len(readings) > 1:
             break
         sensors.pause(_POLL_S)
-    for batch in queue:
-        batch.elapsed_ms()
+    queue.wait()
     low, median, high = np.percentile(times, [25, 50, 75])
     reasons = 0
     for reading in readings:
@@ -148,7 +187,7 @@ def _measure_once(
     return Sample(
         time_ms=float(f"{median:.7g}"),
         time_spread_percent=round(float(100 * (high - low) / median), 4),
-        launches=count * len(times),
+        launches=launches,
         engine_mhz=engine,
         memory_mhz=memory,
         reasons=reasons,

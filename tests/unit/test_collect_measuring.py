@@ -44,6 +44,29 @@ class TestTime:
         monkeypatch.setattr(replayed.ReplayBatch, "elapsed_ms", in_turn)
         assert sample(ReplayGpu(), 5.0).time_spread_percent == pytest.approx(200 / 3, rel=0.02)
 
+    def test_batches_grow_as_the_clocks_rise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A kernel that takes a tenth of its first time soon still fills batches of 20 ms.
+
+        The first three batches come from idle clocks; each later one, but those queued when the
+        clocks rose, holds 10 to 20 ms, so that three outlast the 10 ms between readings.
+        """
+        submit = replayed.ReplayLaunch.submit
+        lengths: list[float] = []
+
+        def cold_at_first(self: replayed.ReplayLaunch, count: int) -> replayed.ReplayBatch:
+            batch = submit(self, count)
+            if len(lengths) < 3:
+                self.gpu.busy_until += 9 * batch.elapsed / 1e3
+                batch.elapsed, batch.end = 10 * batch.elapsed, self.gpu.busy_until
+            lengths.append(batch.elapsed)
+            return batch
+
+        monkeypatch.setattr(replayed.ReplayLaunch, "submit", cold_at_first)
+        gpu = ReplayGpu()
+        assert sample(gpu).time_ms == pytest.approx(made_time_ms(ENTRY.name, 8, gpu.engine))
+        assert min(lengths[:8]) < 10
+        assert min(lengths[12:]) > 10
+
 
 class TestPower:
     @pytest.mark.parametrize("mode", ["energy", "instant", "average", "usage"])
