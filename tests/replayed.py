@@ -80,6 +80,7 @@ class ReplayGpu:
         self.measured: list[tuple[str, int, float]] = []
         self.running: str | None = None
         self.open: list[str] = []
+        self.submitted: list[str] = []
 
     def log(self, line: str) -> None:
         if self.log_path:
@@ -131,6 +132,7 @@ class ReplayLaunch:
     def submit(self, count: int) -> "ReplayBatch":
         gpu = self.gpu
         gpu.batches += 1
+        gpu.submitted.append(self.entry.name)
         self.submitted += 1
         if self.submitted > 20:
             if gpu.faults.stopped_at and len(gpu.measured) == gpu.faults.stopped_at[0]:

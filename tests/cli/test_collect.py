@@ -312,7 +312,10 @@ class TestStopped:
         with pytest.warns(match="lack configurations"):
             data = read_measurements(folder / "measurements.csv", "drop")
         assert data.kernels == NAMES[:2]
-        self.same(self.resumed(capsys, folder, use), undisturbed)
+        again = use(ReplayGpu())
+        succeed(capsys, *COLLECT, "-o", folder, "--resume")
+        self.same(files(folder), undisturbed)
+        assert len(again.measured) == 15 - 7
 
     def test_a_full_disk(
         self,

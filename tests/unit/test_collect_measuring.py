@@ -67,6 +67,19 @@ class TestTime:
         assert min(lengths[:8]) < 10
         assert min(lengths[12:]) > 10
 
+    def test_while_the_sensor_settles_does_not_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The kernel is half as fast for 0.4 s of 0.5 s settling; 0.3 s of measuring follow."""
+        submit = replayed.ReplayLaunch.submit
+
+        def slow_at_first(self: replayed.ReplayLaunch, count: int) -> replayed.ReplayBatch:
+            return submit(self, 2 * count if self.gpu.now < 0.4 else count)
+
+        monkeypatch.setattr(replayed.ReplayLaunch, "submit", slow_at_first)
+        gpu = ReplayGpu()
+        found = sample(gpu, 0.3)
+        assert found.time_ms == pytest.approx(made_time_ms(ENTRY.name, 8, gpu.engine))
+        assert found.time_spread_percent == pytest.approx(0, abs=1e-9)
+
 
 class TestPower:
     @pytest.mark.parametrize("mode", ["energy", "instant", "average", "usage"])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from replayed import FACTS, ReplayGpu, ReplayLaunch
+from replayed import FACTS, ReplayGpu, ReplayLaunch, made_time_ms
 
 from mlscale.collect.micro import MemorySample
 from mlscale.collect.micro_fit import (
@@ -162,6 +162,17 @@ class TestCommand:
         assert (row["dram_latency_offset"], row["l2_latency"]) == (500, 222)
         assert (row["shared_latency"], row["shared_delay"]) == (28, 1.5)
         record = json.loads((folder / "micro.json").read_text())
+        # Time x 1600 MHz x 12 CUs over 2048 words in sectors of 8 (and 1024 words twice).
+        (memory,) = record["memory"]
+        for delay, name in (("dram_delay", "read_words_2048"), ("l2_delay", "read_words_1024")):
+            cycles = made_time_ms(name, 12, 1600.0) * 1600e3
+            assert memory[delay] == pytest.approx(cycles * 12 / 256, rel=1e-6)
+        # Every counted launch of what must miss the L2 cache comes after one that fills it.
+        submitted = gpu.submitted
+        first = {name: submitted.index(name) for name in submitted}
+        for place, name in enumerate(submitted):
+            if name.startswith(("chase_words_8192", "volkov")) and place != first[name]:
+                assert submitted[place - 1] == "read_words_2048"
         assert record["compute_unit"]["memory_latency_cycles"] == pytest.approx(368)
         assert len(record["volkov"]) == 7 * 8
         assert "classical bounds" in out
