@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mlscale.collect.plan import Plan
     from mlscale.progress import Progress
 
-_RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
@@ -194,6 +192,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
 
 def recover(keeper: ClockKeeper) -> None:
     """Reset clocks that a killed run left locked, and tell of it."""
+    from mlscale.collect.clocks import RESET
     from mlscale.collect.device import ClockError
 
     try:
@@ -206,7 +205,7 @@ def recover(keeper: ClockKeeper) -> None:
     except ClockError as error:
         warnings.warn(
             f"an earlier run was killed while it held the clocks, and they cannot be reset "
-            f"({error}); run as root: {_RESET}",
+            f"({error}); run as root: {RESET}",
             DataWarning,
             stacklevel=2,
         )

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from types import FrameType
 from typing import Self, TextIO
 
 from mlscale.collect.device import ClockError, Sensors
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 
+RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks"
 _STOPPING = ("SIGTERM", "SIGHUP")
 
 
@@ -124,7 +126,15 @@ class ClockKeeper:
         self._held.write(json.dumps({"pid": os.getpid(), "locked": clocks.locked}) + "\n")
         self._held.flush()
         os.fsync(self._held.fileno())
-        self._sensors.lock_clocks(*clocks.locked)
+        try:
+            self._sensors.lock_clocks(*clocks.locked)
+        except ClockError:
+            if self._now == (None, None):  # nothing is locked, or the memory clock alone
+                with suppress(ClockError):
+                    self._sensors.reset_clocks()
+                self._marker.unlink(missing_ok=True)
+                self._release()
+            raise
         self._now = clocks.locked
 
     def restore(self) -> None:
@@ -136,16 +146,30 @@ class ClockKeeper:
                 self._sensors.reset_clocks()
                 self._marker.unlink(missing_ok=True)
             finally:
-                self._holding.__exit__(None, None, None)
-                self._held = None
-                self._now = (None, None)
-                atexit.unregister(self.restore)
+                self._release()
+
+    def _release(self) -> None:
+        self._holding.__exit__(None, None, None)
+        self._held = None
+        self._now = (None, None)
+        atexit.unregister(self.restore)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.restore()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        try:
+            self.restore()
+        except ClockError as problem:
+            if error is None:
+                raise
+            warnings.warn(  # what ended the block comes after it
+                f"the clocks could not be reset ({problem}); run as root: {RESET}",
+                DataWarning,
+                stacklevel=2,
+            )
 
 
 @contextmanager

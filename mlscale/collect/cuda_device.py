@@ -141,7 +141,7 @@ class CudaGpu:
 
     def _leave(self, green: Any) -> None:
         """Destroy a green context, which must not be the current one."""
-        call(self._driver, "cuCtxSetCurrent", self._context)
+        self._driver.cuCtxSetCurrent(self._context)
         self._driver.cuGreenCtxDestroy(green)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from mlscale.collect.compiling import INSTALL
@@ -92,7 +93,8 @@ class NvmlSensors:
 
     def close(self) -> None:
         """Let go of NVML."""
-        self._nvml.nvmlShutdown()
+        with suppress(self._nvml.NVMLError):  # a lost board must not hide why it is closed
+            self._nvml.nvmlShutdown()
 
     def _set(self, what: str, function: str, *arguments: int) -> None:
         nvml = self._nvml

@@ -148,6 +148,17 @@ class TestFailures:
         with pytest.raises(GpuError, match="cuEventSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"):
             batch.elapsed_ms()
 
+    def test_of_all_that_closing_asks_for_is_passed_over(self, vendor: SimpleNamespace) -> None:
+        """A lost GPU fails these too; what is told is how it was lost."""
+        gpu = CudaGpu()
+        partition = gpu.partition(8)
+        for name in ("cuStreamDestroy", "cuCtxSetCurrent", "cuGreenCtxDestroy"):
+            vendor.driver.fails[name] = Status.CUDA_ERROR_ILLEGAL_ADDRESS
+        vendor.driver.fails["cuDevicePrimaryCtxRelease"] = Status.CUDA_ERROR_ILLEGAL_ADDRESS
+        vendor.nvml.fails["nvmlShutdown"] = vendor.nvml.NVML_ERROR_GPU_IS_LOST
+        partition.close()
+        gpu.close()
+
     def test_of_a_split(self, vendor: SimpleNamespace) -> None:
         gpu = CudaGpu()
         with pytest.raises(GpuError, match="does not grant 24 multiprocessors any more"):

@@ -7,8 +7,8 @@ import pytest
 from replayed import SUPPORTED, Faults, ReplayGpu
 
 from mlscale.collect.clocks import ClockKeeper, Clocks, settings, state_folder
-from mlscale.collect.device import ClockError
-from mlscale.errors import InputError
+from mlscale.collect.device import ClockError, GpuError
+from mlscale.errors import DataWarning, InputError
 
 LOCKED = Clocks(1000, 1200, None, None)
 
@@ -103,6 +103,27 @@ class TestKeeper:
         with pytest.raises(ClockError, match="no right"):
             keeper(ReplayGpu(Faults(no_right=True))).recover()
         assert marker(state).exists()
+
+    def test_what_ended_a_run_is_told_though_the_clocks_cannot_be_reset(self, state: Path) -> None:
+        gpu = ReplayGpu()
+
+        def fail() -> None:
+            with keeper(gpu) as held:
+                held.set(LOCKED)
+                gpu.faults.no_right = True
+                raise GpuError("the GPU was lost")
+
+        with (
+            pytest.warns(DataWarning, match="could not be reset .* nvidia-smi --reset-gpu-clocks"),
+            pytest.raises(GpuError, match="the GPU was lost"),
+        ):
+            fail()
+        assert marker(state).exists()  # so that the next run tries again
+
+    def test_without_the_right_to_set_them_nothing_is_left_behind(self, state: Path) -> None:
+        with pytest.raises(ClockError, match="no right"):
+            keeper(ReplayGpu(Faults(no_right=True))).set(LOCKED)
+        assert not marker(state).exists()
 
     def test_a_refused_clock_is_reset_all_the_same(self, state: Path) -> None:
         """A board may have taken the memory clock and refused the engine's."""
