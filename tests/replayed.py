@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mlscale.collect.device import ClockError, EntryError, Facts, GpuError, Reading
 from mlscale.collect.entries import Case, Entry
@@ -220,3 +221,15 @@ class ReplaySensors:
         self.locked.append("reset")
         self.gpu.log("reset")
         self.gpu.engine = ENGINE
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Put a played-back GPU in the place of the real one, with a state folder of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def put(gpu: ReplayGpu) -> ReplayGpu:
+        monkeypatch.setattr("mlscale.cli.collect_command.open_gpu", lambda: gpu)
+        return gpu
+
+    return put

@@ -227,7 +227,10 @@ def _measure(
     from mlscale.collect.running import carry_out
 
     program = NsightCompute.find() if plan.counters else None
-    profiler = NsightCompute(program, plan.entries, device_name(gpu.facts)) if program else None
+    profiler = None
+    if program:
+        device, capability = device_name(gpu.facts), gpu.facts.capability
+        profiler = NsightCompute(program, plan.entries, device, capability)
     total, there = sum(1 for _ in plan.units()), len(kept.done)
     try:
         with tqdm(total=total, initial=there, unit="sample", disable=None, leave=False) as bar:

@@ -26,16 +26,24 @@ _HOW_TO_ALLOW = (
 )
 
 
-def metrics() -> tuple[str, ...]:
-    """What Nsight Compute is asked for, as in docs/profiling.md."""
-    return tuple(_METRICS.read_text(encoding="utf-8").split())
+def metrics(capability: int) -> tuple[str, ...]:
+    """What Nsight Compute is asked for, as in docs/profiling.md, of a GPU of that capability."""
+    names = tuple(_METRICS.read_text(encoding="utf-8").split())
+    if capability < 75:  # no uniform pipe
+        names = tuple(name for name in names if "pipe_uniform" not in name)
+    if capability >= 120:
+        names = tuple(name.replace("dram__bytes_", "dram__bytes_op_") for name in names)
+    return names
 
 
 class NsightCompute:
     """Runs `ncu` over `python -m mlscale.collect.launch_once`."""
 
-    def __init__(self, program: str, entries: Sequence[Entry], device: str) -> None:
-        self._program, self._entries, self._device = program, entries, device
+    def __init__(
+        self, program: str, entries: Sequence[Entry], device: str, capability: int
+    ) -> None:
+        self._program, self._device, self._metrics = program, device, metrics(capability)
+        self._entries = [entry for entry in entries if entry.capability <= capability]
 
     @staticmethod
     def find() -> str | None:
@@ -50,7 +58,7 @@ class NsightCompute:
             command = [
                 self._program, "--csv", "--page", "raw", "--print-units", "base",
                 "--clock-control", "none", "--log-file", str(log), "--metrics",
-                ",".join(metrics()), "--kernel-name", f"regex:^({'|'.join(names)})$",
+                ",".join(self._metrics), "--kernel-name", f"regex:^({'|'.join(names)})$",
                 sys.executable, "-m", "mlscale.collect.launch_once", str(unit.cu_count), *names,
             ]  # fmt: skip
             done = subprocess.run(  # noqa: S603

@@ -95,13 +95,12 @@ def finish(
     InputError.
     """
     table, told = to_table(plan, facts, record["power_sensor"], results)
-    if whole:
-        record["finished"] = _now()
-    _write(folder / RECORD, {**record, **told})
     for line in told["told"]:
         warnings.warn(line, DataWarning, stacklevel=2)
     if table is not None:
         write_table(table, folder / TABLE)
+    finished = _now() if whole else None  # once the table is there
+    _write(folder / RECORD, {**record, **told, "finished": finished})
     return table
 
 

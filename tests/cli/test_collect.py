@@ -11,33 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 from command import refuse, succeed
-from replayed import ENGINE, FACTS, MEMORY, Faults, ReplayGpu, made_power_w, made_time_ms
+from replayed import (
+    ENGINE,
+    FACTS,
+    MEMORY,
+    Faults,
+    ReplayGpu,
+    made_power_w,
+    made_time_ms,
+    use,
+)  # fmt: skip
 
-from mlscale import read_measurements
+from mlscale import InputError, read_measurements
 from mlscale.cli.main import main
 from mlscale.progress import PROGRESS, Progress
 from mlscale.tables import read_table
 
+__all__ = ["use"]
 Capture = pytest.CaptureFixture[str]
 KERNELS = ("--kernels", "few_threads,chase_16k")
 NAMES = ("chase_16k", "few_threads_1", "few_threads_8", "few_threads_32", "few_threads_128")
 COLLECT = ("collect", *KERNELS, "--no-counters")
-
-
-@pytest.fixture(autouse=True)
-def _state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put a played-back GPU in the place of the real one."""
-
-    def put(gpu: ReplayGpu) -> ReplayGpu:
-        monkeypatch.setattr("mlscale.cli.collect_command.open_gpu", lambda: gpu)
-        return gpu
-
-    return put
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -111,64 +105,8 @@ class TestTable:
             {"requested": 3, "granted": 4}, {"requested": 9, "granted": 8},
         ]  # fmt: skip
 
-    def test_counters_by_nsight_compute(
-        self, capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        ncu = fake_ncu(tmp_path, NCU_PRINTS)
-        monkeypatch.setattr("mlscale.collect.counters.NsightCompute.find", lambda: str(ncu))
-        use(ReplayGpu())
-        out = tmp_path / "out"
-        succeed(capsys, "collect", "--kernels", "few_threads_1,few_threads_8", "-o", out)
-        data = read_measurements(out / "measurements.csv")
-        f = data.counter_names.index("dram__bytes_read.sum")
-        # The fake's numbers: 1000 for the first kernel, 2000 for the second, at every CU count.
-        assert data.counters[:, :, 0, 0, f].tolist() == [[1000.0] * 3, [2000.0] * 3]
-        assert data.metadata["counter_tool"] == "ncu"
-
-    def test_without_the_right_to_counters_the_rest_is_collected(
-        self, capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        said = "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'; exit 1"
-        ncu = fake_ncu(tmp_path, said)
-        monkeypatch.setattr("mlscale.collect.counters.NsightCompute.find", lambda: str(ncu))
-        use(ReplayGpu())
-        _, err = succeed(capsys, "collect", *KERNELS, "-o", tmp_path / "out")
-        assert err.count("no right to read the GPU's counters (ERR_NVGPUCTRPERM)") == 1
-        assert read_measurements(tmp_path / "out" / "measurements.csv").power_w is not None
-
-    def test_without_nsight_compute_it_says_so(
-        self, capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("mlscale.collect.counters.NsightCompute.find", lambda: None)
-        use(ReplayGpu())
-        _, err = succeed(capsys, "collect", *KERNELS, "-o", tmp_path / "out")
-        assert "ncu) is not on the path: time and power are collected, counters are not" in err
-
 
 KINDS = ("requested", "locked", "observed")
-# A raw page as Nsight Compute writes it, here with made numbers, among the tool's own lines.
-NCU_PRINTS = """
-cat > "$log" <<'END'
-==PROF== Connected to process 1
-"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
-"Grid Size","Device","CC","gpu__time_duration.sum","sm__cycles_elapsed.avg.per_second",\
-"dram__cycles_elapsed.avg.per_second","dram__bytes_read.sum"
-"","","","","","","","","","","","ns","hz","hz","byte"
-"0","1","python","h","few_threads_1","1","7","(32, 1, 1)","(1, 1, 1)","0","9.0","20000",\
-"1980000000","2600000000","1000"
-"1","1","python","h","few_threads_8","1","7","(64, 1, 1)","(8, 1, 1)","0","9.0","21000",\
-"1500000000","2600000000","2000"
-END
-"""
-
-
-def fake_ncu(folder: Path, does: str) -> Path:
-    """A program in the place of ncu: it finds its --log-file, and does that."""
-    path = folder / "ncu"
-    find = 'while [ "$1" != "" ]; do [ "$1" = --log-file ] && log="$2"; shift; done\n'
-    path.write_text("#!/bin/sh\n" + find + does.replace("\\\n", "") + "\n")
-    path.chmod(0o755)
-    return path
 
 
 class TestNothingIsMeasured:
@@ -344,6 +282,27 @@ class TestStopped:
             f"4 of 15 samples are kept in {folder}; go on with --resume\n"
         )
         self.same(self.resumed(capsys, folder, use), undisturbed)
+
+    def test_a_disk_that_is_full_at_the_end(
+        self,
+        capsys: Capture,
+        tmp_path: Path,
+        use: Any,
+        undisturbed: dict[str, bytes],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def full(table: object, path: Path) -> None:
+            raise InputError(f"{path}: cannot be written: No space left on device")
+
+        use(ReplayGpu())
+        with monkeypatch.context() as patch:
+            patch.setattr("mlscale.collect.recording.write_table", full)
+            assert main([*COLLECT, "-o", str(tmp_path / "out")]) == 2
+        assert capsys.readouterr().err.endswith("cannot be written: No space left on device\n")
+        gpu = use(ReplayGpu())
+        succeed(capsys, *COLLECT, "-o", tmp_path / "out", "--resume")
+        assert gpu.measured == []
+        self.same(files(tmp_path / "out"), undisturbed)
 
     def test_clocks_are_restored_on_an_interrupt(self, tmp_path: Path, use: Any) -> None:
         gpu = use(ReplayGpu(Faults(stopped_at=(3, KeyboardInterrupt()))))

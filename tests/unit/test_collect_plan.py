@@ -112,4 +112,8 @@ def test_counters_asked_of_ncu_are_those_of_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text(encoding="utf-8")
     command = page[page.index("--metrics gpu__time") : page.index("./app\nmlscale import ncu")]
     listed = re.findall(r"[a-z0-9_]+__[a-z0-9_.]+", command)
-    assert tuple(listed) == metrics()
+    assert tuple(listed) == metrics(90)
+    # As that page says: no uniform pipe before sm_75, other DRAM names on sm_120.
+    assert set(metrics(90)) - set(metrics(70)) == {"sm__inst_executed_pipe_uniform.sum"}
+    renamed = {"dram__bytes_op_read.sum", "dram__bytes_op_write.sum"}
+    assert set(metrics(120)) - set(metrics(90)) == renamed
