@@ -14,7 +14,22 @@ from mlscale.tables import IDENTITY, Table, read_table
 Floats = NDArray[np.float64]
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
-NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values())
+# Columns that `mlscale collect` writes beside the measurements: how each row was measured.
+CONDITIONS = (
+    "cu_count_observed",
+    "engine_mhz_requested",
+    "engine_mhz_locked",
+    "engine_mhz_observed",
+    "memory_mhz_requested",
+    "memory_mhz_locked",
+    "memory_mhz_observed",
+    "time_spread_percent",
+    "power_window_s",
+    "temperature_c",
+    "throttled",
+    "throttle_reasons",
+)
+NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *CONDITIONS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ COMMANDS = {
     "demo": "the main job on the shipped data, in under a minute",
     "datasets": "list, fetch and make data sets",
     "import": "turn a file of measurements into a tidy table",
+    "collect": "measure a training set on the NVIDIA GPU at hand",
     "train": "train a model on a table of measurements",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "the clocks to set for profiled kernels, for least energy or another objective",
@@ -90,7 +91,9 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mlscale {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        command = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
         if given[:1] == [name]:
             importlib.import_module(f"mlscale.cli.{name}_command").add_arguments(command)
     return parser

@@ -17,7 +17,7 @@ from mlscale.files import parse_json_object, whole_file, write_text
 
 if TYPE_CHECKING:
     from mlscale.measurements import Measurements
-    from mlscale.studies.sweep import Progress
+    from mlscale.progress import Progress
 
 DOCUMENT = "study.json"
 FORMATS = ("csv", "parquet")
@@ -50,8 +50,9 @@ def carry_out(
 
     What is done is kept in the folder of --output until all is; an interrupt says so.
     """
+    from mlscale.progress import Progress
     from mlscale.studies.cluster import connected
-    from mlscale.studies.sweep import Progress, fingerprint
+    from mlscale.studies.sweep import fingerprint
 
     mark = fingerprint(tables, {"asked": study.asked, "units": [repr(u) for u in study.units]})
     with ExitStack() as stack:

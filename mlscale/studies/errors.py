@@ -12,10 +12,11 @@ from mlscale.grid import HardwareConfig
 from mlscale.measurements import Measurements
 from mlscale.metrics import absolute_percentage_error, summarise, without_base
 from mlscale.predictors import Predictor, create
+from mlscale.progress import Progress
 from mlscale.studies.contenders import ORACLE, Contender, has_parameter, predicts
 from mlscale.studies.oracle import oracle_surfaces
 from mlscale.studies.protocols import folds, is_random
-from mlscale.studies.sweep import Progress, sweep
+from mlscale.studies.sweep import sweep
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -19,6 +19,7 @@ from mlscale.measurements import Measurements
 from mlscale.metrics import absolute_percentage_error, summarise, without_base
 from mlscale.predictors import create
 from mlscale.predictors.wu import DEFAULT_CLUSTERS
+from mlscale.progress import Progress
 from mlscale.studies.contenders import (
     ORACLE,
     Contender,
@@ -28,7 +29,7 @@ from mlscale.studies.contenders import (
 )
 from mlscale.studies.oracle import oracle_surfaces
 from mlscale.studies.protocols import folds, is_random
-from mlscale.studies.sweep import Progress, sweep
+from mlscale.studies.sweep import sweep
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -1,8 +1,4 @@
-"""Long work in units: in parallel, kept as it is done, taken up again where it stopped.
-
-What is done is kept in FOLDER/progress.jsonl: a first line with the fingerprint of data and
-settings, then a line for each unit that is done. A line that was cut off is not counted.
-"""
+"""Long work in units: in parallel, kept as it is done, taken up again where it stopped."""
 
 import hashlib
 import json
@@ -11,20 +7,16 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any
 
 import joblib
 
 from mlscale import __version__
-from mlscale.errors import InputError
-from mlscale.files import read_bytes, write_text
 from mlscale.measurements import Measurements
+from mlscale.progress import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
-
-PROGRESS = "progress.jsonl"
 
 
 def fingerprint(tables: dict[str, Measurements], asked: dict[str, Any]) -> str:
@@ -43,7 +35,7 @@ def sweep(
     work: Callable[..., Any],
     calls: Sequence[tuple[Any, ...]],
     jobs: int = 1,
-    kept: "Progress | None" = None,
+    kept: Progress | None = None,
     client: "Client | None" = None,
 ) -> Iterator[tuple[int, Any]]:
     """Make every call that is not kept yet; yields number and result as they come, kept ones first.
@@ -104,68 +96,3 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 def _numbered(work: Callable[..., Any], number: int, *call: Any) -> tuple[int, Any]:
     return number, work(*call)
-
-
-class Progress:
-    """The results that are there, by number of the unit, in a folder; a context manager."""
-
-    def __init__(self, folder: Path, mark: str, resume: bool) -> None:
-        """Begin a new record, or with `resume` take up the one that is there.
-
-        Raises InputError when the folder holds an unfinished study and `resume` is off, or one
-        of another fingerprint.
-        """
-        self._path = folder / PROGRESS
-        self.done: dict[int, Any] = {}
-        if self.is_in(folder):
-            if not resume:
-                raise InputError(
-                    f"{folder}: holds an unfinished study; go on with --resume, or name another "
-                    "folder"
-                )
-            self._read(mark)
-        head = [{"fingerprint": mark}]
-        units = [{"unit": number, "result": result} for number, result in self.done.items()]
-        lines = [json.dumps(line) + "\n" for line in [*head, *units]]
-        write_text(self._path, "".join(lines))
-        try:
-            self._file: TextIO = self._path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
-
-    @staticmethod
-    def is_in(folder: Path) -> bool:
-        """Whether a folder holds an unfinished study."""
-        return (folder / PROGRESS).exists()
-
-    def _read(self, mark: str) -> None:
-        """Take over the whole lines of a record of that fingerprint."""
-        head, *units = read_bytes(self._path).decode("utf-8", "replace").splitlines()
-        if head != json.dumps({"fingerprint": mark}):
-            raise InputError(
-                f"{self._path}: was made of other data, with other settings or by another "
-                "version; ask for the same again, or name another folder"
-            )
-        for line in units:
-            try:
-                unit = json.loads(line)
-            except ValueError:
-                return
-            self.done[unit["unit"]] = unit["result"]
-
-    def add(self, number: int, result: Any) -> None:
-        """Keep the result of one unit."""
-        self._file.write(json.dumps({"unit": number, "result": result}) + "\n")
-        self._file.flush()
-        self.done[number] = result
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def remove(self) -> None:
-        """Forget the record, once the results are written."""
-        self._file.close()
-        self._path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from command import refuse, succeed
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-from mlscale.studies.sweep import PROGRESS, Progress
+from mlscale.progress import PROGRESS, Progress
 
 Capture = pytest.CaptureFixture[str]
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tidy import refused
 
 from mlscale import Measurements
-from mlscale.studies.sweep import PROGRESS, Progress, fingerprint, sweep
+from mlscale.progress import PROGRESS, Progress
+from mlscale.studies.sweep import fingerprint, sweep
 
 CALLS = [(n, 10 * n) for n in range(6)]
 

@@ -1,0 +1,93 @@
+"""mlscale collect --micro-benchmarks: a device entry for wang-chu, and Volkov's survey measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlscale.cli import options
+from mlscale.cli.text import columns, number
+from mlscale.errors import DataWarning
+from mlscale.files import write_text
+
+if TYPE_CHECKING:
+    from mlscale.collect.device import Gpu
+
+RECORD, ENTRY, SURVEY = "micro.json", "wang_chu_gpus.json", "volkov.csv"
+
+
+def run(arguments: argparse.Namespace, gpu: Gpu) -> None:
+    """Measure and write. Raises InputError; nothing is written unless all was measured."""
+    from tqdm import tqdm
+
+    from mlscale.cli.collect_command import recover
+    from mlscale.collect.clocks import ClockKeeper, settings
+    from mlscale.collect.micro import measure_memory, measure_volkov
+    from mlscale.collect.micro_kernels import INTENSITIES, WARPS
+
+    clocks = settings(arguments.engine, arguments.memory, gpu.sensors.supported_clocks())
+    with ExitStack() as stack:
+        folder = stack.enter_context(options.output_folder(arguments.output))
+        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.facts.uuid))
+        recover(keeper)
+        total = len(clocks) + len(INTENSITIES) * len(WARPS)
+        bar = stack.enter_context(tqdm(total=total, disable=None, leave=False))
+        samples = measure_memory(gpu, keeper, clocks, bar.update)
+        rows = measure_volkov(gpu, bar.update)
+        bar.close()
+        keeper.restore()
+        print(_write(folder, gpu, samples, rows))
+
+
+def _write(folder: Path, gpu: Gpu, samples: list[Any], rows: list[dict[str, Any]]) -> str:
+    from mlscale.cli.study_work import write_rows
+    from mlscale.collect.micro_fit import (
+        device_entry,
+        fit_compute_unit,
+        survey_errors,
+        survey_rows,
+    )
+    from mlscale.collect.recording import device_name
+    from mlscale.counters.devices import device_keys, load_device
+
+    key = device_name(gpu.facts)
+    record: dict[str, Any] = {
+        "device": key,
+        "name": gpu.facts.name,
+        "uuid": gpu.facts.uuid,
+        "versions": gpu.facts.versions,
+        "memory": [sample.as_dict() for sample in samples],
+        "volkov": rows,
+    }
+    told = []
+    schedulers = 4
+    if key in device_keys():
+        device = load_device(key)
+        schedulers = device.schedulers_per_cu
+        entry = device_entry(samples, device, "mlscale collect --micro-benchmarks")
+        document = {"format_version": 1, "gpus": {key: entry}}
+        write_text(folder / ENTRY, json.dumps(document, indent=1) + "\n")
+        told.append(f"{folder / ENTRY}: the entry of '{key}' for wang-chu; {entry['note']}")
+    else:
+        warnings.warn(
+            f"'{key}' is not in mlscale/counters/devices.json: describe it there for an entry of "
+            "wang-chu; four schedulers a CU are assumed",
+            DataWarning,
+            stacklevel=2,
+        )
+    cu = fit_compute_unit(rows, schedulers)
+    beside = survey_rows(rows, cu)
+    errors = survey_errors(beside)
+    record["compute_unit"] = {name: getattr(cu, name) for name in cu.__dataclass_fields__}
+    record["survey_errors"] = errors
+    write_rows(folder / SURVEY, beside)
+    write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
+    table = columns(
+        ["model", "mean error %", "median %", "largest %"],
+        [[e["model"], *(number(e[k], 3) for k in ("mape", "median", "worst"))] for e in errors],
+    )
+    return "\n".join([f"{folder}: {RECORD}, {SURVEY}", *told, table])

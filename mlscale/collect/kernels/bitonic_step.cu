@@ -1,0 +1,13 @@
+// One compare-and-exchange step of a bitonic network over global memory; a pair per thread.
+extern "C" __global__ void KERNEL(const int *in, int *out, int pairs, int run, int distance)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= pairs)
+        return;
+    int low = 2 * t - (t & (distance - 1)), high = low + distance;
+    bool rising = (low & run) == 0;
+    int a = in[low], b = in[high];
+    bool exchange = (a > b) == rising;
+    out[low] = exchange ? b : a;
+    out[high] = exchange ? a : b;
+}

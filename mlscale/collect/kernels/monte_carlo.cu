@@ -1,0 +1,15 @@
+// Random points in the unit square: how many fall into the quarter circle, counted in integers.
+extern "C" __global__ void KERNEL(int *out, int draws)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned state = i * 2654435761u + 12345u;
+    int inside = 0;
+    for (int k = 0; k < draws; k++) {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        unsigned x = state >> 17, y = state & 0x7fffu;
+        inside += x * x + y * y < 0x40000000u;
+    }
+    out[i] = inside;
+}
