@@ -14,9 +14,10 @@ from mlscale.grid import HardwareConfig, Index
 from mlscale.measurements import Measurements
 from mlscale.predictors import PREDICTORS, create
 from mlscale.predictors.baselines import RateBound
+from mlscale.progress import Progress
 from mlscale.studies.contenders import Contender, contenders, has_parameter, predicts
 from mlscale.studies.protocols import Fold, folds, is_random
-from mlscale.studies.sweep import Progress, sweep
+from mlscale.studies.sweep import sweep
 
 if TYPE_CHECKING:
     from distributed import Client

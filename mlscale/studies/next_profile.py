@@ -14,9 +14,10 @@ from mlscale.metrics import absolute_percentage_error, summarise
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.bottleneck import Bottleneck
 from mlscale.profiles import MeasuredPoint, Profiles
+from mlscale.progress import Progress
 from mlscale.studies.errors import COVERAGE, Tables
 from mlscale.studies.protocols import folds, is_random
-from mlscale.studies.sweep import Progress, sweep
+from mlscale.studies.sweep import sweep
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -28,7 +28,7 @@ ERRORS = ("study", "errors", "--quantity", "time", "--clusters", "3", "--seeds",
 STOPPED = """
 import os, signal, sys
 from mlscale.cli.main import main
-from mlscale.studies.sweep import Progress
+from mlscale.progress import Progress
 
 add = Progress.add
 
