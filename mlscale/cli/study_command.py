@@ -18,7 +18,7 @@ STUDIES = {**study_errors.STUDIES, **study_paper.STUDIES}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    from mlscale.counters.features import FEATURE_KINDS
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.predictors import PREDICTORS
     from mlscale.studies.protocols import PROTOCOLS
 
@@ -38,15 +38,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--features",
         action="append",
-        choices=FEATURE_KINDS,
-        help="errors, compare: may be given again (default: what suits the counters; compare: "
-        "all that fit)",
+        choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
+        help="errors, compare: may be given again; with +power the power at the base is a feature "
+        "too, for power alone (default: what suits the counters; compare: all that fit)",
     )
     parser.add_argument(
         "--quantity",
         action="append",
         choices=tuple(QUANTITIES),
         help="may be given again (default: both, where the table has power)",
+    )
+    parser.add_argument(
+        "--pooled",
+        action="store_true",
+        help="errors, compare: train on all tables at once, what is held out is held out of each "
+        "(default: bottleneck for time, and no baselines)",
+    )
+    parser.add_argument(
+        "--unseen-gpu",
+        action="store_true",
+        help="errors, compare: train on the tables of other GPUs alone, without what is held out; "
+        "of a table's own GPU only base profiles of other kernels are seen",
     )
     _add_protocol(parser, PROTOCOLS)
     options.add_reading(parser)
@@ -125,6 +137,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("--resume needs -o DIR, the folder of the unfinished study")
     tables = _read_tables(arguments)
     of_paper = arguments.study in study_paper.STUDIES
+    if of_paper and (arguments.pooled or arguments.unseen_gpu):
+        raise InputError("--pooled and --unseen-gpu are for the studies errors and compare")
     study = (study_paper if of_paper else study_errors).plan(arguments, tables)
     if not study.units:
         raise InputError("no table has a column 'power_w'")
