@@ -55,7 +55,7 @@ def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
     first = rows[0]
     notes = ""
     if faulty:
-        notes += f"\nNamed faulty: {', '.join(faulty)}; they are trained on, but not scored there."
+        notes += f"\nNamed faulty: {', '.join(faulty)} (trained on, not scored there)."
     if tested:
         notes += (
             f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "

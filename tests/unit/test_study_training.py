@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import bottleneck_kernels as made
 import numpy as np
-import pytest
 from tidy import refused
 
 from mlscale import Measurements
@@ -41,18 +40,19 @@ def slower(table: Measurements, kernels: list[int], by: float = 2.0) -> Measurem
     return replace(table, time_samples=time)
 
 
-class TestTables:
-    based = [(table, MID) for table in TABLES.values()]
+BASED = [(table, MID) for table in TABLES.values()]
 
+
+class TestTables:
     def test_own_table_all_or_other_devices(self) -> None:
         """'sibling' is of the target's device, so it is left out of what has never seen it."""
-        target, sibling, other = self.based
-        assert training_tables("own-table", target, self.based) == [target]
-        assert training_tables("pooled", target, self.based) == [target, sibling, other]
-        assert training_tables("unseen-gpu", target, self.based) == [other]
+        target, sibling, other = BASED
+        assert training_tables("own-table", target, BASED) == [target]
+        assert training_tables("pooled", target, BASED) == [target, sibling, other]
+        assert training_tables("unseen-gpu", target, BASED) == [other]
 
     def test_too_few(self) -> None:
-        target, sibling, _ = self.based
+        target, sibling, _ = BASED
         with refused("^training on several GPUs at once needs two tables at least$"):
             training_tables("pooled", target, [target])
         with refused("^no table is of another GPU than 'gtx980' to train on$"):
@@ -60,7 +60,7 @@ class TestTables:
 
     def test_applications_are_left_out_of_every_table(self) -> None:
         one = (TARGET.select([3]), MID)
-        left = without_applications([*self.based, one], {"app3", "app5"})
+        left = without_applications([*BASED, one], {"app3", "app5"})
         assert [table.kernels for table, _ in left] == [("k0", "k1", "k2", "k4")] * 3
 
 
@@ -106,7 +106,6 @@ class TestUnseenGpu:
         others = [0, 1, 3, 4, 5]
         assert not np.allclose(study(busier, "unseen-gpu").errors[others], before[others])
 
-    @pytest.mark.parametrize("predictor", ["mean-surface", "wang-chu"])
-    def test_those_that_cannot_say_so(self, predictor: str) -> None:
-        with refused("cannot predict a GPU that it was not trained on|needs the counter"):
-            study(TABLES, "unseen-gpu", predictor)
+    def test_those_that_cannot_say_so(self) -> None:
+        with refused("^'mean-surface' cannot predict a GPU that it was not trained on$"):
+            study(TABLES, "unseen-gpu", "mean-surface")
