@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     from mlscale.advice import OBJECTIVES
     from mlscale.cli.limits import add_limits
-    from mlscale.counters.features import FEATURE_KINDS
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
     from mlscale.predictors import PREDICTORS
     from mlscale.studies.protocols import PROTOCOLS
 
@@ -57,15 +57,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--features",
         action="append",
-        choices=FEATURE_KINDS,
-        help="errors, compare: may be given again (default: what suits the counters; compare: "
-        "all that fit)",
+        choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
+        help="errors, compare: may be given again; with +power the power at the base is a feature "
+        "too, for power alone (default: what suits the counters; compare: all that fit)",
     )
     parser.add_argument(
         "--quantity",
         action="append",
         choices=tuple(QUANTITIES),
         help="may be given again (default: both, where the table has power)",
+    )
+    parser.add_argument(
+        "--pooled",
+        action="store_true",
+        help="errors, compare: train on all tables at once, what is held out is held out of each "
+        "(default: bottleneck for time, and no baselines)",
+    )
+    parser.add_argument(
+        "--unseen-gpu",
+        action="store_true",
+        help="errors, compare: train on the tables of other GPUs alone, without what is held out; "
+        "of a table's own GPU only base profiles of other kernels are seen",
     )
     parser.add_argument(
         "--minimize",
@@ -161,6 +173,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.points and arguments.study not in study_next_profile.STUDIES:
         raise InputError(f"--points is for the study 'next-profile', not '{arguments.study}'")
     tables = _read_tables(arguments)
+    if arguments.study not in study_errors.STUDIES and (arguments.pooled or arguments.unseen_gpu):
+        raise InputError("--pooled and --unseen-gpu are for the studies errors and compare")
     study = PLANS[arguments.study](arguments, tables)
     if not study.units:
         raise InputError("no table has a column 'power_w'")

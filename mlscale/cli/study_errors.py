@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlscale.measurements import Measurements
     from mlscale.studies.contenders import Contender
     from mlscale.studies.errors import UnitErrors
+    from mlscale.studies.training import Training
 
 STUDIES = {
     "errors": "chosen predictors (wu, unless asked otherwise) beside the baselines",
@@ -28,6 +29,7 @@ PROTOCOL = "leave-one-application-out"
 def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Study:
     """The study that is asked for. Raises InputError."""
     from mlscale.studies import errors
+    from mlscale.studies.training import training_tables
 
     if len(arguments.base or []) > 1 or arguments.vary:
         raise InputError(f"the study '{arguments.study}' takes one --base, and no --vary")
@@ -43,14 +45,20 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
         "protocol": arguments.protocol or PROTOCOL,
         "clusters": arguments.clusters or CLUSTERS,
     }
+    training = _training(arguments)
+    if training != "own-table":
+        settings["training"] = training
     units = errors.plan(
         with_base,
         {table: _contenders(arguments, data) for table, data in tables.items()},
-        arguments.quantity or tuple(QUANTITIES),
+        arguments.quantity or (tuple(QUANTITIES) if training == "own-table" else ("time",)),
         settings["clusters"],
         settings["protocol"],
         arguments.seeds,
+        training,
     )
+    for target in with_base.values():
+        training_tables(training, target, list(with_base.values()))
 
     def document(results: list[UnitErrors]) -> dict[str, Any]:
         results.sort(key=lambda result: units.index(result.unit))
@@ -70,9 +78,21 @@ def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> li
     from mlscale.studies.contenders import contenders, everyone
 
     kinds = arguments.features or []
+    if _training(arguments) != "own-table":
+        chosen = arguments.predictor or ["bottleneck"]
+        return [one for one in contenders(chosen, kinds, measurements) if one.predictor in chosen]
     if arguments.study == "compare" and not arguments.predictor:
         return everyone(kinds, measurements)
     return contenders(arguments.predictor or ["wu"], kinds, measurements)
+
+
+def _training(arguments: argparse.Namespace) -> Training:
+    """What is trained on. Raises InputError."""
+    if arguments.pooled and arguments.unseen_gpu:
+        raise InputError("--pooled and --unseen-gpu are two studies; give one")
+    if arguments.pooled:
+        return "pooled"
+    return "unseen-gpu" if arguments.unseen_gpu else "own-table"
 
 
 def _write(
@@ -99,7 +119,10 @@ def _write(
             result.applications, result.kernels, result.errors, strict=True
         )
     ]
-    left_out = ("base", "coverage")
+    for row in rows:
+        row["faulty_kernels"] = " ".join(row["faulty_kernels"])
+        row["mape_without_faulty"] = (row["without_faulty"] or {}).get("mape")
+    left_out = ("base", "coverage", "without_faulty")
     rows = [{key: row[key] for key in row if key not in left_out} for row in rows]
     return [
         write_rows(folder / f"errors.{suffix}", rows),

@@ -7,6 +7,12 @@ from mlscale.grid import HardwareConfig
 
 Rows = list[dict[str, Any]]
 
+TRAINED = {
+    "own-table": "",
+    "pooled": "trained on all tables at once, ",
+    "unseen-gpu": "trained on other GPUs alone, ",
+}
+
 
 def as_text(document: dict[str, Any]) -> str:
     """A block for each table of measurements and quantity; after several, their means together."""
@@ -23,7 +29,12 @@ def as_text(document: dict[str, Any]) -> str:
 def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
     headers = ["predictor", "features", "MAPE", "seeds", "median", "p90", "worst", "worst kernel"]
     covered = any(row["coverage"] is not None for row in rows)
+    faulty = rows[0]["faulty_kernels"]
+    [reference] = {row["compared_with"] for row in rows if row["p_value"] is not None} or {None}
+    tested = timed and any(row["p_value"] is not None for row in rows)
+    headers += ["without faulty"] if faulty else []
     headers += ["in 90 % interval"] if covered else []
+    headers += ["p"] if tested else []
     headers += ["train ms", "predict us"] if timed else []
     lines = []
     for row in rows:
@@ -32,16 +43,30 @@ def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
         cells = [row["predictor"], row["features"] or "", f"{row['mape']:.2f}", spread]
         cells += [f"{row[k]:.2f}" for k in ("median_kernel", "p90", "worst_kernel_mape")]
         cells += [row["worst_kernel"]]
+        if faulty:
+            cells += [f"{row['without_faulty']['mape']:.2f}" if row["without_faulty"] else ""]
         if covered:
             cells += ["" if row["coverage"] is None else f"{row['coverage']:.1f}"]
+        if tested:
+            cells += ["" if row["p_value"] is None else f"{row['p_value']:.2g}"]
         if timed:
             cells += [f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
         lines.append(cells)
     first = rows[0]
+    notes = ""
+    if faulty:
+        notes += f"\nNamed faulty: {', '.join(faulty)} (trained on, not scored there)."
+    if tested:
+        notes += (
+            f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "
+            f"mean errors of {first['n_applications']} applications, after Holm."
+        )
+    trained = TRAINED[document.get("training", "own-table")]
     return (
         f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
-        f"base {HardwareConfig(**first['base'])}, {document['protocol']}, "
-        f"{first['n_seeds']} seeds, {document['clusters']} clusters\n{columns(headers, lines)}"
+        f"base {HardwareConfig(**first['base'])}, {document['protocol']}, {trained}"
+        f"{first['n_seeds']} seeds, {document['clusters']} clusters\n"
+        f"{columns(headers, lines)}{notes}"
     )
 
 

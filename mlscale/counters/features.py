@@ -2,7 +2,8 @@
 
 Four kinds. `raw`: the counters as they are. `rates`: counts per instruction and log counts per
 millisecond. `utilisation`: fractions of the device's peaks. `table2`: the 22 of Wu et al., HPCA
-2015, Table II. Nothing is fitted here: a value depends on its own kernel and the device alone.
+2015, Table II. With `+power` behind it, such as `utilisation+power`, a kind has the power at the
+base beside it. Nothing is fitted here: a value depends on its own kernel and the device alone.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
 
 FEATURE_KINDS: tuple[str, ...] = get_args(FeatureKind)
+WITH_POWER = "+power"
+BASE_POWER = "base_power_w"
 
 TABLE_2 = (
     *("VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts"),
@@ -56,7 +59,7 @@ def compute_features(
     when another needs a counter that is not there, or when the counters give no feature of the
     kind at all.
     """
-    match kind:
+    match kind.removesuffix(WITH_POWER):
         case "raw":
             columns = {name: profiles.counter(name) for name in profiles.counter_names}
         case "table2":
@@ -67,6 +70,8 @@ def compute_features(
             columns = _utilisations(profiles, device)
         case _:
             raise InputError(f"there are no features '{kind}'; one of {', '.join(FEATURE_KINDS)}")
+    if kind.endswith(WITH_POWER):
+        columns |= _base_power(profiles, names is None)
     if names is None:
         if not columns:
             raise InputError(
@@ -81,6 +86,14 @@ def compute_features(
     for name in lacking:
         columns[name] = np.full(len(profiles.kernels), np.nan)
     return Features(names, _side_by_side(columns, names))
+
+
+def _base_power(profiles: Profiles, needed: bool) -> dict[str, Floats]:
+    if profiles.power_w is not None:
+        return {BASE_POWER: profiles.power_w}
+    if needed:
+        raise InputError(f"features with '{WITH_POWER}' need the column 'power_w'")
+    return {}
 
 
 def _side_by_side(columns: dict[str, Floats], names: tuple[str, ...]) -> Floats:
@@ -150,7 +163,7 @@ def _why_not(needed: list[str], of: int, kind: str, profiles: Profiles) -> str:
         hints = _hints(_lacking(needed[0], kind, profiles), profiles)
         return f"the model needs the feature '{needed[0]}': {hints}"
     mend = "profile with what they need, or train without them (train --features-of TOOL)"
-    if kind in ("rates", "utilisation"):
+    if kind.removesuffix(WITH_POWER) in ("rates", "utilisation"):
         mend = _hints((c for name in needed for c in _lacking(name, kind, profiles)), profiles)
     return (
         f"the model needs {of} features, {len(needed)} of which the counters do not give: "
@@ -164,7 +177,10 @@ def _hints(counters: Iterable[str], profiles: Profiles) -> str:
 
 
 def _lacking(name: str, kind: str, profiles: Profiles) -> list[str]:
-    """The counters that a feature comes from and that are not there."""
+    """The columns that a feature comes from and that are not there."""
+    if name == BASE_POWER:
+        return ["power_w"]
+    kind = kind.removesuffix(WITH_POWER)
     if kind == "utilisation":
         return UTILISATIONS[name].missing(profiles) if name in UTILISATIONS else [name]
     if kind == "rates":

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.counters.devices import Device, device_keys, load_device
-from mlscale.counters.features import compute_features, default_kind
+from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
 from mlscale.errors import InputError
 from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
 from mlscale.predictors.grid_state import shaped
@@ -93,7 +93,11 @@ class FeatureScaling:
             k = int(needed.any(axis=1).argmax())
             lacking = [self.names[f] for f in np.flatnonzero(needed[k])]
             those = "that counter" if len(lacking) == 1 else "those counters"
-            if self.kind in ("rates", "utilisation"):
+            if BASE_POWER in lacking:
+                those = (
+                    "its power (column 'power_w')" if len(lacking) == 1 else "power and counters"
+                )
+            elif self.kind.removesuffix(WITH_POWER) in ("rates", "utilisation"):
                 those = "the counters that they are made of"
             raise InputError(
                 f"kernel '{profiles.kernels[k]}' has no value for "

@@ -64,6 +64,13 @@ class Predictor(ABC):
         for predictor, training, base in jobs:
             predictor.fit(training, base)
 
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
+        """Get ready for a GPU without training data, from profiles of it that have no surfaces.
+
+        Raises InputError where a predictor knows the GPUs that it was trained on only.
+        """
+        raise InputError(f"'{self.name}' cannot predict a GPU that it was not trained on")
+
     @abstractmethod
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The surfaces of new kernels, on the training grid or, where it can be, on another.

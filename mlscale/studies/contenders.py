@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlscale.counters.features import default_kind, kinds_for
+from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.measurements import Measurements
 from mlscale.predictors import PREDICTORS, create
 
@@ -17,6 +17,11 @@ class Contender:
 
     predictor: str
     features: str | None
+
+    def predicts(self, quantity: str) -> bool:
+        """Whether it stands in a study of that quantity: features with power for power alone."""
+        with_power = self.features is not None and self.features.endswith(WITH_POWER)
+        return predicts(self.predictor, quantity) and (quantity == "power" or not with_power)
 
 
 def has_parameter(predictor: str, parameter: str) -> bool:
@@ -50,7 +55,12 @@ def contenders(
 
 
 def everyone(kinds: Sequence[str], measurements: Measurements) -> list[Contender]:
-    """All predictors that apply; without kinds, every kind of features that the table gives."""
+    """All predictors that apply; without kinds, every kind of features that the table gives.
+
+    What suits best comes with the base's power too, which some predictors of power see anyway.
+    """
     fitting = kinds or kinds_for(measurements.counter_names, measurements.device)
+    if not kinds and measurements.power_samples is not None:
+        fitting = [*fitting, fitting[0] + WITH_POWER]
     names = [name for name, kind in PREDICTORS.items() if kind.applies_to(measurements)]
     return contenders(names, fitting, measurements)

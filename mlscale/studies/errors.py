@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.grid import HardwareConfig
+from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.measurements import Measurements
-from mlscale.metrics import absolute_percentage_error, summarise, without_base
+from mlscale.metrics import ErrorSummary, absolute_percentage_error, summarise, without_base
 from mlscale.predictors import Predictor, create
 from mlscale.progress import Progress
-from mlscale.studies.contenders import ORACLE, Contender, has_parameter, predicts
+from mlscale.studies.contenders import ORACLE, Contender, has_parameter
 from mlscale.studies.oracle import oracle_surfaces
 from mlscale.studies.protocols import folds, is_random
+from mlscale.studies.significance import p_values
 from mlscale.studies.sweep import sweep
+from mlscale.studies.training import Based, Training, fit_folds, training_tables
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -30,7 +32,10 @@ Tables = dict[str, tuple[Measurements, HardwareConfig]]
 
 @dataclass(frozen=True)
 class Unit:
-    """One cross-validation: what is held out is predicted from everything refitted without it."""
+    """One cross-validation: what is held out is predicted from everything refitted without it.
+
+    training: on which tables; studies/training.py.
+    """
 
     table: str
     quantity: str
@@ -38,6 +43,7 @@ class Unit:
     clusters: int
     protocol: str
     seed: int
+    training: Training = "own-table"
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ def plan(
     clusters: int,
     protocol: str,
     seeds: int,
+    training: Training = "own-table",
 ) -> list[Unit]:
     """All units of a study, with the contenders of each table.
 
@@ -70,12 +77,12 @@ def plan(
     for the first seed only.
     """
     return [
-        Unit(table, quantity, contender, clusters, protocol, seed)
+        Unit(table, quantity, contender, clusters, protocol, seed, training)
         for table, (measurements, _) in tables.items()
         for quantity in quantities
         if quantity == "time" or measurements.power_samples is not None
         for contender in contenders[table]
-        if predicts(contender.predictor, quantity)
+        if contender.predicts(quantity)
         for seed in range(seeds)
         if seed == 0 or is_random(protocol) or has_parameter(contender.predictor, "seed")
     ]
@@ -89,7 +96,11 @@ def run(
     client: "Client | None" = None,
 ) -> Iterator[UnitErrors]:
     """The errors of each unit as they come; see sweep."""
-    calls = [(unit, *tables[unit.table]) for unit in units]
+    calls = []
+    for unit in units:
+        target = tables[unit.table]
+        trained_on = training_tables(unit.training, target, list(tables.values()))
+        calls.append((unit, *target, [] if unit.training == "own-table" else trained_on))
     for number, found in sweep(_as_json, calls, jobs, kept, client):
         yield UnitErrors(
             unit=units[number],
@@ -102,14 +113,20 @@ def run(
         )
 
 
-def _as_json(unit: Unit, data: Measurements, base: HardwareConfig) -> dict[str, Any]:
+def _as_json(unit: Unit, *given: Any) -> dict[str, Any]:
     """What run_unit finds, as JSON values."""
-    found = run_unit(unit, data, base)
+    found = run_unit(unit, *given)
     return {**vars(found), "unit": None, "errors": found.errors.tolist()}
 
 
-def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors:
-    """Cross-validate one predictor on the measurements at one base. Raises InputError."""
+def run_unit(
+    unit: Unit, data: Measurements, base: HardwareConfig, trained_on: Sequence[Based] = ()
+) -> UnitErrors:
+    """Cross-validate one predictor on the measurements at one base. Raises InputError.
+
+    trained_on: the tables to train on, of which the held-out applications are left out; empty for
+    the measurements themselves.
+    """
     split = folds(unit.protocol, data.applications, unit.seed)
     truth = data.quantity(unit.quantity)
     at = data.grid.index(base)
@@ -128,20 +145,23 @@ def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors
                 features=unit.contender.features,
                 clusters=unit.clusters,
                 seed=unit.seed,
+                intervals=unit.training == "own-table",
             )
             for _ in split
         ]
-        training = [(m, data.select(t), base) for m, (t, _) in zip(models, split, strict=True)]
-        type(models[0]).fit_together(training)
+        unseen = unit.training == "unseen-gpu"
+        fit_folds(models, split, (data, base), trained_on or [(data, base)], unseen)
+        grid = data.grid if unseen else None
         trained = time.perf_counter()
         surfaces = np.concatenate(
             [
-                model.predict(data.select(test).profiles(base)).values
+                model.predict(data.select(test).profiles(base), grid).values
                 for model, (_, test) in zip(models, split, strict=True)
             ]
         )
         predicted = time.perf_counter()
-        covered = _coverage(models, [data.select(test) for _, test in split], base, unit.quantity)
+        held_out_data = [data.select(test) for _, test in split]
+        covered = _coverage(models, held_out_data, base, unit.quantity, grid)
     held_out = np.concatenate([test for _, test in split])
     actual = truth[held_out] / truth[(held_out, *at)][:, None, None, None]
     return UnitErrors(
@@ -156,12 +176,16 @@ def run_unit(unit: Unit, data: Measurements, base: HardwareConfig) -> UnitErrors
 
 
 def _coverage(
-    models: Sequence[Predictor], held_out: Sequence[Measurements], base: HardwareConfig, name: str
+    models: Sequence[Predictor],
+    held_out: Sequence[Measurements],
+    base: HardwareConfig,
+    name: str,
+    grid: ConfigGrid | None,
 ) -> float | None:
     """Share [%] of kernel x target in the intervals; None where the predictor gives none."""
     inside = []
     for model, test in zip(models, held_out, strict=True):
-        surfaces = model.predict_interval(test.profiles(base), COVERAGE)
+        surfaces = model.predict_interval(test.profiles(base), COVERAGE, grid)
         if surfaces is None or surfaces.low is None or surfaces.high is None:
             return None
         at = test.grid.index(base)
@@ -178,18 +202,34 @@ def rows(results: Iterable[UnitErrors], tables: Tables, seeds: int) -> list[dict
     for result in results:
         unit = result.unit
         grouped.setdefault((unit.table, unit.quantity, unit.contender), []).append(result)
+    significance = p_values({key: application_errors(group) for key, group in grouped.items()})
     return [
-        _row(sorted(group, key=lambda r: r.unit.seed), tables[table][1], seeds)
-        for (table, _, _), group in grouped.items()
+        _row(sorted(group, key=lambda r: r.unit.seed), *tables[key[0]], seeds) | significance[key]
+        for key, group in grouped.items()
     ]
 
 
-def _row(group: list[UnitErrors], base: HardwareConfig, seeds: int) -> dict[str, Any]:
+def application_errors(group: Sequence[UnitErrors]) -> dict[str, float]:
+    """Mean error [%] of each application, over its kernels, the targets and the seeds."""
+    found: dict[str, list[Floats]] = {}
+    for result in group:
+        for application, errors in zip(result.applications, result.errors, strict=True):
+            found.setdefault(application, []).append(errors)
+    return {application: float(np.mean(errors)) for application, errors in found.items()}
+
+
+def _row(
+    group: list[UnitErrors], data: Measurements, base: HardwareConfig, seeds: int
+) -> dict[str, Any]:
     unit = group[0].unit
-    summary = summarise(
-        np.concatenate([result.errors for result in group]),
-        [kernel for result in group for kernel in result.kernels],
-    )
+    errors = np.concatenate([result.errors for result in group])
+    kernels = [kernel for result in group for kernel in result.kernels]
+    summary = summarise(errors, kernels)
+    faulty = [name for name in dict.fromkeys(kernels) if name in data.metadata.get("faults", {})]
+    sound = [k for k, kernel in enumerate(kernels) if kernel not in faulty]
+    without = None
+    if faulty and sound:
+        without = _figures(summarise(errors[sound], [kernels[k] for k in sound]))
     by_seed = [float(result.errors.mean()) for result in group]
     return {
         "table": unit.table,
@@ -199,15 +239,23 @@ def _row(group: list[UnitErrors], base: HardwareConfig, seeds: int) -> dict[str,
         "quantity": unit.quantity,
         "n_kernels": len({kernel for result in group for kernel in result.kernels}),
         "n_seeds": seeds,
-        "mape": summary.mape,
+        **_figures(summary),
         "mape_by_seed": by_seed if len(by_seed) == seeds else by_seed * seeds,
+        "coverage": group[0].covered,
+        "train_seconds": float(np.mean([result.train_seconds for result in group])),
+        "predict_microseconds": float(1e6 * np.mean([r.predict_seconds for r in group])),
+        "faulty_kernels": faulty,
+        "without_faulty": without,
+    }
+
+
+def _figures(summary: ErrorSummary) -> dict[str, Any]:
+    return {
+        "mape": summary.mape,
         "median_kernel": summary.median_kernel,
         "p90": summary.p90,
         "worst_kernel": summary.worst_kernel,
         "worst_kernel_mape": summary.worst_kernel_mape,
-        "coverage": group[0].covered,
-        "train_seconds": float(np.mean([result.train_seconds for result in group])),
-        "predict_microseconds": float(1e6 * np.mean([r.predict_seconds for r in group])),
     }
 
 

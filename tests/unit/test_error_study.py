@@ -104,7 +104,33 @@ class TestByHand:
             "worst_kernel": "a",
             "worst_kernel_mape": pytest.approx(75),
             "coverage": None,
+            "faulty_kernels": [],
+            "without_faulty": None,
+            "n_applications": 2,
+            "compared_with": None,
+            "p_value": None,
         }
+
+    def test_without_the_kernels_named_faulty(self) -> None:
+        """What is left is b alone: errors 0 and 37.5 %; a is scored beside it as ever."""
+        data, base = by_hand()
+        data = replace(data, metadata={"faults": {"a": "is odd", "elsewhere": "is not here"}})
+        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        assert row["mape"] == pytest.approx((50 + 100 + 0 + 37.5) / 4)
+        assert row["faulty_kernels"] == ["a"]
+        assert row["without_faulty"] == {
+            "mape": pytest.approx(18.75),
+            "median_kernel": pytest.approx(18.75),
+            "p90": pytest.approx(0.9 * 37.5),
+            "worst_kernel": "b",
+            "worst_kernel_mape": pytest.approx(18.75),
+        }
+
+    def test_without_faulty_is_nothing_where_all_are(self) -> None:
+        data, base = by_hand()
+        data = replace(data, metadata={"faults": {"a": "is odd", "b": "too"}})
+        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        assert (row["faulty_kernels"], row["without_faulty"]) == (["a", "b"], None)
 
     def test_seeds_are_averaged(self) -> None:
         """And come in any order: a study's processes end when they end."""

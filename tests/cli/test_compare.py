@@ -1,0 +1,126 @@
+"""study compare beyond its rows: faulty kernels, the signed-rank test; several GPUs at once."""
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+
+import bottleneck_kernels
+import made
+import pytest
+from command import refuse, succeed
+
+from mlscale import ConfigGrid
+
+Capture = pytest.CaptureFixture[str]
+
+GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
+
+
+@pytest.fixture(autouse=True)
+def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_tells_what_differs_from_wu_and_what_the_faulty_kernels_cost(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Table, document and p agree; without the faulty kernel is the mean of the others."""
+    data = made.measurements(per_group=2, grid=GRID)
+    data = replace(data, applications=("a", "b", "a", "b", "c", "d", "c", "d"))
+    marked = replace(data, metadata={"faults": {"compute0": "is odd"}})
+    marked.write(tmp_path / "marked.csv")
+    given = ["study", "compare", tmp_path / "marked.csv", "--quantity", "power"]
+    given += ["--predictor", "wu", "--features", "raw", "--features", "raw+power"]
+    given += ["--clusters", 2, "--seeds", 1, "-o", tmp_path / "out"]
+    text, _ = succeed(capsys, *given)
+    document = json.loads((tmp_path / "out" / "study.json").read_text())
+    kernels = read_csv(tmp_path / "out" / "kernels.csv")
+    lines = text.splitlines()
+    for row, line in zip(document["rows"], lines[3:], strict=False):
+        own = (row["predictor"], row["features"] or "")
+        others = [
+            float(k["mape"])
+            for k in kernels
+            if k["kernel"] != "compute0" and (k["predictor"], k["features"]) == own
+        ]
+        assert row["faulty_kernels"] == ["compute0"]
+        assert row["without_faulty"]["mape"] == pytest.approx(mean(others), rel=1e-12)
+        assert f"{row['without_faulty']['mape']:.2f}" in line.split()
+        reference = (row["predictor"], row["features"]) == ("wu", "raw+power")
+        assert (row["p_value"] is None) == (reference or row["predictor"] == "wu-oracle")
+        assert row["p_value"] is None or f"{row['p_value']:.2g}" in line.split()
+    assert "Named faulty: compute0 (trained on, not scored there)." in lines
+    assert "p: that it errs as much as wu on raw+power; " in text
+    assert " of 4 applications, after Holm." in text
+    written = read_csv(tmp_path / "out" / "errors.csv")
+    assert [float(r["mape_without_faulty"]) for r in written] == [
+        row["without_faulty"]["mape"] for row in document["rows"]
+    ]
+
+
+class TestSeveralGpus:
+    @pytest.fixture
+    def tables(self, tmp_path: Path) -> list[Path]:
+        """Made kernels of the bottleneck curve, as of two devices."""
+        one = bottleneck_kernels.measurements(4)
+        one.write(tmp_path / "one.csv")
+        replace(one, device="gtx1080ti").write(tmp_path / "two.csv")
+        return [tmp_path / "one.csv", tmp_path / "two.csv"]
+
+    @pytest.mark.parametrize(
+        ("option", "training", "said"),
+        [
+            ("--pooled", "pooled", "trained on all tables at once"),
+            ("--unseen-gpu", "unseen-gpu", "trained on other GPUs alone"),
+        ],
+    )
+    def test_one_row_for_each_table(
+        self, capsys: Capture, tables: list[Path], option: str, training: str, said: str
+    ) -> None:
+        given = ["study", "errors", *tables, option, "--seeds", 1]
+        document = json.loads(succeed(capsys, *given, "--json")[0])
+        assert document["training"] == training
+        assert [(r["table"], r["predictor"], r["quantity"]) for r in document["rows"]] == [
+            ("one", "bottleneck", "time"), ("two", "bottleneck", "time"),
+        ]  # fmt: skip
+        text, _ = succeed(capsys, *given)
+        assert said in text.splitlines()[0]
+
+    @pytest.mark.parametrize(
+        ("study", "options", "problem"),
+        [
+            ("errors", ["--pooled", "--unseen-gpu"], "--pooled and --unseen-gpu are two studies"),
+            ("oracle", ["--pooled"], "--pooled and --unseen-gpu are for the studies errors and"),
+            ("errors", ["--pooled", "--predictor", "wu"], "'wu' learns from one GPU at a time"),
+            ("errors", ["--pooled", "--quantity", "power"], "'bottleneck' learns power from one"),
+            ("errors", ["--unseen-gpu", "--predictor", "wu", "--features", "utilisation"],
+             "'wu' cannot predict a GPU that it was not trained on"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_studied(
+        self,
+        capsys: Capture,
+        tables: list[Path],
+        tmp_path: Path,
+        study: str,
+        options: list[str],
+        problem: str,
+    ) -> None:
+        given = ["study", study, *tables, *options, "--clusters", 2, "--seeds", 1]
+        message = refuse(capsys, tmp_path, *given, "-o", tmp_path / "out")
+        assert message.startswith(problem)
+
+    def test_one_table_is_too_few(
+        self, capsys: Capture, tables: list[Path], tmp_path: Path
+    ) -> None:
+        for option, problem in (("--pooled", "training on several"), ("--unseen-gpu", "no table")):
+            given = ["study", "errors", tables[0], option, "-o", tmp_path / "out"]
+            assert refuse(capsys, tmp_path, *given).startswith(problem)
