@@ -26,6 +26,9 @@ from mlscale.profiles import Profiles
 from mlscale.surfaces import Surfaces
 
 Floats = NDArray[np.float64]
+LARGEST_SURPRISE = 4.0
+STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
+
 Raw = tuple[Conditioned, Floats, tuple[tuple[str, ...], ...], Gpu]
 
 
@@ -148,6 +151,10 @@ class Bottleneck(Predictor):
         if self.power_ is not None:
             law = self.power_.predict(profiles, gpu, law)
         found = condition(law, further_points(profiles, gpu.grid, self.power_ is not None))
+        flags = tuple(
+            (*own, STRANGE.format(surprise)) if surprise > LARGEST_SURPRISE else own
+            for own, surprise in zip(flags, found.surprise, strict=True)
+        )
         return found, spread + LEAST_SPREAD, flags, gpu
 
     def _own(self, outputs: Floats, gpu: Gpu) -> Floats:

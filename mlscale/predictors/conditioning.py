@@ -52,13 +52,15 @@ class Points:
 class Conditioned:
     """Log ratios (K, M) after the points, and their variances before and after them.
 
-    latents (L, K): the most likely. gain (K, M, P) and inverse (K, P, P): covariance of outputs
-    and points, inverse of the points'.
+    latents (L, K): the most likely. surprise (K,): the largest distance of a point from what was
+    predicted without it, in standard deviations. gain (K, M, P) and inverse (K, P, P): covariance
+    of outputs and points, inverse of the points'.
     """
 
     law: Law
     logs: Floats
     latents: Floats
+    surprise: Floats
     gain: Floats
     inverse: Floats
 
@@ -122,7 +124,8 @@ def condition(law: Law, points: Points) -> Conditioned:
     if not len(points.at):
         nothing = np.empty((*points.logs.shape[:1], 0, 0))
         logs = law.logs(law.mean)
-        return Conditioned(law, logs, law.mean, np.empty((*logs.shape, 0)), nothing)
+        none, empty = np.zeros(len(logs)), np.empty((*logs.shape, 0))
+        return Conditioned(law, logs, law.mean, none, empty, nothing)
     shared = points.at @ law.misfit.T
     missing = np.isnan(points.logs)
     noise = np.where(missing, MISSING_VARIANCE, NOISE**2)
@@ -132,12 +135,13 @@ def condition(law: Law, points: Points) -> Conditioned:
     at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
     own = np.einsum("lkm,lk,lkp->kmp", slopes, law.variance, at_points)
     gain = own + law.misfit.T @ shared.T
-    inverse = np.linalg.inv(
-        spread + np.einsum("lkp,lk,lkq->kpq", at_points, law.variance, at_points)
-    )
+    whole = spread + np.einsum("lkp,lk,lkq->kpq", at_points, law.variance, at_points)
+    off = np.where(missing, 0, points.logs - law.logs(law.mean) @ points.at.T)
+    surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)
     left = np.where(missing, 0, points.logs - logs @ points.at.T)
     weights = np.linalg.solve(spread, left[:, :, None])[:, :, 0]
-    return Conditioned(law, logs + weights @ shared @ law.misfit, latents, gain, inverse)
+    found = logs + weights @ shared @ law.misfit
+    return Conditioned(law, found, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
 
 
 def _most_likely(law: Law, points: Points, missing: NDArray[np.bool_], inverse: Floats) -> Floats:

@@ -160,6 +160,18 @@ class TestProperties:
         expected[0, :2, 1] = 0.5
         assert weights == pytest.approx(expected.ravel())
 
+    def test_a_point_that_no_training_kernel_explains_is_flagged(
+        self, trained: Bottleneck, new: Measurements
+    ) -> None:
+        """Five times the time that is predicted, of the first kernel; the others as predicted."""
+        base = new.profiles(MID)
+        factor, _ = trained.predict(base).at(CORNER)
+        factor[0] *= 5
+        point = MeasuredPoint(CORNER, base.time_ms * factor, None)
+        first, *others = trained.predict(replace(base, also=(point,))).flags
+        assert "not like the training kernels" in first[-1]
+        assert not any("not like" in flag for flags in others for flag in flags)
+
 
 class TestRecovery:
     @pytest.mark.parametrize(("quantity", "before"), [("time", 15), ("power", 8)])
