@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,18 +56,32 @@ class HeldOut:
     actual: Floats
     named: dict[str, Floats]
 
-    def correction(self, which: NDArray[np.bool_]) -> Correction | None:
-        """Learnt from those of the kernels that were predicted; None from fewer than two."""
+    @cached_property
+    def correction(self) -> Correction | None:
+        """Learnt from all kernels that were predicted; None where it does not help them."""
+        before = after = 0.0
+        for group in range(len(self.models)):
+            own, corrected = self._corrected(group)
+            before += float(np.abs(self.predicted - self.actual)[own].sum())
+            after += float(np.abs(corrected - self.actual[own]).sum())
+        return self._learnt_from(self.group >= 0) if after < before else None
+
+    def _learnt_from(self, which: NDArray[np.bool_]) -> Correction | None:
+        """None from fewer than two kernels."""
         which = which & (self.group >= 0)
         if which.sum() < 2:
             return None
         named = {name: values[which] for name, values in self.named.items()}
         return Correction.fit(named, self.predicted[which], self.actual[which])
 
-    def corrected(self, group: int) -> tuple[NDArray[np.bool_], Floats]:
-        """The kernels of a group, and their log time ratios corrected without that group."""
+    def of_group(self, group: int) -> tuple[NDArray[np.bool_], Floats]:
+        """The kernels of a group, and their log time ratios as a model without them has them."""
+        own, corrected = self._corrected(group)
+        return own, self.predicted[own] if self.correction is None else corrected
+
+    def _corrected(self, group: int) -> tuple[NDArray[np.bool_], Floats]:
         own = self.group == group
-        correction, predicted = self.correction(~own), self.predicted[own]
+        correction, predicted = self._learnt_from(~own), self.predicted[own]
         if correction is not None:
             named = {name: values[own] for name, values in self.named.items()}
             predicted = predicted + correction.predict(named, predicted)
@@ -91,7 +106,7 @@ def fit_time(
     held_out = {tried: _hold_out(sets, tried, groups) for tried in candidates}
     best = min(candidates, key=lambda tried: _error(held_out[tried]))
     model = _fit_curve(sets, best)
-    corrections = [held.correction(held.group >= 0) for held in held_out[best]]
+    corrections = [held.correction for held in held_out[best]]
     return replace(model, corrections=tuple(corrections)), held_out[best]
 
 
@@ -214,7 +229,7 @@ def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[Hel
         actual = log_surfaces(table.quantity(quantity), table.grid, base)
         at = int(np.ravel_multi_index(table.grid.index(base), table.grid.shape))
         for group, model in enumerate(held.models):
-            own, predicted = held.corrected(group)
+            own, predicted = held.of_group(group)
             if model is None or not own.any():
                 continue
             if quantity == "power":
