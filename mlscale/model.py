@@ -7,7 +7,7 @@ from typing import Any
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.measurements import Measurements
-from mlscale.predictors import PREDICTORS, create
+from mlscale.predictors import PREDICTORS, create, default_predictor
 from mlscale.predictors.interface import Bases, Predictor, Training, TrainingSet
 from mlscale.profiles import Profiles
 from mlscale.surfaces import Surfaces
@@ -58,16 +58,18 @@ def require_also(model: Model) -> None:
 def train(
     measurements: Measurements,
     base: HardwareConfig,
-    predictor: str = "wu",
+    predictor: str | None = None,
     others: Sequence[TrainingSet] = (),
     **parameters: Any,
 ) -> Model:
     """Train a model on every quantity that the measurements have.
 
-    others: measurements of further GPUs, each with its base, that time is learnt from too, by a
-    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters;
-    those it does not have are left out. Raises InputError.
+    predictor: by name; None takes `default_predictor`'s. others: measurements of further GPUs,
+    each with its base, that time is learnt from too, by a predictor that can; the model is of the
+    first. parameters: the predictor's hyper-parameters; those it does not have are left out.
+    Raises InputError.
     """
+    predictor = predictor or default_predictor(measurements)
     known = create(predictor).quantities
     quantities = [q for q in known if q == "time" or measurements.power_samples is not None]
     predictors = {q: create(predictor, quantity=q, **parameters) for q in quantities}

@@ -55,7 +55,7 @@ def _demonstrate(folder: Path) -> None:
         f"configurations of {data.device}.\n"
         f"Training on {len(train_on)} kernels; left out, by random number: {applications}."
     )
-    model = train(training, base, "wu", seed=SEED)
+    model = train(training, base, seed=SEED)
     save_model(model, folder / "model.mlscale")
 
     kernel = unseen.select([0])
@@ -73,7 +73,7 @@ def _demonstrate(folder: Path) -> None:
     )
 
     tables = {"simulated-gcn3": (data, base)}
-    everyone = {"simulated-gcn3": contenders(["wu"], [], data)}
+    everyone = {"simulated-gcn3": contenders(["wu", "bottleneck"], [], data)}
     units = plan(tables, everyone, ["time"], clusters=12, protocol="holdout", seeds=1)
     rows = error_rows(run_study(units, tables), tables, seeds=1)
     print(f"\nError of all {rows[0]['n_kernels']} left-out kernels [%]:\n")

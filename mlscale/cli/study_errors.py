@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mlscale.studies.training import Training
 
 STUDIES = {
-    "errors": "chosen predictors (wu, unless asked otherwise) beside the baselines",
+    "errors": "chosen predictors (bottleneck where it applies and wu, unless asked otherwise) "
+    "beside the baselines",
     "compare": "all predictors, each with several kinds of features, in one table",
 }
 CLUSTERS = 8
@@ -75,6 +76,7 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
 
 
 def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> list[Contender]:
+    from mlscale.predictors import default_predictor
     from mlscale.studies.contenders import contenders, everyone
 
     kinds = arguments.features or []
@@ -83,7 +85,8 @@ def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> li
         return [one for one in contenders(chosen, kinds, measurements) if one.predictor in chosen]
     if arguments.study == "compare" and not arguments.predictor:
         return everyone(kinds, measurements)
-    return contenders(arguments.predictor or ["wu"], kinds, measurements)
+    usual = dict.fromkeys(("wu", default_predictor(measurements)))
+    return contenders(arguments.predictor or list(usual), kinds, measurements)
 
 
 def _training(arguments: argparse.Namespace) -> Training:

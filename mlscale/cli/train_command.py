@@ -37,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), or 'mid'",
     )
     parser.add_argument(
-        "--predictor", default="wu", choices=tuple(PREDICTORS), help="(default: %(default)s)"
+        "--predictor",
+        choices=tuple(PREDICTORS),
+        help="(default: bottleneck where it knows the GPU's peaks and the counters; else, and with "
+        "--features or --clusters, wu)",
     )
     parser.add_argument(
         "--features",
@@ -74,12 +77,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
     from mlscale.model import train
     from mlscale.model_file import save_model
-    from mlscale.predictors import PREDICTORS
+    from mlscale.predictors import PREDICTORS, default_predictor
 
     output = options.output_file(arguments.output)
-    if len(arguments.table) > 1 and not PREDICTORS[arguments.predictor].pools:
-        raise InputError(f"'{arguments.predictor}' learns from one table at a time")
     (measurements, features), *others = _read(arguments)
+    if arguments.predictor is None:
+        of_wu = arguments.features or arguments.clusters
+        arguments.predictor = "wu" if of_wu else default_predictor(measurements)
+    if others and not PREDICTORS[arguments.predictor].pools:
+        raise InputError(f"'{arguments.predictor}' learns from one table at a time")
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
     model = train(

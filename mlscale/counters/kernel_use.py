@@ -21,6 +21,11 @@ Floats = NDArray[np.float64]
 
 L2_BYTES_PER_CYCLE = 32.0  # of one CU
 TEXTURE_BYTES_PER_CYCLE = 64.0
+# The counters of DRAM traffic: nvprof's, and Table II's rates of it.
+TRAFFIC = (
+    *("dram_read_transactions", "dram_write_transactions"),
+    *("ReadBandwidth", "WriteBandwidth"),
+)
 SIMDS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from mlscale.errors import InputError
+from mlscale.measurements import Measurements
 from mlscale.predictors.baselines import (
     CoreBound,
     EngineBound,
@@ -17,7 +18,7 @@ from mlscale.predictors.nearest import Nearest
 from mlscale.predictors.wang_chu import WangChu
 from mlscale.predictors.wu import Wu
 
-__all__ = ["PREDICTORS", "Predictor", "create"]
+__all__ = ["PREDICTORS", "Predictor", "create", "default_predictor"]
 
 PREDICTORS: dict[str, type[Predictor]] = {
     predictor.name: predictor
@@ -34,6 +35,11 @@ PREDICTORS: dict[str, type[Predictor]] = {
         Bottleneck,
     )
 }
+
+
+def default_predictor(measurements: Measurements) -> str:
+    """`bottleneck` where it knows the GPU's peaks and the counters, else `wu` (decision 0008)."""
+    return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
 
 
 def create(name: str, **parameters: Any) -> Predictor:

@@ -6,13 +6,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.kernel_use import kernel_use
+from mlscale.counters.features import TABLE_2
+from mlscale.counters.kernel_use import TRAFFIC, kernel_use
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid
 from mlscale.measurements import Measurements
 from mlscale.predictors.bottleneck_power import PowerModel
-from mlscale.predictors.bottleneck_time import LEAST_SPREAD, Gpu, TimeModel
+from mlscale.predictors.bottleneck_time import LEAST_SPREAD, Gpu, TimeModel, training_use
 from mlscale.predictors.conditioning import Conditioned, condition, further_points
+from mlscale.predictors.explanation import Explanation, TrainingKernels
 from mlscale.predictors.grid_state import grid_state, shaped
 from mlscale.predictors.interface import (
     Bases,
@@ -77,6 +79,17 @@ class Bottleneck(Predictor):
             raise InputError(f"'{self.name}' needs two training kernels at least")
         self.others_: tuple[Gpu, ...] = ()
         self.scores_ = np.empty(0)
+        several = len(sets) > 1
+        self.kernels_ = tuple(
+            f"{kernel} ({table.device})" if several else kernel
+            for table, _ in sets
+            for kernel in table.kernels
+        )
+        self.counters_ = tuple(
+            name
+            for name in dict.fromkeys((*TRAFFIC, *TABLE_2))
+            if name in sets[0][0].counter_names
+        )
         with THREADS.limit(limits=1):
             self.time_, held_out = fit_time(sets, self.amplitude)
             self.power_ = None
@@ -119,6 +132,37 @@ class Bottleneck(Predictor):
             width[:, _base_step(gpu)] = 0
         low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
         return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
+
+    def needs(self) -> tuple[str, ...]:
+        """The counters of DRAM traffic; others may be missing."""
+        return tuple(name for name in self.counters_ if name in TRAFFIC)
+
+    def feature_names(self) -> tuple[str, ...]:
+        """The inputs of the curve, and the counters that tell which kernels are alike."""
+        return (*self.time_.process.names, *self.counters_)
+
+    def explain(self, profiles: Profiles) -> Explanation:
+        """The inputs of the curve beside their training range."""
+        gpu, _, _ = self._gpu(profiles, None)
+        _, named = training_use(profiles, gpu)
+        process = self.time_.process
+        values = np.column_stack([named[name] for name in process.names])
+        width = np.where(process.high > process.low, process.high - process.low, np.inf)
+
+        def scaled(points: Floats) -> Floats:
+            return np.clip((points - process.low) / width, 0, 1)
+
+        trained = process.mean + process.spread * process.points
+        return Explanation(
+            kind=self.name,
+            names=process.names,
+            values=values,
+            minimum=process.low,
+            maximum=process.high,
+            median=np.median(trained, axis=0),
+            points=scaled(np.where(np.isnan(values), process.mean, values)),
+            training=TrainingKernels(self.kernels_, scaled(trained)),
+        )
 
     def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """How wide the intervals are now, (K,), and after one more measurement, (K, N).
@@ -192,6 +236,8 @@ class Bottleneck(Predictor):
             "time": self.time_.state(),
             "power": None if self.power_ is None else self.power_.state(),
             "scores": self.scores_,
+            "kernels": list(self.kernels_),
+            "counters": list(self.counters_),
         }
 
     def restore(self, state: State) -> Self:
@@ -208,6 +254,10 @@ class Bottleneck(Predictor):
         self.power_ = None if power is None else PowerModel.restore(power, first.grid)
         self.scores_ = shaped(state["scores"], None)
         self.others_ = ()
+        self.kernels_ = tuple(map(str, state["kernels"]))
+        self.counters_ = tuple(map(str, state["counters"]))
+        if len(self.kernels_) != len(self.time_.process.points):
+            raise ValueError("there are not as many names of kernels as kernels")
         return self
 
 

@@ -68,6 +68,8 @@ def _results(
         large = {id(a): a for call in calls for a in call if isinstance(a, Measurements)}
         backend = joblib.parallel_config("dask", client=client, scatter=list(large.values()))
         jobs = -1
+    # A worker that grew is replaced, and joblib says so from a thread of its own; nothing is lost.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     with backend, _deaf_to_interrupts():
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         results = parallel(joblib.delayed(_numbered)(work, n, *calls[n]) for n in left)
