@@ -86,9 +86,7 @@ class Bottleneck(Predictor):
             for kernel in table.kernels
         )
         self.counters_ = tuple(
-            name
-            for name in dict.fromkeys((*TRAFFIC, *TABLE_2))
-            if name in sets[0][0].counter_names
+            name for name in dict.fromkeys((*TRAFFIC, *TABLE_2)) if name in sets[0][0].counter_names
         )
         with THREADS.limit(limits=1):
             self.time_, held_out = fit_time(sets, self.amplitude)
