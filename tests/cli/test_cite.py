@@ -100,7 +100,7 @@ class TestModelFile:
 
     def test_the_shipped_model(self, capsys: Capture) -> None:
         shipped, _ = succeed(capsys, "cite", "simulated-gcn3.mlscale")
-        named, _ = succeed(capsys, "cite", "wu")
+        named, _ = succeed(capsys, "cite", "bottleneck")
         assert shipped == named
 
     def test_no_such_file(self, capsys: Capture, tmp_path: Path) -> None:
