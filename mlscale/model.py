@@ -1,7 +1,8 @@
 """A trained model: a predictor of time and perhaps one of power, for one base configuration."""
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlscale.errors import InputError
@@ -18,7 +19,8 @@ class Model:
     """What `train` makes and the model file holds.
 
     predictors: by quantity, 'time' and, where the training data have it, 'power'. card: what a
-    reader should know of the training, JSON values only.
+    reader should know of the training, JSON values only. untrained: whether it is for a GPU that
+    it has no training data of.
     """
 
     device: str
@@ -26,6 +28,29 @@ class Model:
     base: HardwareConfig
     predictors: dict[str, Predictor]
     card: dict[str, Any]
+    untrained: bool = False
+
+    def for_gpu(
+        self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
+    ) -> "Model":
+        """The same for the time of a GPU without training data, on a grid of one's choice.
+
+        peaks: any profiles of that GPU, to see what its kernels reach at most; None takes what
+        they reach on the trained GPUs. Raises InputError where the predictor cannot.
+        """
+        predictor = copy.copy(self.predictors["time"])
+        if not predictor.other_gpus:
+            raise InputError(f"'{predictor.name}' cannot predict a GPU that it was not trained on")
+        if peaks is not None:
+            predictor.learn_peaks(peaks, grid)
+        return replace(
+            self,
+            device=device,
+            grid=grid,
+            base=base,
+            predictors={"time": predictor},
+            untrained=True,
+        )
 
     def predict(self, profiles: Profiles, coverage: float | None = None) -> dict[str, Surfaces]:
         """The surfaces of every quantity that model and profiles have in common.
@@ -36,9 +61,10 @@ class Model:
         """
         if profiles.also:
             require_also(self)
+        grid = self.grid if self.untrained else None
         return {
-            quantity: (predictor.predict_interval(profiles, coverage) if coverage else None)
-            or predictor.predict(profiles)
+            quantity: (predictor.predict_interval(profiles, coverage, grid) if coverage else None)
+            or predictor.predict(profiles, grid)
             for quantity, predictor in self.predictors.items()
             if quantity == "time" or profiles.power_w is not None
         }
@@ -79,9 +105,9 @@ def train(
     pooled = [(measurements, base), *others]
     jobs: list[tuple[Predictor, Training, Bases]] = [
         (p, [table for table, _ in pooled], [at for _, at in pooled])
-        if others and quantity == "time"
+        if others
         else (p, measurements, base)
-        for quantity, p in predictors.items()
+        for p in predictors.values()
     ]
     type(first).fit_together(jobs)
     card = {

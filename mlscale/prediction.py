@@ -72,7 +72,9 @@ def predict_rows(
 def warnings_for(model: Model, profiles: Profiles) -> list[str]:
     """What a reader should know of all rows."""
     found = warnings_of_training(model)
-    if "power" not in model.predictors:
+    if model.untrained:
+        found.append(f"no training data of {model.device}: time alone is predicted")
+    elif "power" not in model.predictors:
         found.append("the model was trained without power: power_w and energy_mj are not given")
     elif profiles.power_w is None:
         found.append("the profile has no power_w: power_w and energy_mj are not given")

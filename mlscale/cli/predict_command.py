@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from mlscale.cli import options
+from mlscale.cli import options, untrained
 from mlscale.cli.text import columns, number
 from mlscale.files import write_text
 from mlscale.model import Model
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "default: every configuration of the grid)",
     )
     options.add_also(parser)
+    untrained.add_arguments(parser)
     parser.add_argument(
         "--format", choices=("table", "csv", "json"), default="table", help="(default: %(default)s)"
     )
@@ -41,8 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predict and print or write. Raises InputError."""
     model = load_model(options.input_file(arguments.model))
+    if untrained.asked(arguments):
+        model, profiles = untrained.read(arguments, model)
+    else:
+        profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     targets = [model.grid.parse(text) for text in arguments.at] if arguments.at else None
-    profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     rows = predict_rows(model, profiles, targets)
     warnings = warnings_for(model, profiles)

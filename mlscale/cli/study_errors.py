@@ -52,7 +52,7 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
     units = errors.plan(
         with_base,
         {table: _contenders(arguments, data) for table, data in tables.items()},
-        arguments.quantity or (tuple(QUANTITIES) if training == "own-table" else ("time",)),
+        _quantities(arguments, training),
         settings["clusters"],
         settings["protocol"],
         arguments.seeds,
@@ -87,6 +87,15 @@ def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> li
         return everyone(kinds, measurements)
     usual = dict.fromkeys(("wu", default_predictor(measurements)))
     return contenders(arguments.predictor or list(usual), kinds, measurements)
+
+
+def _quantities(arguments: argparse.Namespace, training: Training) -> tuple[str, ...]:
+    """What is studied. Raises InputError."""
+    if training != "unseen-gpu":
+        return tuple(arguments.quantity or QUANTITIES)
+    if "power" in (arguments.quantity or ()):
+        raise InputError("power is learnt on the GPU itself; --unseen-gpu is a study of time")
+    return ("time",)
 
 
 def _training(arguments: argparse.Namespace) -> Training:
@@ -125,7 +134,7 @@ def _write(
     for row in rows:
         row["faulty_kernels"] = " ".join(row["faulty_kernels"])
         row["mape_without_faulty"] = (row["without_faulty"] or {}).get("mape")
-    left_out = ("base", "coverage", "without_faulty")
+    left_out = ("base", "without_faulty")
     rows = [{key: row[key] for key in row if key not in left_out} for row in rows]
     return [
         write_rows(folder / f"errors.{suffix}", rows),

@@ -73,13 +73,7 @@ def kernel_use(profiles: Profiles) -> KernelUse:
     Raises InputError on a GPU whose peaks are not known, and where the counters do not give the
     DRAM traffic, without which no bottleneck can be told.
     """
-    if profiles.device not in device_keys():
-        raise InputError(
-            f"the peaks of '{profiles.device}' are not in the device table: 'bottleneck' needs its "
-            "memory bus width [bits], transfers per memory clock, lanes and schedulers per CU (the "
-            "vendor's data sheet has them); known are " + ", ".join(device_keys())
-        )
-    device = load_device(profiles.device)
+    device = device_with_peaks(profiles.device)
     given = {f.name: np.full(len(profiles.kernels), np.nan) for f in fields(KernelUse)}
     if profiles.has_counter("dram_read_transactions"):
         given |= _from_nvprof(profiles, device)
@@ -96,6 +90,17 @@ def kernel_use(profiles: Profiles) -> KernelUse:
         name = profiles.kernels[int(np.flatnonzero(lacking)[0])]
         raise InputError(f"kernel '{name}' lacks its DRAM traffic; profile it with those counters")
     return KernelUse(**given)
+
+
+def device_with_peaks(key: str) -> Device:
+    """The device of that name. Raises InputError, with what would have to be known, without one."""
+    if key not in device_keys():
+        raise InputError(
+            f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its "
+            "memory bus width [bits], transfers per memory clock, lanes and schedulers per CU (the "
+            "vendor's data sheet has them); known are " + ", ".join(device_keys())
+        )
+    return load_device(key)
 
 
 def _from_nvprof(profiles: Profiles, device: Device) -> dict[str, Floats]:

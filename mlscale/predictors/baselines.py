@@ -31,6 +31,7 @@ class RateBound(Predictor):
     A subclass says which axes make the rate. With no training set, `predict` needs a grid.
     """
 
+    other_gpus: ClassVar[bool] = True
     quantity: str = "time"
     axes: ClassVar[tuple[str, ...]]
 

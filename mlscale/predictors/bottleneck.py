@@ -38,7 +38,7 @@ Raw = tuple[Conditioned, Floats, tuple[tuple[str, ...], ...], Gpu]
 class Bottleneck(Predictor):
     """Time by a p-norm of core, memory and latency time; power by an energy split.
 
-    Learns from one GPU or several (time), and predicts for a GPU without training data: its
+    Learns time from one GPU or several, and predicts it for a GPU without training data: its
     profiles' device and base are then not those of a training table, a grid must be given, and
     `learn_peaks` should have seen profiles of it. intervals: calibrate `predict_interval` while
     fitting. amplitude: prior standard deviation of what inputs add to
@@ -49,6 +49,7 @@ class Bottleneck(Predictor):
     quantities: ClassVar[tuple[str, ...]] = ("time", "power")
     uses_also: ClassVar[bool] = True
     pools: ClassVar[bool] = True
+    other_gpus: ClassVar[bool] = True
     quantity: str = "time"
     intervals: bool = True
     amplitude: float | None = None
@@ -63,18 +64,15 @@ class Bottleneck(Predictor):
         return True
 
     def fit(self, training: Training, base: Bases) -> Self:
-        """Train on the kernels of one GPU or, for time, several. Raises InputError.
+        """Train on the kernels of one GPU or several. Raises InputError.
 
-        InputError on fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
+        Power is learnt from, and predicted for, the first GPU; its time from all. InputError on
+        fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
         """
         from mlscale.predictors.bottleneck_fit import THREADS, calibrate, fit_time
         from mlscale.predictors.bottleneck_power_fit import fit_power
 
         sets = training_sets(self, training, base)
-        if self.quantity == "power" and len(sets) != 1:
-            raise InputError(
-                f"'{self.name}' learns power from one GPU at a time, not from {len(sets)} tables"
-            )
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
         self.others_: tuple[Gpu, ...] = ()
@@ -92,8 +90,9 @@ class Bottleneck(Predictor):
             self.time_, held_out = fit_time(sets, self.amplitude)
             self.power_ = None
             if self.quantity == "power":  # better without corrections of time: decision 0008
-                self.time_ = replace(self.time_, corrections=(None,))
+                self.time_ = replace(self.time_, corrections=(None,) * len(sets))
                 self.power_ = fit_power(self.time_, *sets[0])
+                sets, held_out = sets[:1], held_out[:1]
             if self.intervals:
                 self.scores_ = calibrate(self.quantity, sets, held_out)
         return self
@@ -204,13 +203,19 @@ class Bottleneck(Predictor):
         return outputs[..., -gpu.grid.size :]
 
     def _gpu(self, profiles: Profiles, grid: ConfigGrid | None) -> tuple[Gpu, int, tuple[str, ...]]:
-        for number, gpu in enumerate(self.time_.gpus):
+        known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
+        for number, gpu in enumerate(known):
             trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
             if trained and grid in (None, gpu.grid):
                 return gpu, number, ()
         first = self.time_.gpus[0]
+        if self.power_ is not None and profiles.device != first.device:
+            raise InputError(
+                f"power is learnt on the GPU itself, here '{first.device}'; "
+                f"the profile is of '{profiles.device}'"
+            )
         if grid is None or self.power_ is not None:
-            if len(self.time_.gpus) == 1 or self.power_ is not None:
+            if len(known) == 1:
                 on_training_grid(self.name, (first.grid, first.base), profiles, grid)
             raise InputError(
                 f"no training table is of '{profiles.device}' at {profiles.base}; "

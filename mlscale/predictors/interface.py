@@ -32,6 +32,7 @@ class Predictor(ABC):
     savable: ClassVar[bool] = True
     uses_also: ClassVar[bool] = False  # makes use of Profiles.also
     pools: ClassVar[bool] = False  # learns time from several GPUs at once
+    other_gpus: ClassVar[bool] = False  # predicts GPUs that it was not trained on
     quantity: str
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
@@ -69,7 +70,9 @@ class Predictor(ABC):
 
         Raises InputError where a predictor knows the GPUs that it was trained on only.
         """
-        raise InputError(f"'{self.name}' cannot predict a GPU that it was not trained on")
+        if not self.other_gpus:
+            raise InputError(f"'{self.name}' cannot predict a GPU that it was not trained on")
+        return self
 
     @abstractmethod
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:

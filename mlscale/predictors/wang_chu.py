@@ -27,6 +27,7 @@ class WangChu(Predictor):
 
     name = "wang-chu"
     quantities: ClassVar[tuple[str, ...]] = ("time",)
+    other_gpus: ClassVar[bool] = True
     quantity: str = "time"
 
     @classmethod

@@ -145,7 +145,6 @@ def run_unit(
                 features=unit.contender.features,
                 clusters=unit.clusters,
                 seed=unit.seed,
-                intervals=unit.training == "own-table",
             )
             for _ in split
         ]

@@ -1,8 +1,4 @@
-"""What a study trains on: the table itself, all tables at once, or those of other GPUs.
-
-With more than the table itself no intervals are calibrated: a fit takes seconds there, and they
-cost ten more of each.
-"""
+"""What a study trains on: the table itself, all tables at once, or those of other GPUs."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -22,14 +18,15 @@ TRAININGS: tuple[str, ...] = get_args(Training)
 def training_tables(training: str, target: Based, tables: Sequence[Based]) -> list[Based]:
     """The tables that predictors of the target train on, before anything is held out.
 
-    pooled: all. unseen-gpu: those of other devices. Raises InputError where too few are left.
+    pooled: all, the target first. unseen-gpu: those of other devices. Raises InputError where
+    too few are left.
     """
     if training == "own-table":
         return [target]
     if training == "pooled":
         if len(tables) < 2:
             raise InputError("training on several GPUs at once needs two tables at least")
-        return list(tables)
+        return [target, *(table for table in tables if table is not target)]
     others = [table for table in tables if table[0].device != target[0].device]
     if not others:
         raise InputError(f"no table is of another GPU than '{target[0].device}' to train on")

@@ -76,21 +76,28 @@ class TestSeveralGpus:
         return [tmp_path / "one.csv", tmp_path / "two.csv"]
 
     @pytest.mark.parametrize(
-        ("option", "training", "said"),
+        ("option", "training", "said", "quantities"),
         [
-            ("--pooled", "pooled", "trained on all tables at once"),
-            ("--unseen-gpu", "unseen-gpu", "trained on other GPUs alone"),
+            ("--pooled", "pooled", "trained on all tables at once", ("time", "power")),
+            ("--unseen-gpu", "unseen-gpu", "trained on other GPUs alone", ("time",)),
         ],
     )
     def test_one_row_for_each_table(
-        self, capsys: Capture, tables: list[Path], option: str, training: str, said: str
+        self,
+        capsys: Capture,
+        tables: list[Path],
+        option: str,
+        training: str,
+        said: str,
+        quantities: tuple[str, ...],
     ) -> None:
         given = ["study", "errors", *tables, option, "--seeds", 1]
         document = json.loads(succeed(capsys, *given, "--json")[0])
         assert document["training"] == training
         assert [(r["table"], r["predictor"], r["quantity"]) for r in document["rows"]] == [
-            ("one", "bottleneck", "time"), ("two", "bottleneck", "time"),
-        ]  # fmt: skip
+            (table, "bottleneck", quantity) for table in ("one", "two") for quantity in quantities
+        ]
+        assert all(0 <= row["coverage"] <= 100 for row in document["rows"])
         text, _ = succeed(capsys, *given)
         assert said in text.splitlines()[0]
 
@@ -100,7 +107,7 @@ class TestSeveralGpus:
             ("errors", ["--pooled", "--unseen-gpu"], "--pooled and --unseen-gpu are two studies"),
             ("oracle", ["--pooled"], "--pooled and --unseen-gpu are for the studies errors and"),
             ("errors", ["--pooled", "--predictor", "wu"], "'wu' learns from one GPU at a time"),
-            ("errors", ["--pooled", "--quantity", "power"], "'bottleneck' learns power from one"),
+            ("errors", ["--unseen-gpu", "--quantity", "power"], "power is learnt on the GPU"),
             ("errors", ["--unseen-gpu", "--predictor", "wu", "--features", "utilisation"],
              "'wu' cannot predict a GPU that it was not trained on"),
         ],

@@ -276,9 +276,11 @@ class TestBadInput:
         with refused("two training kernels"):
             quick().fit(made.measurements(4).select([0]), MID)
 
-    def test_power_of_several_gpus(self) -> None:
-        with refused("one GPU at a time"):
-            quick("power").fit([made.measurements(4)] * 2, [MID, MID])
+    def test_power_of_another_gpu_than_the_first(self) -> None:
+        own, other = made.measurements(4), replace(made.measurements(4), device="gtx1080ti")
+        model = quick("power").fit([own, other], [MID, MID])
+        with refused("power is learnt on the GPU itself, here 'gtx980'"):
+            model.predict(other.profiles(MID))
 
     def test_a_coverage_that_is_none(self, trained: Bottleneck) -> None:
         with refused("between 0 and 1"):

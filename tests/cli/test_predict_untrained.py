@@ -1,0 +1,127 @@
+"""predict for a GPU that the model has no training data of."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import bottleneck_kernels as made
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale.grid import ConfigGrid
+from mlscale.measurements import Measurements
+
+MID = made.CLOCKS.mid
+OTHER = ConfigGrid((28,), (600.0, 900.0, 1200.0), (1500.0, 3000.0, 4500.0))
+AT = ["engine=600,memory=4500", "cu=28,engine=1200,memory=1500"]
+
+
+def of_1080_ti(kernels: int, seed: int) -> Measurements:
+    """Kernels of the same law on a GTX 1080 Ti, whose bus is 352 bits wide, not 256."""
+    table = made.measurements(kernels, seed=seed, grid=OTHER)
+    counters = table.counter_samples * 352 / 256
+    return replace(table, device="gtx1080ti", counter_samples=counters)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of a GTX 980, and tables of the other GPU at its base alone."""
+    from mlscale.cli.main import main
+
+    folder = tmp_path_factory.mktemp("untrained")
+    made.measurements(12).write(folder / "trained.csv")
+    given = ["train", folder / "trained.csv", "--base", "mid", "-o", folder / "model"]
+    assert main([str(word) for word in given]) == 0
+    for name, table in (("new", of_1080_ti(3, 1)), ("peaks", of_1080_ti(9, 2))):
+        table.write(folder / f"all-{name}.csv")
+        lines = (folder / f"all-{name}.csv").read_text().splitlines(keepends=True)
+        base = ",28,900,3000,"
+        kept = [line for line in lines[1:] if base in line.replace(".0,", ",")]
+        assert len(kept) == len(table.kernels)
+        (folder / f"{name}.csv").write_text("".join([lines[0], *kept]))
+    return folder
+
+
+def predict(folder: Path, *more: object) -> list[object]:
+    places = [word for config in AT for word in ("--at", config)]
+    given = ["predict", folder / "model", folder / "new.csv", "--device", "gtx1080ti"]
+    return [*given, *places, *more]
+
+
+def test_recovers_the_law(capsys: Capture, folder: Path) -> None:
+    """Made of one law: with the peak known, little is left (2.1 % mean when written)."""
+    given = predict(folder, "--peaks", folder / "peaks.csv", "--format", "json")
+    found = json.loads(succeed(capsys, *given)[0])
+    assert found["base"] == {"cu_count": 28, "engine_mhz": 900, "memory_mhz": 3000}
+    truth = of_1080_ti(3, 1)
+    errors = []
+    for row in found["predictions"]:
+        at = OTHER.index(OTHER.parse(f"engine={row['engine_mhz']},memory={row['memory_mhz']}"))
+        true_ms = truth.time_ms[(truth.kernels.index(row["kernel"]), *at)]
+        errors.append(abs(row["time_ms"] / true_ms - 1))
+        assert row["time_ms_low"] < row["time_ms"] < row["time_ms_high"]
+        assert row["power_w"] is None
+        assert any(flag.startswith("no training data of gtx1080ti") for flag in row["flags"])
+    assert len(errors) == 6
+    assert np.mean(errors) < 0.03
+    assert "no training data of gtx1080ti: time alone is predicted" in found["warnings"]
+
+
+def test_without_peaks_says_what_was_taken(capsys: Capture, folder: Path) -> None:
+    out, _ = succeed(capsys, *predict(folder))
+    assert "bandwidth reached at most taken as 90% of the peak" in out
+
+
+def test_the_base_among_several(capsys: Capture, folder: Path) -> None:
+    alone, _ = succeed(capsys, *predict(folder))
+    given = [folder / "all-new.csv" if w == folder / "new.csv" else w for w in predict(folder)]
+    among, _ = succeed(capsys, *given, "--base", "engine=900,memory=3000")
+    assert among == alone
+
+
+def test_a_further_point(capsys: Capture, folder: Path) -> None:
+    """A measured time enters: at its own configuration the prediction comes closer to it."""
+    given = predict(folder, "--format", "json")
+    also = ["--also", f"{folder / 'all-new.csv'}@{AT[1]}"]
+    before, after = (
+        json.loads(succeed(capsys, *given, *more)[0])["predictions"] for more in ([], also)
+    )
+    truth = of_1080_ti(3, 1).time_ms[:, 0, 2, 0]
+    off = [
+        np.abs([row["time_ms"] for row in rows if row["engine_mhz"] == 1200] / truth - 1).max()
+        for rows in (before, after)
+    ]
+    assert off[1] < off[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (["--device", "gtx9999"], "the peaks of 'gtx9999' are not in the device table"),
+        (["--at", "engine=800"], "'engine=800' gives no memory_mhz"),
+        (["--base", "engine=800,memory=800"], "has no row at the base"),
+        (["--peaks", "nothing.csv"], "nothing.csv: cannot be read"),
+    ],
+)
+def test_bad_input(capsys: Capture, folder: Path, change: list[str], problem: str) -> None:
+    assert problem in refuse(capsys, folder, *predict(folder), *change)
+
+
+def test_options_that_do_not_fit(capsys: Capture, folder: Path) -> None:
+    given = ["predict", folder / "model", folder / "new.csv"]
+    assert "--device needs --at" in refuse(capsys, folder, *given, "--device", "gtx1080ti")
+    for option in (["--base", "engine=900,memory=3000"], ["--peaks", "x.csv"]):
+        message = refuse(capsys, folder, *given, *option)
+        assert message == f"{option[0]} is for a GPU without training data; name it with --device"
+    several = [folder / "all-new.csv" if w == folder / "new.csv" else w for w in predict(folder)]
+    assert "has rows at 9 configurations; say with --base" in refuse(capsys, folder, *several)
+
+
+def test_a_predictor_that_cannot(capsys: Capture, folder: Path, tmp_path: Path) -> None:
+    table = folder / "trained.csv"
+    given = ["train", table, "--base", "mid", "--predictor", "mean-surface", "-o"]
+    succeed(capsys, *given, tmp_path / "mean")
+    asked = [tmp_path / "mean" if w == folder / "model" else w for w in predict(folder)]
+    message = refuse(capsys, folder, *asked)
+    assert message == "'mean-surface' cannot predict a GPU that it was not trained on"
