@@ -185,7 +185,7 @@ class Driver(ModuleType):
         return (Status.CUDA_SUCCESS,)
 
     def cuEventQuery(self, event: Any) -> Any:
-        return (Status.CUDA_SUCCESS,)
+        return (Status.CUDA_SUCCESS if event.after is not None else Status.CUDA_ERROR_NOT_READY,)
 
     def cuEventSynchronize(self, event: Any) -> Any:
         return (Status.CUDA_SUCCESS,)

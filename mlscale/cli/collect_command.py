@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels",
-        type=lambda text: tuple(name for name in text.split(",") if name),
+        type=_names,
         default=(),
         metavar="NAME,…",
         help="kernels or applications of the suite, * for any characters (default: all)",
@@ -257,6 +257,13 @@ def _numbers(text: str) -> tuple[int, ...]:
     if min(numbers) < 1:
         raise ValueError
     return numbers
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError
+    return names
 
 
 def _counts(text: str) -> tuple[int, ...] | None:

@@ -250,9 +250,13 @@ class CudaBatch:
         self.end = call(driver, "cuEventCreate", flag)
 
     def done(self) -> bool:
-        """Whether the second event was reached."""
-        (status,) = self._driver.cuEventQuery(self.end)
-        return bool(status == self._driver.CUresult.CUDA_SUCCESS)
+        """Whether the second event was reached. Raises GpuError where it never will be."""
+        driver = self._driver
+        (status,) = driver.cuEventQuery(self.end)
+        if status == driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        call(driver, "cuEventQuery", self.end)
+        return True
 
     def elapsed_ms(self) -> float:
         """Time between the events [ms]."""

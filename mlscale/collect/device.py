@@ -107,7 +107,7 @@ class Batch(Protocol):
     """Launches that were put on the GPU's queue together."""
 
     def done(self) -> bool:
-        """Whether the GPU is through with them."""
+        """Whether the GPU is through with them. Raises GpuError where they failed."""
         ...
 
     def elapsed_ms(self) -> float:

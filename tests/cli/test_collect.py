@@ -131,6 +131,8 @@ class TestNothingIsMeasured:
             (["--engine", "800"], "--engine and --memory set clocks; allow it with --set-clocks"),
             (["--set-clocks"], "--set-clocks needs the clocks to set: give --engine or --memory"),
             (["--kernels", "matmull"], "no kernel or application 'matmull' in the suite; is"),
+            (["--kernels", ""], "argument --kernels: invalid"),
+            (["--kernels", "scan,"], "argument --kernels: invalid"),
             (["--sm-counts", "0"], "argument --sm-counts: invalid"),
             (["--sm-counts", "some"], "argument --sm-counts: invalid"),
             (["--repeat", "0"], "argument --repeat: invalid"),

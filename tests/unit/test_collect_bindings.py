@@ -148,6 +148,18 @@ class TestFailures:
         with pytest.raises(GpuError, match="cuEventSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"):
             batch.elapsed_ms()
 
+    def test_while_a_kernel_runs_is_no_endless_wait(self, vendor: SimpleNamespace) -> None:
+        """A kernel that crashes leaves NVML healthy: the event alone tells, and never gets done."""
+        entry, gpu = streams.copy(256), CudaGpu()
+        launch = gpu.partition(20).prepare(entry, entry.case())
+        batch = launch.submit(1)
+        assert batch.done()
+        batch.end.after = None  # as long as it was not reached
+        assert not batch.done()
+        vendor.driver.fails["cuEventQuery"] = Status.CUDA_ERROR_ILLEGAL_ADDRESS
+        with pytest.raises(GpuError, match="cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS"):
+            measure(launch, gpu.sensors, 0.0)
+
     def test_of_all_that_closing_asks_for_is_passed_over(self, vendor: SimpleNamespace) -> None:
         """A lost GPU fails these too; what is told is how it was lost."""
         gpu = CudaGpu()
