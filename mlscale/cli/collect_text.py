@@ -23,17 +23,24 @@ def kernel_list(entries: Sequence[Entry]) -> str:
     return columns(["kernel", "application", "blocks", "threads"], rows)
 
 
-def plan_text(plan: Plan, facts: Facts, mode: str) -> str:
-    """What would be measured, and an estimate of its duration."""
-    counts = ", ".join(
+def plan_text(plan: Plan, facts: Facts | None, mode: str, counts: str = "") -> str:
+    """What would be measured, and an estimate of its duration.
+
+    facts: None where there is no GPU to ask. counts: the CU counts in words, if not by number.
+    """
+    counts = counts or ", ".join(
         str(granted) if granted == asked else f"{granted} (for {asked})"
         for granted, asked in plan.cu_counts.items()
     )
     applications = len({entry.application for entry in plan.entries})
-    driver, samples = facts.versions.get("driver"), sum(not unit.profile for unit in plan.units())
+    samples = sum(not unit.profile for unit in plan.units())
+    device = "none at hand"
+    if facts is not None:
+        driver = facts.versions.get("driver")
+        device = f"{facts.name}, {facts.cu_count} multiprocessors, driver {driver}"
     power = f"{plan.window_s:g} s a sample, sensor '{mode}'" if plan.window_s else "-"
     lines = [
-        f"device:   {facts.name}, {facts.cu_count} multiprocessors, driver {driver}",
+        f"device:   {device}",
         f"kernels:  {len(plan.entries)} of {applications} applications",
         f"CUs:      {counts}",
         f"clocks:   {'; '.join(map(str, plan.clocks))} (MHz)",

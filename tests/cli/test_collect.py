@@ -24,6 +24,7 @@ from replayed import (
 
 from mlscale import InputError, read_measurements
 from mlscale.cli.main import main
+from mlscale.collect.device import GpuError
 from mlscale.progress import PROGRESS, Progress
 from mlscale.tables import read_table
 
@@ -118,6 +119,36 @@ class TestNothingIsMeasured:
         # 5 kernels x 2 counts x 3 rounds; 15 x (1 s + 2 x 3 s) = 105 s
         assert "samples:  30, about 2 min (an estimate)" in out
         assert (gpu.batches, gpu.sensors.locked, list(tmp_path.iterdir())) == (0, [], [])
+
+    def test_dry_run_without_a_gpu(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def none() -> ReplayGpu:
+            raise GpuError("no NVIDIA GPU is visible")
+
+        monkeypatch.setattr("mlscale.cli.collect_command.open_gpu", none)
+        given = ("--set-clocks", "--engine", "900,1900", "--memory", "2000", "--sm-counts", "60,30")
+        out, err = succeed(capsys, *COLLECT, "--dry-run", *given)
+        assert err == (
+            "mlscale: warning: no NVIDIA GPU is visible; so the plan takes CU counts and clocks as "
+            "they are asked for and a GPU with an energy counter for granted\n"
+        )
+        # 5 kernels x 2 counts x 2 clocks; 5 x (1 s + 4 x 3.3 s) = 71 s
+        assert out.splitlines() == [
+            "device:   none at hand",
+            "kernels:  5 of 2 applications",
+            "CUs:      30, 60",
+            "clocks:   engine=900, memory=2000; engine=1900, memory=2000 (MHz)",
+            "power:    2 s a sample, sensor 'energy'",
+            "counters: -",
+            "samples:  20, about 1 min (an estimate)",
+        ]
+        out, err = succeed(capsys, "collect", *KERNELS, "--dry-run")
+        assert "as they are asked for, Nsight Compute and a GPU" in err
+        assert "CUs:      8 that the GPU grants\n" in out
+        assert "samples:  40, about 6 min" in out  # 5 x (1 + 8 x 3) + 5 x 8 x 6 = 365 s
+        assert "no NVIDIA GPU is visible" in refuse(capsys, tmp_path, *COLLECT, "-o", "nowhere")
+        assert not Path("nowhere").exists()
 
     def test_list_of_kernels_needs_no_gpu(self, capsys: Capture) -> None:
         out, _ = succeed(capsys, "collect", "--list-kernels", "--kernels", "chase*")
