@@ -21,6 +21,9 @@ OFFERED = (4, 8, 12)
 ENGINE, MEMORY = 1600.0, 3000.0
 SUPPORTED = {1500: (800, 1200), 3000: (800, 1200, 1600, 2000)}
 IDLE_W = 50.0
+KERNELS = ("--kernels", "few_threads,chase_16k")
+NAMES = ("chase_16k", "few_threads_1", "few_threads_8", "few_threads_32", "few_threads_128")
+COLLECT = ("collect", *KERNELS, "--no-counters")
 
 
 def made_time_ms(kernel: str, cu_count: int, engine_mhz: float) -> float:
@@ -233,3 +236,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         return gpu
 
     return put
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
