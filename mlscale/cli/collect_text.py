@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.cli.text import columns, number
+from mlscale.counters.devices import device_keys
 
 if TYPE_CHECKING:
     from mlscale.collect.device import Facts
@@ -62,9 +63,16 @@ def as_text(folder: Path, table: Table, plan: Plan) -> str:
     kernels = set(table.text["kernel"])
     spread = float(np.median(table.numbers["time_spread_percent"]))
     power = "with" if "power_w" in table.numbers else "without"
+    device = table.text["device"][0]
+    onward = ""
+    if device not in device_keys():
+        onward = (
+            f"\n'{device}' is not in the device table, so 'bottleneck' does not apply; "
+            "docs/collecting.md says how to describe a GPU"
+        )
     return (
         f"{folder}: {len(table)} samples of {len(kernels)} kernels of "
-        f"{len(set(table.text['application']))} applications on {table.text['device'][0]}, "
+        f"{len(set(table.text['application']))} applications on {device}, "
         f"{len(plan.cu_counts)} CU counts x {len(plan.clocks)} clock settings x {plan.repeat}, "
-        f"{power} power; median spread of the times {number(spread, 2)} %"
+        f"{power} power; median spread of the times {number(spread, 2)} %{onward}"
     )

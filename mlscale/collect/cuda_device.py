@@ -80,6 +80,10 @@ class CudaGpu:
             capability=capability,
             engine_mhz=self._attribute("CLOCK_RATE") / 1e3,
             memory_mhz=self._attribute("MEMORY_CLOCK_RATE") / 1e3,
+            memory_bus_bits=self._attribute("GLOBAL_MEMORY_BUS_WIDTH"),
+            max_waves_per_cu=self._attribute("MAX_THREADS_PER_MULTIPROCESSOR")
+            // self._attribute("WARP_SIZE"),
+            l2_bytes=self._attribute("L2_CACHE_SIZE"),
             versions={
                 "driver": self.sensors.driver,
                 "cuda": _version(self._cuda),

@@ -45,6 +45,9 @@ class Facts:
         capability: compute capability, times ten.
         engine_mhz: highest engine clock [MHz].
         memory_mhz: highest memory clock [MHz].
+        memory_bus_bits: width of the memory bus.
+        max_waves_per_cu: warps resident on a multiprocessor at most.
+        l2_bytes: size of the L2 cache.
         versions: of driver, CUDA and bindings.
     """
 
@@ -54,6 +57,9 @@ class Facts:
     capability: int
     engine_mhz: float
     memory_mhz: float
+    memory_bus_bits: int
+    max_waves_per_cu: int
+    l2_bytes: int
     versions: dict[str, str]
 
 

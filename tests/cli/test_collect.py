@@ -41,6 +41,7 @@ class TestTable:
         out, err = succeed(capsys, *COLLECT, "--repeat", "2", "-o", tmp_path / "out")
         assert err == ""
         assert "30 samples of 5 kernels of 2 applications on made-gpu, 3 CU counts" in out
+        assert "'made-gpu' is not in the device table, so 'bottleneck' does not apply" in out
         assert sorted(files(tmp_path / "out")) == [
             "collect.json", "measurements.csv", "measurements.meta.json",
         ]  # fmt: skip
@@ -109,6 +110,10 @@ class TestTable:
         assert "does not grant every SM count; the nearest is taken: 4 for 3, 8 for 9" in err
         record = json.loads((tmp_path / "out" / "collect.json").read_text())
         assert record["device"]["uuid"] == FACTS.uuid
+        assert (record["device"]["memory_bus_bits"], record["device"]["max_waves_per_cu"]) == (
+            384,
+            48,
+        )
         assert record["versions"] == FACTS.versions
         assert record["power_sensor"] == "energy"
         assert record["started"] <= record["finished"]

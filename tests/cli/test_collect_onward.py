@@ -60,8 +60,9 @@ def table(capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyP
     ncu.chmod(0o755)
     monkeypatch.setattr("mlscale.collect.counters.NsightCompute.find", lambda: str(ncu))
     use(ReplayGpu(facts=H200, offered=COUNTS))
-    _, err = succeed(capsys, "collect", "--kernels", KERNELS, "-o", tmp_path / "out")
+    out, err = succeed(capsys, "collect", "--kernels", KERNELS, "-o", tmp_path / "out")
     assert err == ""
+    assert "device table" not in out
     return tmp_path / "out" / "measurements.csv"
 
 

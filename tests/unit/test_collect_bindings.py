@@ -28,6 +28,8 @@ class TestGpu:
         assert (facts.name, facts.uuid) == ("NVIDIA Made 9000", "GPU-made-9000")
         assert (facts.cu_count, facts.capability) == (20, 90)
         assert (facts.engine_mhz, facts.memory_mhz) == (1980, 2619)
+        assert (facts.memory_bus_bits, facts.max_waves_per_cu) == (6144, 64)
+        assert facts.l2_bytes == 50 * 2**20
         assert facts.versions["driver"] == "570.1"
         assert facts.versions["cuda"] == "12.8"
         assert facts.versions["nvrtc"] == "12.8"
