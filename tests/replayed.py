@@ -15,16 +15,16 @@ from mlscale.collect.device import ClockError, EntryError, Facts, GpuError, Read
 from mlscale.collect.entries import Case, Entry
 
 FACTS = Facts(
-    "Made GPU",
-    "GPU-made-0001",
-    12,
-    90,
-    2000.0,
-    3000.0,
-    384,
-    48,
-    2**20,
-    {"driver": "1.0", "cuda": "12.8"},
+    name="Made GPU",
+    uuid="GPU-made-0001",
+    cu_count=12,
+    capability=90,
+    engine_mhz=2000.0,
+    memory_mhz=3000.0,
+    memory_bus_bits=384,
+    max_waves_per_cu=48,
+    l2_bytes=2**20,
+    versions={"driver": "1.0", "cuda": "12.8"},
 )
 OFFERED = (4, 8, 12)
 ENGINE, MEMORY = 1600.0, 3000.0

@@ -94,6 +94,12 @@ class TestNoGpu:
         ):
             CudaGpu()
 
+    @pytest.mark.parametrize("asked", ["nvmlInit", "nvmlDeviceGetHandleByPciBusId"])
+    def test_no_permission(self, vendor: SimpleNamespace, asked: str) -> None:
+        vendor.nvml.fails[asked] = vendor.nvml.NVML_ERROR_NO_PERMISSION
+        with pytest.raises(GpuError, match="NVML does not work: Insufficient Permissions"):
+            CudaGpu()
+
     def test_no_gpu(self, vendor: SimpleNamespace) -> None:
         vendor.driver.fails["cuInit"] = Status.CUDA_ERROR_NO_DEVICE
         with pytest.raises(GpuError, match=r"no NVIDIA GPU is visible \(CUDA_ERROR_NO_DEVICE\)"):
