@@ -15,12 +15,24 @@ from mlscale.collect.device import ClockError, EntryError, Facts, GpuError, Read
 from mlscale.collect.entries import Case, Entry
 
 FACTS = Facts(
-    "Made GPU", "GPU-made-0001", 12, 90, 2000.0, 3000.0, {"driver": "1.0", "cuda": "12.8"}
+    name="Made GPU",
+    uuid="GPU-made-0001",
+    cu_count=12,
+    capability=90,
+    engine_mhz=2000.0,
+    memory_mhz=3000.0,
+    memory_bus_bits=384,
+    max_waves_per_cu=48,
+    l2_bytes=2**20,
+    versions={"driver": "1.0", "cuda": "12.8"},
 )
 OFFERED = (4, 8, 12)
 ENGINE, MEMORY = 1600.0, 3000.0
 SUPPORTED = {1500: (800, 1200), 3000: (800, 1200, 1600, 2000)}
 IDLE_W = 50.0
+KERNELS = ("--kernels", "few_threads,chase_16k")
+NAMES = ("chase_16k", "few_threads_1", "few_threads_8", "few_threads_32", "few_threads_128")
+COLLECT = ("collect", *KERNELS, "--no-counters")
 
 
 def made_time_ms(kernel: str, cu_count: int, engine_mhz: float) -> float:
@@ -233,3 +245,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         return gpu
 
     return put
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -33,6 +33,10 @@ ATTRIBUTES = {
     "COMPUTE_CAPABILITY_MINOR": 0,
     "CLOCK_RATE": 1980000,
     "MEMORY_CLOCK_RATE": 2619000,
+    "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+    "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
+    "WARP_SIZE": 32,
+    "L2_CACHE_SIZE": 52428800,
 }
 # As in cuda-bindings 12.9, whose enumerations cannot be subscripted.
 _Attribute = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES})
@@ -185,7 +189,7 @@ class Driver(ModuleType):
         return (Status.CUDA_SUCCESS,)
 
     def cuEventQuery(self, event: Any) -> Any:
-        return (Status.CUDA_SUCCESS,)
+        return (Status.CUDA_SUCCESS if event.after is not None else Status.CUDA_ERROR_NOT_READY,)
 
     def cuEventSynchronize(self, event: Any) -> Any:
         return (Status.CUDA_SUCCESS,)

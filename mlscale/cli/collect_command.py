@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import options
+from mlscale.cli.collect_plan import plan_of, plan_without_gpu
 from mlscale.cli.collect_text import as_text, kernel_list, plan_text
 from mlscale.errors import DataWarning, InputError
 
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels",
-        type=lambda text: tuple(name for name in text.split(",") if name),
+        type=_names,
         default=(),
         metavar="NAME,…",
         help="kernels or applications of the suite, * for any characters (default: all)",
@@ -81,7 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the models of the survey beside Volkov's kernel",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the plan and how long it takes, and end"
+        "--dry-run",
+        action="store_true",
+        help="print the plan and how long it takes, and end; needs no GPU",
     )
     parser.add_argument(
         "--list-kernels", action="store_true", help="print the kernels of the suite, and end"
@@ -91,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Collect. Raises InputError."""
     from mlscale.collect.clocks import stopped_like_ctrl_c
+    from mlscale.collect.device import GpuError
     from mlscale.collect.suite import select
 
     entries = select(arguments.kernels)
@@ -107,14 +111,20 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("name a folder for the measurements with -o DIR")
     with ExitStack() as stack:
         stack.enter_context(stopped_like_ctrl_c())
-        gpu = open_gpu()
+        try:
+            gpu = open_gpu()
+        except GpuError as error:
+            if not arguments.dry_run:
+                raise
+            print(plan_without_gpu(arguments, entries, error))
+            return
         stack.callback(gpu.close)
         if arguments.micro_benchmarks:
             from mlscale.cli import collect_micro
 
             collect_micro.run(arguments, gpu)
             return
-        plan = _plan(arguments, entries, gpu)
+        plan = plan_of(arguments, entries, gpu)
         if arguments.dry_run:
             print(plan_text(plan, gpu.facts, gpu.sensors.mode))
             return
@@ -126,39 +136,6 @@ def open_gpu() -> Gpu:
     from mlscale.collect.cuda_device import CudaGpu
 
     return CudaGpu()
-
-
-def _plan(arguments: argparse.Namespace, entries: Any, gpu: Gpu) -> Plan:
-    from mlscale.collect.clocks import nearest, settings
-    from mlscale.collect.counters import NsightCompute
-    from mlscale.collect.plan import Plan, granted_counts
-
-    counters = not arguments.no_counters and NsightCompute.find() is not None
-    if not counters and not arguments.no_counters:
-        warnings.warn(
-            "Nsight Compute (ncu) is not on the path: time and power are collected, counters are "
-            "not",
-            DataWarning,
-            stacklevel=2,
-        )
-    offered = gpu.cu_counts()
-    granted = granted_counts(arguments.sm_counts, offered)
-    if len(offered) == 1:
-        warnings.warn(
-            f"the driver (CUDA {gpu.facts.versions.get('cuda')}) cannot set multiprocessors apart "
-            f"(green contexts: CUDA 12.4): everything runs on all {offered[0]}, without a CU axis",
-            DataWarning,
-            stacklevel=2,
-        )
-    elif changed := [n for n in arguments.sm_counts or () if n not in offered]:
-        taken = ", ".join(f"{nearest(count, offered)} for {count}" for count in changed)
-        warnings.warn(
-            f"{gpu.facts.name} does not grant every SM count; the nearest is taken: {taken}",
-            DataWarning,
-            stacklevel=2,
-        )
-    clocks = settings(arguments.engine, arguments.memory, gpu.sensors.supported_clocks())
-    return Plan(entries, granted, clocks, arguments.repeat, arguments.power_seconds, counters)
 
 
 def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
@@ -257,6 +234,13 @@ def _numbers(text: str) -> tuple[int, ...]:
     if min(numbers) < 1:
         raise ValueError
     return numbers
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError
+    return names
 
 
 def _counts(text: str) -> tuple[int, ...] | None:

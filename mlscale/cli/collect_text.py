@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.cli.text import columns, number
+from mlscale.counters.devices import device_keys
 
 if TYPE_CHECKING:
     from mlscale.collect.device import Facts
@@ -23,17 +24,24 @@ def kernel_list(entries: Sequence[Entry]) -> str:
     return columns(["kernel", "application", "blocks", "threads"], rows)
 
 
-def plan_text(plan: Plan, facts: Facts, mode: str) -> str:
-    """What would be measured, and an estimate of its duration."""
-    counts = ", ".join(
+def plan_text(plan: Plan, facts: Facts | None, mode: str, counts: str = "") -> str:
+    """What would be measured, and an estimate of its duration.
+
+    facts: None where there is no GPU to ask. counts: the CU counts in words, if not by number.
+    """
+    counts = counts or ", ".join(
         str(granted) if granted == asked else f"{granted} (for {asked})"
         for granted, asked in plan.cu_counts.items()
     )
     applications = len({entry.application for entry in plan.entries})
-    driver, samples = facts.versions.get("driver"), sum(not unit.profile for unit in plan.units())
+    samples = sum(not unit.profile for unit in plan.units())
+    device = "none at hand"
+    if facts is not None:
+        driver = facts.versions.get("driver")
+        device = f"{facts.name}, {facts.cu_count} multiprocessors, driver {driver}"
     power = f"{plan.window_s:g} s a sample, sensor '{mode}'" if plan.window_s else "-"
     lines = [
-        f"device:   {facts.name}, {facts.cu_count} multiprocessors, driver {driver}",
+        f"device:   {device}",
         f"kernels:  {len(plan.entries)} of {applications} applications",
         f"CUs:      {counts}",
         f"clocks:   {'; '.join(map(str, plan.clocks))} (MHz)",
@@ -55,9 +63,16 @@ def as_text(folder: Path, table: Table, plan: Plan) -> str:
     kernels = set(table.text["kernel"])
     spread = float(np.median(table.numbers["time_spread_percent"]))
     power = "with" if "power_w" in table.numbers else "without"
+    device = table.text["device"][0]
+    onward = ""
+    if device not in device_keys():
+        onward = (
+            f"\n'{device}' is not in the device table, so 'bottleneck' does not apply; "
+            "docs/collecting.md says how to describe a GPU"
+        )
     return (
         f"{folder}: {len(table)} samples of {len(kernels)} kernels of "
-        f"{len(set(table.text['application']))} applications on {table.text['device'][0]}, "
+        f"{len(set(table.text['application']))} applications on {device}, "
         f"{len(plan.cu_counts)} CU counts x {len(plan.clocks)} clock settings x {plan.repeat}, "
-        f"{power} power; median spread of the times {number(spread, 2)} %"
+        f"{power} power; median spread of the times {number(spread, 2)} %{onward}"
     )

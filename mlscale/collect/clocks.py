@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Self, TextIO
+from typing import IO, Any, Self
 
 from mlscale.collect.device import ClockError, Sensors
 from mlscale.errors import DataWarning, InputError
@@ -86,24 +86,24 @@ class ClockKeeper:
     def __init__(self, sensors: Sensors, uuid: str) -> None:
         self._sensors = sensors
         self._marker = state_folder() / f"clocks-{uuid}.json"
-        self._held: TextIO | None = None
+        self._held: IO[Any] | None = None
         self._now: tuple[int | None, int | None] = (None, None)
 
     def recover(self) -> bool:
         """Reset clocks that a killed run left locked; whether there were any. Raises ClockError."""
         if not self._marker.exists():
             return False
-        with self._take():
+        with self._take("rb"):  # another user's may be read, though not written
             self._sensors.reset_clocks()
             self._marker.unlink()
         return True
 
     @contextmanager
-    def _take(self) -> Iterator[TextIO]:
-        """The marker, locked against other runs."""
+    def _take(self, mode: str) -> Iterator[IO[Any]]:
+        """The marker, locked against other runs, and without a buffer that could fail later."""
         import fcntl
 
-        with self._marker.open("a+", encoding="utf-8") as file:
+        with self._marker.open(mode, buffering=0) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -113,19 +113,34 @@ class ClockKeeper:
                 ) from None
             yield file
 
+    @contextmanager
+    def _marking(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InputError(
+                f"{self._marker}: cannot be written ({error.strerror}), and without it clocks are "
+                "not locked: a run that is killed must be known to the next"
+            ) from None
+
     def set(self, clocks: Clocks) -> None:
-        """Lock clocks; nothing is touched for a setting that leaves both alone. ClockError."""
+        """Lock clocks; nothing is touched for a setting that leaves both alone.
+
+        The marker is on the disk before a clock is locked. Raises ClockError, and InputError where
+        the marker cannot be written.
+        """
         if clocks.locked in ((None, None), self._now):
             return
-        if self._held is None:
-            self._marker.parent.mkdir(parents=True, exist_ok=True)
-            self._holding = self._take()
-            self._held = self._holding.__enter__()
-            atexit.register(self.restore)
-        self._held.truncate(0)
-        self._held.write(json.dumps({"pid": os.getpid(), "locked": clocks.locked}) + "\n")
-        self._held.flush()
-        os.fsync(self._held.fileno())
+        with self._marking():
+            if self._held is None:
+                self._marker.parent.mkdir(parents=True, exist_ok=True)
+                self._holding = self._take("ab")
+                self._held = self._holding.__enter__()
+                atexit.register(self.restore)
+            self._held.truncate(0)
+            content = json.dumps({"pid": os.getpid(), "locked": clocks.locked}) + "\n"
+            self._held.write(content.encode())
+            os.fsync(self._held.fileno())
         try:
             self._sensors.lock_clocks(*clocks.locked)
         except ClockError:

@@ -67,10 +67,16 @@ class NsightCompute:
             text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
             if _NO_RIGHT in text + done.stdout + done.stderr:
                 return {"missing": [_HOW_TO_ALLOW]}
-            return self._imported(text, Path(folder), unit.cu_count, done.returncode)
+            said = done.stderr if text.strip() == "" else text
+            last = (said.strip().splitlines() or ["nothing was printed"])[-1][:200]
+            reason = f"ncu ended with {done.returncode}: {last}"
+            return self._imported(text, Path(folder), unit.cu_count, reason)
 
-    def _imported(self, text: str, folder: Path, cu_count: int, status: int) -> dict[str, Any]:
-        """Each kernel's launches through the importer: unlocked clocks differ between kernels."""
+    def _imported(self, text: str, folder: Path, cu_count: int, reason: str) -> dict[str, Any]:
+        """Each kernel's launches through the importer: unlocked clocks differ between kernels.
+
+        reason: why there are no counters of a kernel that the text does not have.
+        """
         found: dict[str, dict[str, float]] = {}
         missing = []
         for kernel, part in by_kernel(text).items():
@@ -88,10 +94,9 @@ class NsightCompute:
             found[kernel] = _counters(imported.table)
         lacking = [e.name for e in self._entries if e.name not in found]
         if lacking and not missing:
-            last = (text.strip().splitlines() or ["ncu printed nothing"])[-1]
             missing.append(
                 f"of {', '.join(lacking[:3])}{' …' if len(lacking) > 3 else ''} at {cu_count} CUs "
-                f"(ncu ended with {status}: {last[:200]})"
+                f"({reason})"
             )
         return {"counters": found, "missing": missing}
 

@@ -80,6 +80,10 @@ class CudaGpu:
             capability=capability,
             engine_mhz=self._attribute("CLOCK_RATE") / 1e3,
             memory_mhz=self._attribute("MEMORY_CLOCK_RATE") / 1e3,
+            memory_bus_bits=self._attribute("GLOBAL_MEMORY_BUS_WIDTH"),
+            max_waves_per_cu=self._attribute("MAX_THREADS_PER_MULTIPROCESSOR")
+            // self._attribute("WARP_SIZE"),
+            l2_bytes=self._attribute("L2_CACHE_SIZE"),
             versions={
                 "driver": self.sensors.driver,
                 "cuda": _version(self._cuda),
@@ -250,9 +254,13 @@ class CudaBatch:
         self.end = call(driver, "cuEventCreate", flag)
 
     def done(self) -> bool:
-        """Whether the second event was reached."""
-        (status,) = self._driver.cuEventQuery(self.end)
-        return bool(status == self._driver.CUresult.CUDA_SUCCESS)
+        """Whether the second event was reached. Raises GpuError where it never will be."""
+        driver = self._driver
+        (status,) = driver.cuEventQuery(self.end)
+        if status == driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        call(driver, "cuEventQuery", self.end)
+        return True
 
     def elapsed_ms(self) -> float:
         """Time between the events [ms]."""

@@ -45,6 +45,9 @@ class Facts:
         capability: compute capability, times ten.
         engine_mhz: highest engine clock [MHz].
         memory_mhz: highest memory clock [MHz].
+        memory_bus_bits: width of the memory bus.
+        max_waves_per_cu: warps resident on a multiprocessor at most.
+        l2_bytes: size of the L2 cache.
         versions: of driver, CUDA and bindings.
     """
 
@@ -54,6 +57,9 @@ class Facts:
     capability: int
     engine_mhz: float
     memory_mhz: float
+    memory_bus_bits: int
+    max_waves_per_cu: int
+    l2_bytes: int
     versions: dict[str, str]
 
 
@@ -107,7 +113,7 @@ class Batch(Protocol):
     """Launches that were put on the GPU's queue together."""
 
     def done(self) -> bool:
-        """Whether the GPU is through with them."""
+        """Whether the GPU is through with them. Raises GpuError where they failed."""
         ...
 
     def elapsed_ms(self) -> float:

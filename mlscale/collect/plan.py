@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale import __version__
-from mlscale.collect.clocks import Clocks, nearest
+from mlscale.collect.clocks import Clocks, nearest, settings
 from mlscale.collect.device import Facts
 from mlscale.collect.entries import Entry
 from mlscale.collect.measuring import MODES
 
-_AUTO_COUNTS = 8
+AUTO_COUNTS = 8
 # Estimates, not measurements: making inputs and reference, a launch's set-up and check, the change
 # of a clock, and a kernel under Nsight Compute.
 _CASE_S = 1.0
@@ -100,7 +100,7 @@ def granted_counts(asked: Sequence[int] | None, offered: tuple[int, ...]) -> dic
     asked None takes up to eight of those offered, evenly spaced, all CUs among them.
     """
     if asked is None:
-        places = np.linspace(0, len(offered) - 1, min(_AUTO_COUNTS, len(offered)))
+        places = np.linspace(0, len(offered) - 1, min(AUTO_COUNTS, len(offered)))
         return {offered[round(place)]: offered[round(place)] for place in places}
     granted: dict[int, int] = {}
     for count in asked:
@@ -108,3 +108,15 @@ def granted_counts(asked: Sequence[int] | None, offered: tuple[int, ...]) -> dic
         if found not in granted or abs(found - count) < abs(found - granted[found]):
             granted[found] = count
     return dict(sorted(granted.items()))
+
+
+def as_asked(
+    counts: Sequence[int] | None, engine: tuple[int, ...], memory: tuple[int, ...]
+) -> tuple[dict[int, int], tuple[Clocks, ...]]:
+    """CU counts and settings of the clocks where no GPU can say what it grants and offers.
+
+    counts None stands for AUTO_COUNTS of them, numbered. engine, memory: MHz.
+    """
+    taken = sorted(set(counts or range(1, AUTO_COUNTS + 1)))
+    clocks = settings(engine, memory, dict.fromkeys(memory or (0,), engine))
+    return {count: count for count in taken}, clocks

@@ -12,30 +12,27 @@ import numpy as np
 import pytest
 from command import refuse, succeed
 from replayed import (
+    COLLECT,
     ENGINE,
     FACTS,
+    KERNELS,
     MEMORY,
+    NAMES,
     Faults,
     ReplayGpu,
+    files,
     made_power_w,
     made_time_ms,
     use,
 )  # fmt: skip
 
-from mlscale import InputError, read_measurements
+from mlscale import read_measurements
 from mlscale.cli.main import main
-from mlscale.progress import PROGRESS, Progress
+from mlscale.collect.device import GpuError
 from mlscale.tables import read_table
 
 __all__ = ["use"]
 Capture = pytest.CaptureFixture[str]
-KERNELS = ("--kernels", "few_threads,chase_16k")
-NAMES = ("chase_16k", "few_threads_1", "few_threads_8", "few_threads_32", "few_threads_128")
-COLLECT = ("collect", *KERNELS, "--no-counters")
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 class TestTable:
@@ -44,6 +41,7 @@ class TestTable:
         out, err = succeed(capsys, *COLLECT, "--repeat", "2", "-o", tmp_path / "out")
         assert err == ""
         assert "30 samples of 5 kernels of 2 applications on made-gpu, 3 CU counts" in out
+        assert "'made-gpu' is not in the device table, so 'bottleneck' does not apply" in out
         assert sorted(files(tmp_path / "out")) == [
             "collect.json", "measurements.csv", "measurements.meta.json",
         ]  # fmt: skip
@@ -92,12 +90,29 @@ class TestTable:
         ratio = data.time_ms[:, 0, 0, 0] - 0.01  # the law's launch time
         assert ratio == pytest.approx(2.5 * (data.time_ms[:, 0, 1, 0] - 0.01))
 
+    def test_a_clock_that_is_not_held_is_observed_and_flagged(
+        self, capsys: Capture, tmp_path: Path, use: Any
+    ) -> None:
+        """Asked for 900, locked at 800, but the board stays at its 1600 MHz."""
+        gpu = use(ReplayGpu(Faults(ignores_lock=True)))
+        given = ("--set-clocks", "--engine", "900", "--sm-counts", "4", "-o", tmp_path / "out")
+        _, err = succeed(capsys, *COLLECT, *given)
+        assert "5 of 5 samples were taken while the clocks were held down" in err
+        numbers = read_table(tmp_path / "out" / "measurements.csv").numbers
+        found = {kind: set(numbers[f"engine_mhz_{kind}"]) for kind in KINDS}
+        assert found == {"requested": {900}, "locked": {800}, "observed": {ENGINE}}
+        assert set(numbers["throttled"]) == {1}
+        assert gpu.sensors.locked == [(800, None), "reset"]
+
     def test_record(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
         use(ReplayGpu())
         _, err = succeed(capsys, *COLLECT, "--sm-counts", "3,9", "-o", tmp_path / "out")
         assert "does not grant every SM count; the nearest is taken: 4 for 3, 8 for 9" in err
         record = json.loads((tmp_path / "out" / "collect.json").read_text())
         assert record["device"]["uuid"] == FACTS.uuid
+        assert record["device"]["memory_bus_bits"] == FACTS.memory_bus_bits
+        assert record["device"]["max_waves_per_cu"] == FACTS.max_waves_per_cu
+        assert record["device"]["highest_memory_mhz"] == FACTS.memory_mhz
         assert record["versions"] == FACTS.versions
         assert record["power_sensor"] == "energy"
         assert record["started"] <= record["finished"]
@@ -119,6 +134,36 @@ class TestNothingIsMeasured:
         assert "samples:  30, about 2 min (an estimate)" in out
         assert (gpu.batches, gpu.sensors.locked, list(tmp_path.iterdir())) == (0, [], [])
 
+    def test_dry_run_without_a_gpu(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def none() -> ReplayGpu:
+            raise GpuError("no NVIDIA GPU is visible")
+
+        monkeypatch.setattr("mlscale.cli.collect_command.open_gpu", none)
+        given = ("--set-clocks", "--engine", "900,1900", "--memory", "2000", "--sm-counts", "60,30")
+        out, err = succeed(capsys, *COLLECT, "--dry-run", *given)
+        assert err == (
+            "mlscale: warning: no NVIDIA GPU is visible; so the plan takes CU counts and clocks as "
+            "they are asked for and a GPU with an energy counter for granted\n"
+        )
+        # 5 kernels x 2 counts x 2 clocks; 5 x (1 s + 4 x 3.3 s) = 71 s
+        assert out.splitlines() == [
+            "device:   none at hand",
+            "kernels:  5 of 2 applications",
+            "CUs:      30, 60",
+            "clocks:   engine=900, memory=2000; engine=1900, memory=2000 (MHz)",
+            "power:    2 s a sample, sensor 'energy'",
+            "counters: -",
+            "samples:  20, about 1 min (an estimate)",
+        ]
+        out, err = succeed(capsys, "collect", *KERNELS, "--dry-run")
+        assert "as they are asked for, Nsight Compute and a GPU" in err
+        assert "CUs:      8 that the GPU grants\n" in out
+        assert "samples:  40, about 6 min" in out  # 5 x (1 + 8 x 3) + 5 x 8 x 6 = 365 s
+        assert "no NVIDIA GPU is visible" in refuse(capsys, tmp_path, *COLLECT, "-o", "nowhere")
+        assert not Path("nowhere").exists()
+
     def test_list_of_kernels_needs_no_gpu(self, capsys: Capture) -> None:
         out, _ = succeed(capsys, "collect", "--list-kernels", "--kernels", "chase*")
         assert [line.split()[0] for line in out.splitlines()[2:]] == [
@@ -131,6 +176,8 @@ class TestNothingIsMeasured:
             (["--engine", "800"], "--engine and --memory set clocks; allow it with --set-clocks"),
             (["--set-clocks"], "--set-clocks needs the clocks to set: give --engine or --memory"),
             (["--kernels", "matmull"], "no kernel or application 'matmull' in the suite; is"),
+            (["--kernels", ""], "argument --kernels: invalid"),
+            (["--kernels", "scan,"], "argument --kernels: invalid"),
             (["--sm-counts", "0"], "argument --sm-counts: invalid"),
             (["--sm-counts", "some"], "argument --sm-counts: invalid"),
             (["--repeat", "0"], "argument --repeat: invalid"),
@@ -201,143 +248,3 @@ class TestLeftOut:
         _, err = succeed(capsys, *COLLECT, "--sm-counts", "4,8", "-o", tmp_path / "out")
         assert "the driver (CUDA 12.2) cannot set multiprocessors apart" in err
         assert read_measurements(tmp_path / "out" / "measurements.csv").grid.cu_count == (12,)
-
-
-class TestStopped:
-    @pytest.fixture
-    def undisturbed(self, capsys: Capture, tmp_path: Path, use: Any) -> dict[str, bytes]:
-        use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", tmp_path / "whole")
-        return files(tmp_path / "whole")
-
-    def resumed(self, capsys: Capture, folder: Path, use: Any) -> dict[str, bytes]:
-        use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", folder, "--resume")
-        return files(folder)
-
-    def same(self, found: dict[str, bytes], whole: dict[str, bytes]) -> None:
-        assert found.keys() == whole.keys()
-        assert found["measurements.csv"] == whole["measurements.csv"]
-        assert found["measurements.meta.json"] == whole["measurements.meta.json"]
-
-    @pytest.mark.parametrize(
-        ("faults", "status", "line"),
-        [
-            (Faults(lost_at=8), 2, "mlscale: error: the GPU was lost: GPU is lost; 7 of 15"),
-            (
-                Faults(stopped_at=(8, KeyboardInterrupt())),
-                130,
-                "mlscale: interrupted; 7 of 15",
-            ),
-        ],
-    )
-    def test_what_is_there_is_usable_and_resumed(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        use: Any,
-        undisturbed: dict[str, bytes],
-        faults: Faults,
-        status: int,
-        line: str,
-    ) -> None:
-        gpu = use(ReplayGpu(faults))
-        folder = tmp_path / "out"
-        assert main([*COLLECT, "-o", str(folder)]) == status
-        err = capsys.readouterr().err
-        assert err == f"{line} samples are kept in {folder}; go on with --resume\n"
-        assert gpu.open == []
-        with pytest.warns(match="lack configurations"):
-            data = read_measurements(folder / "measurements.csv", "drop")
-        assert data.kernels == NAMES[:2]
-        again = use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", folder, "--resume")
-        self.same(files(folder), undisturbed)
-        assert len(again.measured) == 15 - 7
-
-    def test_a_full_disk(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        use: Any,
-        undisturbed: dict[str, bytes],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        use(ReplayGpu())
-        folder = tmp_path / "out"
-        with monkeypatch.context() as patch:
-            add = Progress.add
-
-            def full(self: Progress, number: int, result: Any) -> None:
-                if number == 4:
-                    self._file.close()
-                    self._file = Path("/dev/full").open("a")  # noqa: SIM115
-                add(self, number, result)
-
-            patch.setattr(Progress, "add", full)
-            assert main([*COLLECT, "-o", str(folder)]) == 2
-        err = capsys.readouterr().err
-        assert err == (
-            f"mlscale: error: {folder / PROGRESS}: cannot be written: No space left on device; "
-            f"4 of 15 samples are kept in {folder}; go on with --resume\n"
-        )
-        self.same(self.resumed(capsys, folder, use), undisturbed)
-
-    def test_a_disk_that_is_full_at_the_end(
-        self,
-        capsys: Capture,
-        tmp_path: Path,
-        use: Any,
-        undisturbed: dict[str, bytes],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        def full(table: object, path: Path) -> None:
-            raise InputError(f"{path}: cannot be written: No space left on device")
-
-        use(ReplayGpu())
-        with monkeypatch.context() as patch:
-            patch.setattr("mlscale.collect.recording.write_table", full)
-            assert main([*COLLECT, "-o", str(tmp_path / "out")]) == 2
-        assert capsys.readouterr().err.endswith("cannot be written: No space left on device\n")
-        gpu = use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", tmp_path / "out", "--resume")
-        assert gpu.measured == []
-        self.same(files(tmp_path / "out"), undisturbed)
-
-    def test_clocks_are_restored_on_an_interrupt(self, tmp_path: Path, use: Any) -> None:
-        gpu = use(ReplayGpu(Faults(stopped_at=(3, KeyboardInterrupt()))))
-        given = ("--set-clocks", "--engine", "800,1200", "-o", str(tmp_path / "out"))
-        assert main([*COLLECT, *given]) == 130
-        assert gpu.sensors.locked[-1] == "reset"
-
-    def test_unfinished_is_not_begun_again_unasked(
-        self, capsys: Capture, tmp_path: Path, use: Any
-    ) -> None:
-        use(ReplayGpu(Faults(lost_at=8)))
-        assert main([*COLLECT, "-o", str(tmp_path)]) == 2
-        use(ReplayGpu())
-        capsys.readouterr()
-        message = refuse(capsys, tmp_path, *COLLECT, "-o", tmp_path)
-        assert "holds an unfinished collection; go on with --resume" in message
-        message = refuse(capsys, tmp_path, *COLLECT, "--repeat", "2", "-o", tmp_path, "--resume")
-        assert "was collected with other settings, another driver or another version" in message
-
-    def test_another_devices_folder(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", tmp_path / "out")
-        use(ReplayGpu(facts=replace(FACTS, uuid="GPU-made-0002")))
-        message = refuse(capsys, tmp_path, *COLLECT, "-o", tmp_path / "out", "--resume")
-        assert "holds measurements of another device (Made GPU, GPU-made-0001)" in message
-
-    def test_finished_is_not_measured_again(
-        self, capsys: Capture, tmp_path: Path, use: Any
-    ) -> None:
-        use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", tmp_path / "out")
-        gpu = use(ReplayGpu())
-        out, _ = succeed(capsys, *COLLECT, "-o", tmp_path / "out", "--resume")
-        assert "nothing is left to measure" in out
-        assert "holds a finished collection" in refuse(
-            capsys, tmp_path, *COLLECT, "-o", tmp_path / "out"
-        )
-        assert gpu.batches == 0

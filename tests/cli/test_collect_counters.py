@@ -63,6 +63,21 @@ def test_without_the_right_to_counters_the_rest_is_collected(
     assert read_measurements(tmp_path / "out" / "measurements.csv").power_w is not None
 
 
+def test_why_ncu_gave_nothing_is_told(
+    capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU in exclusive mode, for one, refuses the program that ncu runs."""
+    said = "echo 'the GPU failed: cuDevicePrimaryCtxRetain: DEVICE_UNAVAILABLE' >&2; exit 2"
+    ncu = fake_ncu(tmp_path, said)
+    monkeypatch.setattr("mlscale.collect.counters.NsightCompute.find", lambda: str(ncu))
+    use(ReplayGpu())
+    _, err = succeed(capsys, "collect", *KERNELS, "--sm-counts", "4", "-o", tmp_path / "out")
+    assert (
+        "counters are missing: of chase_16k, few_threads_1, few_threads_8 … at 4 CUs (ncu ended "
+        "with 2: the GPU failed: cuDevicePrimaryCtxRetain: DEVICE_UNAVAILABLE)"
+    ) in err
+
+
 def test_without_nsight_compute_it_says_so(
     capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

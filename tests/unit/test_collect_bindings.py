@@ -28,6 +28,8 @@ class TestGpu:
         assert (facts.name, facts.uuid) == ("NVIDIA Made 9000", "GPU-made-9000")
         assert (facts.cu_count, facts.capability) == (20, 90)
         assert (facts.engine_mhz, facts.memory_mhz) == (1980, 2619)
+        assert (facts.memory_bus_bits, facts.max_waves_per_cu) == (6144, 64)
+        assert facts.l2_bytes == 50 * 2**20
         assert facts.versions["driver"] == "570.1"
         assert facts.versions["cuda"] == "12.8"
         assert facts.versions["nvrtc"] == "12.8"
@@ -92,6 +94,12 @@ class TestNoGpu:
         ):
             CudaGpu()
 
+    @pytest.mark.parametrize("asked", ["nvmlInit", "nvmlDeviceGetHandleByPciBusId"])
+    def test_no_permission(self, vendor: SimpleNamespace, asked: str) -> None:
+        vendor.nvml.fails[asked] = vendor.nvml.NVML_ERROR_NO_PERMISSION
+        with pytest.raises(GpuError, match="NVML does not work: Insufficient Permissions"):
+            CudaGpu()
+
     def test_no_gpu(self, vendor: SimpleNamespace) -> None:
         vendor.driver.fails["cuInit"] = Status.CUDA_ERROR_NO_DEVICE
         with pytest.raises(GpuError, match=r"no NVIDIA GPU is visible \(CUDA_ERROR_NO_DEVICE\)"):
@@ -147,6 +155,18 @@ class TestFailures:
         vendor.driver.fails["cuEventSynchronize"] = Status.CUDA_ERROR_ILLEGAL_ADDRESS
         with pytest.raises(GpuError, match="cuEventSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"):
             batch.elapsed_ms()
+
+    def test_while_a_kernel_runs_is_no_endless_wait(self, vendor: SimpleNamespace) -> None:
+        """A kernel that crashes leaves NVML healthy: the event alone tells, and never gets done."""
+        entry, gpu = streams.copy(256), CudaGpu()
+        launch = gpu.partition(20).prepare(entry, entry.case())
+        batch = launch.submit(1)
+        assert batch.done()
+        batch.end.after = None  # as long as it was not reached
+        assert not batch.done()
+        vendor.driver.fails["cuEventQuery"] = Status.CUDA_ERROR_ILLEGAL_ADDRESS
+        with pytest.raises(GpuError, match="cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS"):
+            measure(launch, gpu.sensors, 0.0)
 
     def test_of_all_that_closing_asks_for_is_passed_over(self, vendor: SimpleNamespace) -> None:
         """A lost GPU fails these too; what is told is how it was lost."""

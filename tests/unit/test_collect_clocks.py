@@ -1,6 +1,8 @@
 """Clocks are set at what is offered, and given back whatever happens."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,38 @@ class TestKeeper:
         with pytest.raises(ClockError, match="no right"):
             keeper(ReplayGpu(Faults(no_right=True))).set(LOCKED)
         assert not marker(state).exists()
+
+    def test_without_room_for_the_marker_no_clock_is_locked(
+        self, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A disk that is full at the first setting, and one that is at the second."""
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def fail(*_: object, **_options: object) -> None:
+            raise full
+
+        gpu = ReplayGpu()
+        with keeper(gpu) as held:
+            held.set(LOCKED)
+            monkeypatch.setattr("os.fsync", fail)
+            with pytest.raises(InputError, match=r"json: cannot be written \(No space left"):
+                held.set(Clocks(800, 800))
+        assert gpu.sensors.locked == [(1200, None), "reset"]
+        assert not marker(state).exists()
+        monkeypatch.setattr(Path, "mkdir", fail)
+        untouched = ReplayGpu()
+        with pytest.raises(InputError, match="cannot be written"), keeper(untouched) as held:
+            held.set(LOCKED)
+        assert untouched.sensors.locked == []
+
+    def test_a_marker_of_another_user_is_tried(self, state: Path) -> None:
+        """One of root's may be read only; without the right to reset, the marker stays."""
+        state.mkdir(parents=True)
+        marker(state).write_text("{}")
+        marker(state).chmod(0o444)
+        with pytest.raises(ClockError, match="no right"):
+            keeper(ReplayGpu(Faults(no_right=True))).recover()
+        assert marker(state).exists()
 
     def test_a_refused_clock_is_reset_all_the_same(self, state: Path) -> None:
         """A board may have taken the memory clock and refused the engine's."""
