@@ -67,7 +67,7 @@ class Bottleneck(Predictor):
         """Train on the kernels of one GPU or several. Raises InputError.
 
         Power is learnt from, and predicted for, the first GPU; its time from all. InputError on
-        fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
+        fewer than two kernels or configurations, an unknown GPU, and counters without DRAM traffic.
         """
         from mlscale.predictors.bottleneck_fit import THREADS, calibrate, fit_time
         from mlscale.predictors.bottleneck_power_fit import fit_power
@@ -75,6 +75,8 @@ class Bottleneck(Predictor):
         sets = training_sets(self, training, base)
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
+        if all(table.grid.size == 1 for table, _ in sets):
+            raise InputError(f"'{self.name}' needs two configurations at least")
         self.others_: tuple[Gpu, ...] = ()
         self.scores_ = np.empty(0)
         several = len(sets) > 1
@@ -256,6 +258,8 @@ class Bottleneck(Predictor):
             raise ValueError("a power model is there for another quantity, or lacks")
         self.power_ = None if power is None else PowerModel.restore(power, first.grid)
         self.scores_ = shaped(state["scores"], None)
+        if self.scores_.size and not (self.scores_[0] >= 0 and (np.diff(self.scores_) >= 0).all()):
+            raise ValueError("the scores of the intervals do not rise from 0")
         self.others_ = ()
         self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))

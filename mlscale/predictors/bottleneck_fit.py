@@ -241,7 +241,7 @@ def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[Hel
             missed = np.abs(predicted - actual.reshape(len(actual), -1)[own])
             score = missed / (held.spread[own] + LEAST_SPREAD)
             scores.append(np.delete(score, at, axis=1).ravel())
-    if not scores:
+    if not sum(score.size for score in scores):
         return np.empty(0)
     shift = (len(applications) + 1) / len(applications)
     levels = np.minimum(1, shift * np.linspace(0, 1, SCORE_LEVELS))

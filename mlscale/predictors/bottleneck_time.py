@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.kernel_use import KernelUse, inputs, kernel_use
+from mlscale.counters.kernel_use import KernelUse, input_names, inputs, kernel_use
 from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.literature.wang_chu import predict_time_factor
@@ -27,7 +27,7 @@ from mlscale.predictors.bottleneck_surface import (
     physics_logit,
 )
 from mlscale.predictors.conditioning import Law
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
+from mlscale.predictors.grid_state import grid_state, positive, restore_grid, shaped
 from mlscale.profiles import Profiles
 
 Floats = NDArray[np.float64]
@@ -191,6 +191,8 @@ class TimeModel:
             gpus.append(Gpu(str(saved["device"]), *restore_grid(saved), *peaks))
         shares, process = int(state["shares"]), state["process"]
         names = tuple(map(str, process["names"]))
+        if unknown := set(names) - set(input_names()):
+            raise ValueError(f"there is no input {min(unknown)!r}")
         n, d = len(process["points"]), len(names)
         latents = shares + (shares > 1)
         sizes: dict[str, tuple[int, ...]] = {
@@ -211,6 +213,7 @@ class TimeModel:
             "inverse": (n, n),
         }
         arrays = {name: shaped(process[name], *shape) for name, shape in shapes.items()}
+        positive(arrays["spread"], "a spread")
         gpu_of_point = arrays.pop("gpu").astype(np.intp)
         if shares not in (1, 2):
             raise ValueError(f"a model has 1 or 2 shares, not {shares}")

@@ -276,6 +276,11 @@ class TestBadInput:
         with refused("two training kernels"):
             quick().fit(made.measurements(4).select([0]), MID)
 
+    def test_one_configuration(self) -> None:
+        table = made.measurements(4, grid=ConfigGrid((16,), (500.0,), (3000.0,)))
+        with refused("^'bottleneck' needs two configurations at least$"):
+            Bottleneck().fit(table, table.grid.mid)
+
     def test_power_of_another_gpu_than_the_first(self) -> None:
         own, other = made.measurements(4), replace(made.measurements(4), device="gtx1080ti")
         model = quick("power").fit([own, other], [MID, MID])
