@@ -1,6 +1,7 @@
 """What a trained time model of `bottleneck` knows, and how it predicts: NumPy only."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -91,12 +92,15 @@ class TimeModel:
         at = gpu.grid.index(gpu.base) if gpu.base in set(gpu.grid) else None
         targets = Targets.of(gpu.grid, gpu.base, at)
         other = other_law(profiles, gpu.grid) if self.uses_other else None
+        left_out = np.zeros(0, dtype=bool) if other is None else np.isnan(other[:, 0])
         deviation = np.sqrt(variance + SPREAD_BEYOND_PRIOR)
 
         def logs(latents: Floats) -> Floats:
             log_time = self._curve(use, gpu, number, targets, latents)
             if other is not None:
-                log_time = (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+                log_time = np.where(
+                    left_out[:, None], log_time, (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+                )
             return log_time if at is None else log_time - log_time[:, [targets.base]]
 
         spread = np.zeros((len(points), gpu.grid.size))
@@ -111,6 +115,8 @@ class TimeModel:
         if self.uses_other and other is None:
             for flags in found:
                 flags.append("Wang and Chu's rule does not know this GPU: left out")
+        for k in np.flatnonzero(left_out):
+            found[k].append("Wang and Chu's rule left out: its counters lack or contradict")
         own = number >= 0 and gpu.grid == self.gpus[number].grid
         misfit = self.misfits[number] if own else np.zeros((1, gpu.grid.size))
         prior = np.broadcast_to(variance + SPREAD_BEYOND_PRIOR, latents.shape)
@@ -242,7 +248,7 @@ class TimeModel:
 def other_law(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
     """Log time ratios (K, N) by Wang and Chu's rule; None on a GPU or CU counts it does not know.
 
-    Raises InputError where a counter it needs is not there or contradicts another.
+    NaN for a kernel whose counters it needs are not there or contradict one another.
     """
     try:
         gpu = load_gpu(profiles.device)
@@ -253,8 +259,19 @@ def other_law(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
         mesh.ravel() for mesh in np.meshgrid(grid.engine_mhz, grid.memory_mhz, indexing="ij")
     )
     clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
-    known = derive_inputs(profiles, gpu)
-    return np.log(predict_time_factor(known, gpu, clocks, profiles.time_ms, engine, memory))
+
+    def logs(some: Profiles) -> Floats:
+        known = derive_inputs(some, gpu)
+        return np.log(predict_time_factor(known, gpu, clocks, some.time_ms, engine, memory))
+
+    try:
+        return logs(profiles)
+    except InputError:  # of one kernel or several
+        found = np.full((len(profiles.kernels), engine.size), np.nan)
+        for k in range(len(found)):
+            with suppress(InputError):
+                found[k] = logs(profiles.select([k]))
+        return found
 
 
 def other_law_applies(profiles: Sequence[Profiles], grids: Sequence[ConfigGrid]) -> bool:

@@ -3,7 +3,6 @@
 import copy
 import io
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +39,8 @@ def holds_its_intervals(found: Any) -> bool:
     """Whether an answer is a refusal in one line, or finite and within its own intervals."""
     if isinstance(found, str):
         return len(found.splitlines()) == 1
-    return all(
-        math.isfinite(row["time_ms"]) and row["time_ms_low"] <= row["time_ms"] <= row["time_ms_high"]
-        for row in found[0]
-        if row["time_ms_low"] is not None
-    )
+    rows = [[row[name] for name in ("time_ms_low", "time_ms", "time_ms_high")] for row in found[0]]
+    return all(None in row or (np.isfinite(row).all() and row == sorted(row)) for row in rows)
 
 
 @pytest.mark.parametrize("value", [DELETED, "x", -1], ids=["deleted", "x", "-1"])
