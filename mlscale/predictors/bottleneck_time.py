@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlscale.counters.kernel_use import KernelUse, input_names, inputs, kernel_use
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.literature.wang_chu import predict_time_factor
 from mlscale.literature.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.literature.wang_chu_inputs import derive_inputs, missing_counters
@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 Flags = tuple[tuple[str, ...], ...]
 
 TOP = 3  # peaks are the mean of so many largest uses
+LEAST_PEAK = 1e-6  # of a use that no kernel shows
 OTHER_LAW = 0.25  # weight of Wang and Chu's rule in the log time
 TYPICAL_SOFTNESS = 0.7
 LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
@@ -108,7 +109,8 @@ class TimeModel:
             shift = np.zeros_like(latents)
             shift[j] = deviation
             spread += (logs(latents + shift) - logs(latents - shift)) ** 2 / 4
-        correction = self.corrections[number] if number >= 0 else None
+        own = number >= 0 and gpu.grid == self.gpus[number].grid
+        correction = self.corrections[number] if own else None
         missed = np.zeros(gpu.grid.size)
         if correction is not None:
             missed = correction.predict(similarity(profiles, use, share), logs(latents))
@@ -117,7 +119,6 @@ class TimeModel:
                 flags.append("Wang and Chu's rule does not know this GPU: left out")
         for k in np.flatnonzero(left_out):
             found[k].append("Wang and Chu's rule left out: its counters lack or contradict")
-        own = number >= 0 and gpu.grid == self.gpus[number].grid
         misfit = self.misfits[number] if own else np.zeros((1, gpu.grid.size))
         prior = np.broadcast_to(variance + SPREAD_BEYOND_PRIOR, latents.shape)
         law = Law(lambda at: logs(at) + missed, latents, prior, misfit)
@@ -126,7 +127,10 @@ class TimeModel:
     def _curve(
         self, use: KernelUse, gpu: Gpu, number: int, targets: Targets, latents: Floats
     ) -> Floats:
-        """The bottleneck curve itself; the clock tables of a GPU that is not trained are 0."""
+        """The bottleneck curve itself; the clock tables of a GPU that is not trained are 0.
+
+        Those of one that is are interpolated in the logarithm between its steps.
+        """
         values = self.values
         own = number >= 0
         p = float(
@@ -145,10 +149,8 @@ class TimeModel:
             [gain[j] * physics_logit(u, p)[0] + offset[j] for j, u in enumerate(uses)]
         )
         c, e, m = (
-            self._table(axis, number, at)[steps] if own else np.zeros(gpu.grid.size)
-            for axis, steps, at in zip(
-                ("cu", "engine", "memory"), targets.steps, targets.base_steps, strict=True
-            )
+            self._table(axis, number, gpu.grid)[steps] if own else np.zeros(gpu.grid.size)
+            for axis, steps in enumerate(targets.steps)
         )
         slow = np.empty((self.shares + 1, len(use.memory), gpu.grid.size))
         slow[0], slow[1 + MEMORY] = -(targets.engine + e), -(targets.memory + m)
@@ -160,10 +162,12 @@ class TimeModel:
         curve = bottleneck_curve(logits + latents[: self.shares], slow, p)
         return curve.log_time + exponent
 
-    def _table(self, axis: str, number: int, base_step: int) -> Floats:
-        table = self.values[f"{axis}{number}"].copy()
-        table[base_step] = 0
-        return table
+    def _table(self, axis: int, number: int, grid: ConfigGrid) -> Floats:
+        trained, name = self.gpus[number], ("cu", "engine", "memory")[axis]
+        table = self.values[f"{name}{number}"].copy()
+        table[trained.grid.index(trained.base)[axis]] = 0
+        asked, there = (np.log(getattr(g, AXES[axis])) for g in (grid, trained.grid))
+        return np.asarray(np.interp(asked, there, table))
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON values for the model file."""
@@ -290,4 +294,4 @@ def training_use(profiles: Profiles, gpu: Gpu) -> tuple[KernelUse, dict[str, Flo
 
 def _top(values: Floats) -> float:
     """Mean of the largest few, and above 0."""
-    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), 1e-6))
+    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))

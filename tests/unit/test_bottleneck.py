@@ -29,6 +29,7 @@ from mlscale.predictors.bottleneck import Bottleneck
 from mlscale.predictors.bottleneck_surface import bottleneck_curve, physics_logit
 
 MID = made.CLOCKS.mid
+GRID = ConfigGrid((16, 32), (700.0,), (700.0,))
 DEVICES = {"gtx980": HardwareConfig(16, 1000.0, 3500.0)}
 
 
@@ -134,6 +135,30 @@ class TestRecovery:
         actual = new.time_ms / new.time_ms[:, :1, 2:3, 2:3]
         assert 100 * np.abs(surfaces.values / actual - 1).mean() < 2
         assert all("no training data of gtx980" in flags[0] for flags in surfaces.flags)
+
+    def test_a_trained_gpu_on_another_grid(self, trained: Bottleneck) -> None:
+        """Its clock tables stay: on a part of the grid the curve is the same to the bit."""
+        few = ConfigGrid((16,), (500.0, 900.0), (2000.0, 3000.0))
+        profiles = made.measurements(5, seed=2).profiles(MID)
+        values = trained.time_.values
+        for name in ("engine0", "memory0"):
+            assert np.abs(values[name]).max() > 1e-4
+        bare = replace(trained.time_, corrections=(None,))
+        law, _, _ = bare.predict(profiles, bare.gpus[0], 0)
+        whole = law.logs(law.mean).reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]
+        found = trained.predict(profiles, few)
+        assert found.values == pytest.approx(np.exp(whole)[:, None], rel=1e-12)
+        assert all("not on the grid of the training data" in own[0] for own in found.flags)
+
+    def test_peaks_without_issue_counters_are_the_trained_gpus(self) -> None:
+        """Not none at all, which would make every kernel wait for the CUs."""
+        table = made.with_cu_axis(8)
+        model = quick().fit(table, table.grid.mid)
+        new = replace(made.with_cu_axis(4, seed=1), device="r9nano").profiles(table.grid.mid)
+        kept = [f for f, name in enumerate(new.counter_names) if name != "V_IPC"]
+        names = tuple(new.counter_names[f] for f in kept)
+        model.learn_peaks(replace(new, counter_names=names, counters=new.counters[:, kept]), GRID)
+        assert model.others_[0].issue_peak == model.time_.gpus[0].issue_peak
 
 
 @pytest.fixture(scope="module")
