@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, or 2 on bad usage or bad input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
-        warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("default", DataWarning)  # the same but once
         warnings.showwarning = _show
         try:
             options = _parser(given).parse_args(given)

@@ -142,7 +142,8 @@ def _hold_out(sets: Sequence[TrainingSet], amplitude: float, groups: int) -> tup
     models: list[TimeModel | None] = []
     for group in range(min(groups, len(applications))):
         models.append(None)
-        if any((own != group).sum() < 2 for own in of_kernels):
+        left = [int((own != group).sum()) for own in of_kernels]
+        if not min(left) or sum(left) < 2:
             continue
         rest = [
             (table.select(np.flatnonzero(own != group)), base)

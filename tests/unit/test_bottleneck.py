@@ -207,6 +207,14 @@ class TestPredictions:
         model = quick().fit(made.measurements(4), MID)
         assert model.predict_interval(made.measurements(4).profiles(MID)) is None
 
+    def test_a_table_of_one_kernel_beside_another_gets_intervals(self) -> None:
+        other = replace(made.measurements(5, seed=3), device="gtx1080ti")
+        model = Bottleneck().fit([made.measurements(4).select([0]), other], [MID, MID])
+        found = model.predict_interval(made.measurements(4).profiles(MID))
+        assert found is not None
+        assert (found.low <= found.values).all()
+        assert (found.values <= found.high).all()
+
     def test_a_base_at_the_edge_and_two_configurations(self) -> None:
         table = made.measurements(8, grid=ConfigGrid((16,), (500.0, 1000.0), (3000.0,)))
         base = made.edge(table.grid)
