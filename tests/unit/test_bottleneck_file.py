@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from test_model_file import DELETED, content_of, members_of, npy, outcome, paths_of, zipped
 from tidy import refused
 
-from mlscale import ConfigGrid, Profiles, load_model, train
+from mlscale import ConfigGrid, Profiles, load_model, save_model, train
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 
@@ -89,6 +90,15 @@ def test_what_would_give_wrong_numbers_is_refused(
     array = np.load(io.BytesIO(members[place["array"]]))
     with refused(f"damaged.mlscale: is a damaged model file: {problem}"):
         load_model(written(path, members, {place["array"]: npy(damage(array))}))
+
+
+def test_a_model_turned_to_another_gpu_is_not_saved(tmp_path: Path) -> None:
+    """Its grid is not that of its predictor, so the file could not be read."""
+    model = train(made.measurements(4, grid=GRID), GRID.mid, "mean-surface")
+    other = replace(model, device="p100", untrained=True)
+    with refused("m.mlscale: a model turned to p100 is not saved; save what it was"):
+        save_model(other, tmp_path / "m.mlscale")
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_input_is_refused(file: File) -> None:
