@@ -44,6 +44,8 @@ _UNREADABLE = (
 def save_model(model: Model, path: Path | str) -> None:
     """Write a model file whole or not at all. Raises InputError."""
     path = Path(path)
+    if model.untrained:
+        raise InputError(f"{path}: a model turned to {model.device} is not saved; save what it was")
     arrays: list[np.ndarray[Any, Any]] = []
     document = {
         "format": FORMAT,

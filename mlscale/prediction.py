@@ -73,7 +73,13 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
     """What a reader should know of all rows."""
     found = warnings_of_training(model)
     if model.untrained:
-        found.append(f"no training data of {model.device}: time alone is predicted")
+        learnt = model.device in model.card.get("time_learnt_from", ())
+        why = (
+            "power is learnt from the first table"
+            if learnt
+            else f"no training data of {model.device}"
+        )
+        found.append(f"{why}: time alone is predicted")
     elif "power" not in model.predictors:
         found.append("the model was trained without power: power_w and energy_mj are not given")
     elif profiles.power_w is None:

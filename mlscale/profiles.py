@@ -1,6 +1,7 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,26 @@ class Profiles:
         if self.power_w is None:
             raise InputError("the profile has no column 'power_w'; power needs it at the base")
         return self.power_w
+
+    def select(self, kernels: Sequence[int]) -> "Profiles":
+        """The same profiles of some kernels, by position."""
+        chosen = list(kernels)
+
+        def of(values: Floats | None) -> Floats | None:
+            return None if values is None else values[chosen]
+
+        return replace(
+            self,
+            kernels=tuple(self.kernels[k] for k in chosen),
+            applications=tuple(self.applications[k] for k in chosen),
+            time_ms=self.time_ms[chosen],
+            power_w=of(self.power_w),
+            counters=self.counters[chosen],
+            also=tuple(
+                replace(point, time_ms=point.time_ms[chosen], power_w=of(point.power_w))
+                for point in self.also
+            ),
+        )
 
     def has_counter(self, name: str) -> bool:
         """Whether there is a column of that name."""

@@ -1,7 +1,6 @@
 """Profiles made from named columns, for tests of features and of what reads profiles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -39,12 +38,4 @@ def one_by_one(several: Profiles) -> list[Profiles]:
 
 def some_of(several: Profiles, chosen: Sequence[int]) -> Profiles:
     """The kernels at the given positions, in that order."""
-    positions = list(chosen)
-    return replace(
-        several,
-        kernels=tuple(several.kernels[k] for k in positions),
-        applications=tuple(several.applications[k] for k in positions),
-        time_ms=several.time_ms[positions],
-        power_w=None if several.power_w is None else several.power_w[positions],
-        counters=several.counters[positions],
-    )
+    return several.select(chosen)

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn, TextIO
 
 from mlscale import __version__
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
-        warnings.showwarning = _show
+        warnings.showwarning = partial(_show, set())
         try:
             options = _parser(given).parse_args(given)
             run = importlib.import_module(f"mlscale.cli.{options.command}_command").run
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show(
+    said: set[str],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -67,9 +69,11 @@ def _show(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning about the data in one line, any other as Python does."""
+    """Show a warning about the data in one line and but once, any other as Python does."""
     if issubclass(category, DataWarning):
-        _say(f"mlscale: warning: {message}")
+        if str(message) not in said:
+            _say(f"mlscale: warning: {message}")
+        said.add(str(message))
     else:
         print(
             warnings.formatwarning(message, category, filename, lineno, line),

@@ -43,12 +43,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict and print or write. Raises InputError."""
     model = load_model(options.input_file(arguments.model))
     if untrained.asked(arguments):
-        model, profiles = untrained.read(arguments, model)
+        model, profiles, targets = untrained.read(arguments, model)
     else:
         profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
-    targets = [model.grid.parse(text) for text in arguments.at] if arguments.at else None
+        targets = [model.grid.parse(text) for text in arguments.at or ()]
     profiles = options.read_also(arguments.also, profiles, model.grid)
-    rows = predict_rows(model, profiles, targets)
+    rows = predict_rows(model, profiles, targets or None)
     warnings = warnings_for(model, profiles)
     text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](
         model, rows, warnings

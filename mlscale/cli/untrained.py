@@ -43,24 +43,38 @@ def asked(arguments: argparse.Namespace) -> bool:
     return arguments.device is not None
 
 
-def read(arguments: argparse.Namespace, model: Model) -> tuple[Model, Profiles]:
-    """The model for that GPU, and the profiles. Raises InputError."""
+def read(
+    arguments: argparse.Namespace, model: Model
+) -> tuple[Model, Profiles, list[HardwareConfig]]:
+    """The model for that GPU, the profiles, and where to predict. Raises InputError."""
     device: str = arguments.device
     device_with_peaks(device)
     table = read_table(input_file(arguments.profile))
     base = _config(arguments.base, device) if arguments.base else _only(table)
-    profiles = profiles_at(table, base, device)
+    if (device, base) == (model.device, model.base):
+        raise InputError(f"the model is of {device} at {base} itself; leave out --device")
+    profiles = _profiles(table, base, device)
     peaks = None
     if arguments.peaks:
-        peaks = profiles_at(read_table(input_file(arguments.peaks)), base, device)
-    targets = [_config(text, device) for text in arguments.at]
+        peaks = _profiles(read_table(input_file(arguments.peaks)), base, device)
+    targets = [_config(text, device, base.cu_count) for text in arguments.at]
     grid = ConfigGrid.spanning([base, *targets])
-    return model.for_gpu(device, grid, base, peaks), profiles
+    return model.for_gpu(device, grid, base, peaks), profiles, targets
 
 
-def _config(text: str, device: str) -> HardwareConfig:
-    """A configuration; without cu all of the device's."""
-    given = {"cu_count": float(device_with_peaks(device).cu_count)} | parse_settings(text)
+def _profiles(table: Table, base: HardwareConfig, device: str) -> Profiles:
+    for other in table.text.get("device", []):
+        if other != device:
+            raise InputError(f"{table.source}: is of device '{other}', --device says '{device}'")
+    return profiles_at(table, base, device)
+
+
+def _config(text: str, device: str, cu_count: int | None = None) -> HardwareConfig:
+    """A configuration; without cu that count, by default all of the device's."""
+    most = device_with_peaks(device).cu_count
+    given = {"cu_count": float(cu_count or most)} | parse_settings(text)
+    if given["cu_count"] > most:
+        raise InputError(f"'{text}': {device} has {most} compute units")
     for axis in AXES:
         if axis not in given:
             raise InputError(f"'{text}' gives no {axis}")

@@ -213,3 +213,9 @@ def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
         "write share": use.write_share,
         "lane efficiency": use.lane_efficiency,
     }
+
+
+def input_names() -> tuple[str, ...]:
+    """The names that `inputs` gives."""
+    none = np.empty(0)
+    return tuple(inputs(KernelUse(*(none for _ in fields(KernelUse))), none))

@@ -12,7 +12,13 @@ from mlscale.errors import InputError
 from mlscale.grid import ConfigGrid
 from mlscale.measurements import Measurements
 from mlscale.predictors.bottleneck_power import PowerModel
-from mlscale.predictors.bottleneck_time import LEAST_SPREAD, Gpu, TimeModel, training_use
+from mlscale.predictors.bottleneck_time import (
+    LEAST_PEAK,
+    LEAST_SPREAD,
+    Gpu,
+    TimeModel,
+    training_use,
+)
 from mlscale.predictors.conditioning import Conditioned, condition, further_points
 from mlscale.predictors.explanation import Explanation, TrainingKernels
 from mlscale.predictors.grid_state import grid_state, shaped
@@ -29,6 +35,7 @@ from mlscale.surfaces import Surfaces
 
 Floats = NDArray[np.float64]
 LARGEST_SURPRISE = 4.0
+OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 
 Raw = tuple[Conditioned, Floats, tuple[tuple[str, ...], ...], Gpu]
@@ -67,7 +74,7 @@ class Bottleneck(Predictor):
         """Train on the kernels of one GPU or several. Raises InputError.
 
         Power is learnt from, and predicted for, the first GPU; its time from all. InputError on
-        fewer than two kernels, an unknown GPU, and counters without DRAM traffic.
+        fewer than two kernels or configurations, an unknown GPU, and counters without DRAM traffic.
         """
         from mlscale.predictors.bottleneck_fit import THREADS, calibrate, fit_time
         from mlscale.predictors.bottleneck_power_fit import fit_power
@@ -75,6 +82,8 @@ class Bottleneck(Predictor):
         sets = training_sets(self, training, base)
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
+        if all(table.grid.size == 1 for table, _ in sets):
+            raise InputError(f"'{self.name}' needs two configurations at least")
         self.others_: tuple[Gpu, ...] = ()
         self.scores_ = np.empty(0)
         several = len(sets) > 1
@@ -100,9 +109,18 @@ class Bottleneck(Predictor):
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:
         """Take the peaks of a GPU without training data from any profiles of it; no times enter.
 
-        The grid is what `predict` will use for it. Raises InputError.
+        The grid is what `predict` will use for it. Without counters of issued instructions that
+        peak is the trained GPUs'. Raises InputError, also where no kernel has DRAM traffic.
         """
-        self.others_ = (*self.others_, Gpu.of(profiles, grid, kernel_use(profiles)))
+        gpu = Gpu.of(profiles, grid, kernel_use(profiles))
+        if gpu.memory_peak <= LEAST_PEAK:
+            raise InputError(
+                f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
+                "do not tell what its memory reaches"
+            )
+        if gpu.issue_peak <= LEAST_PEAK:
+            gpu = replace(gpu, issue_peak=self._mean_peak("issue_peak"))
+        self.others_ = (*self.others_, gpu)
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
@@ -221,15 +239,31 @@ class Bottleneck(Predictor):
                 f"no training table is of '{profiles.device}' at {profiles.base}; "
                 "predict it as another GPU, with its grid"
             )
+        return self._on_grid(profiles, grid)
+
+    def _on_grid(self, profiles: Profiles, grid: ConfigGrid) -> tuple[Gpu, int, tuple[str, ...]]:
+        """A GPU on a grid that is not that of its training data, if there are any."""
+        cus = profiles.base.cu_count
+        if self.time_.shares == 1 and grid.cu_count != (cus,):
+            raise InputError(
+                "no training table has several CU counts, so the model does not tell what other "
+                f"counts do; predict at the profile's, cu={cus}"
+            )
+        for number, gpu in enumerate(self.time_.gpus):
+            if (gpu.device, gpu.base) == (profiles.device, profiles.base):
+                return replace(gpu, grid=grid), number, (OTHER_GRID,)
         note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
         for gpu in (*self.others_, *self.time_.gpus):
             if gpu.device == profiles.device:
                 return replace(gpu, grid=grid, base=profiles.base), -1, note
-        memory_peak = float(np.mean([gpu.memory_peak for gpu in self.time_.gpus]))
-        issue_peak = float(np.mean([gpu.issue_peak for gpu in self.time_.gpus]))
+        memory_peak = self._mean_peak("memory_peak")
         note = (*note, f"bandwidth reached at most taken as {memory_peak:.0%} of the peak")
+        issue_peak = self._mean_peak("issue_peak")
         other = Gpu(profiles.device, grid, profiles.base, memory_peak, issue_peak)
         return other, -1, note
+
+    def _mean_peak(self, name: str) -> float:
+        return float(np.mean([getattr(gpu, name) for gpu in self.time_.gpus]))
 
     def state(self) -> State:
         """The time model, the power model where there is one, and the intervals' scores."""
@@ -256,6 +290,8 @@ class Bottleneck(Predictor):
             raise ValueError("a power model is there for another quantity, or lacks")
         self.power_ = None if power is None else PowerModel.restore(power, first.grid)
         self.scores_ = shaped(state["scores"], None)
+        if self.scores_.size and not (self.scores_[0] >= 0 and (np.diff(self.scores_) >= 0).all()):
+            raise ValueError("the scores of the intervals do not rise from 0")
         self.others_ = ()
         self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))

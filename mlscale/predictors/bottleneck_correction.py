@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, inputs
-from mlscale.predictors.grid_state import shaped
+from mlscale.predictors.grid_state import positive, shaped
 from mlscale.profiles import Profiles
 
 Floats = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Correction:
             centre=shaped(state["centre"], configurations),
             directions=directions,
             mean=shaped(state["mean"], inputs),
-            spread=shaped(state["spread"], inputs),
+            spread=positive(shaped(state["spread"], inputs), "a spread"),
             points=points,
             weights=shaped(state["weights"], len(points), configurations),
         )

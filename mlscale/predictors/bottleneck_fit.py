@@ -142,7 +142,8 @@ def _hold_out(sets: Sequence[TrainingSet], amplitude: float, groups: int) -> tup
     models: list[TimeModel | None] = []
     for group in range(min(groups, len(applications))):
         models.append(None)
-        if any((own != group).sum() < 2 for own in of_kernels):
+        left = [int((own != group).sum()) for own in of_kernels]
+        if not min(left) or sum(left) < 2:
             continue
         rest = [
             (table.select(np.flatnonzero(own != group)), base)
@@ -241,7 +242,7 @@ def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[Hel
             missed = np.abs(predicted - actual.reshape(len(actual), -1)[own])
             score = missed / (held.spread[own] + LEAST_SPREAD)
             scores.append(np.delete(score, at, axis=1).ravel())
-    if not scores:
+    if not sum(score.size for score in scores):
         return np.empty(0)
     shift = (len(applications) + 1) / len(applications)
     levels = np.minimum(1, shift * np.linspace(0, 1, SCORE_LEVELS))

@@ -12,7 +12,7 @@ from mlscale.grid import ConfigGrid
 from mlscale.predictors.bottleneck_surface import Targets
 from mlscale.predictors.bottleneck_time import Gpu
 from mlscale.predictors.conditioning import Law
-from mlscale.predictors.grid_state import shaped
+from mlscale.predictors.grid_state import positive, shaped
 from mlscale.profiles import Profiles
 
 Floats = NDArray[np.float64]
@@ -96,6 +96,8 @@ class PowerModel:
             "spread": len(INPUTS),
         }
         arrays = {name: shaped(state[name], length) for name, length in shapes.items()}
+        for name in ("idle_w", "spread"):
+            positive(arrays[name], name)
         return cls(**arrays, misfit=shaped(state["misfit"], None, 2 * grid.size))
 
 

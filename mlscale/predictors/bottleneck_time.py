@@ -1,15 +1,16 @@
 """What a trained time model of `bottleneck` knows, and how it predicts: NumPy only."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.kernel_use import KernelUse, inputs, kernel_use
+from mlscale.counters.kernel_use import KernelUse, input_names, inputs, kernel_use
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.literature.wang_chu import predict_time_factor
 from mlscale.literature.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.literature.wang_chu_inputs import derive_inputs, missing_counters
@@ -27,13 +28,14 @@ from mlscale.predictors.bottleneck_surface import (
     physics_logit,
 )
 from mlscale.predictors.conditioning import Law
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
+from mlscale.predictors.grid_state import grid_state, positive, restore_grid, shaped
 from mlscale.profiles import Profiles
 
 Floats = NDArray[np.float64]
 Flags = tuple[tuple[str, ...], ...]
 
 TOP = 3  # peaks are the mean of so many largest uses
+LEAST_PEAK = 1e-6  # of a use that no kernel shows
 OTHER_LAW = 0.25  # weight of Wang and Chu's rule in the log time
 TYPICAL_SOFTNESS = 0.7
 LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
@@ -91,12 +93,15 @@ class TimeModel:
         at = gpu.grid.index(gpu.base) if gpu.base in set(gpu.grid) else None
         targets = Targets.of(gpu.grid, gpu.base, at)
         other = other_law(profiles, gpu.grid) if self.uses_other else None
+        left_out = np.zeros(0, dtype=bool) if other is None else np.isnan(other[:, 0])
         deviation = np.sqrt(variance + SPREAD_BEYOND_PRIOR)
 
         def logs(latents: Floats) -> Floats:
             log_time = self._curve(use, gpu, number, targets, latents)
             if other is not None:
-                log_time = (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+                log_time = np.where(
+                    left_out[:, None], log_time, (1 - OTHER_LAW) * log_time + OTHER_LAW * other
+                )
             return log_time if at is None else log_time - log_time[:, [targets.base]]
 
         spread = np.zeros((len(points), gpu.grid.size))
@@ -104,14 +109,16 @@ class TimeModel:
             shift = np.zeros_like(latents)
             shift[j] = deviation
             spread += (logs(latents + shift) - logs(latents - shift)) ** 2 / 4
-        correction = self.corrections[number] if number >= 0 else None
+        own = number >= 0 and gpu.grid == self.gpus[number].grid
+        correction = self.corrections[number] if own else None
         missed = np.zeros(gpu.grid.size)
         if correction is not None:
             missed = correction.predict(similarity(profiles, use, share), logs(latents))
         if self.uses_other and other is None:
             for flags in found:
                 flags.append("Wang and Chu's rule does not know this GPU: left out")
-        own = number >= 0 and gpu.grid == self.gpus[number].grid
+        for k in np.flatnonzero(left_out):
+            found[k].append("Wang and Chu's rule left out: its counters lack or contradict")
         misfit = self.misfits[number] if own else np.zeros((1, gpu.grid.size))
         prior = np.broadcast_to(variance + SPREAD_BEYOND_PRIOR, latents.shape)
         law = Law(lambda at: logs(at) + missed, latents, prior, misfit)
@@ -120,7 +127,10 @@ class TimeModel:
     def _curve(
         self, use: KernelUse, gpu: Gpu, number: int, targets: Targets, latents: Floats
     ) -> Floats:
-        """The bottleneck curve itself; the clock tables of a GPU that is not trained are 0."""
+        """The bottleneck curve itself; the clock tables of a GPU that is not trained are 0.
+
+        Those of one that is are interpolated in the logarithm between its steps.
+        """
         values = self.values
         own = number >= 0
         p = float(
@@ -139,10 +149,8 @@ class TimeModel:
             [gain[j] * physics_logit(u, p)[0] + offset[j] for j, u in enumerate(uses)]
         )
         c, e, m = (
-            self._table(axis, number, at)[steps] if own else np.zeros(gpu.grid.size)
-            for axis, steps, at in zip(
-                ("cu", "engine", "memory"), targets.steps, targets.base_steps, strict=True
-            )
+            self._table(axis, number, gpu.grid)[steps] if own else np.zeros(gpu.grid.size)
+            for axis, steps in enumerate(targets.steps)
         )
         slow = np.empty((self.shares + 1, len(use.memory), gpu.grid.size))
         slow[0], slow[1 + MEMORY] = -(targets.engine + e), -(targets.memory + m)
@@ -154,10 +162,12 @@ class TimeModel:
         curve = bottleneck_curve(logits + latents[: self.shares], slow, p)
         return curve.log_time + exponent
 
-    def _table(self, axis: str, number: int, base_step: int) -> Floats:
-        table = self.values[f"{axis}{number}"].copy()
-        table[base_step] = 0
-        return table
+    def _table(self, axis: int, number: int, grid: ConfigGrid) -> Floats:
+        trained, name = self.gpus[number], ("cu", "engine", "memory")[axis]
+        table = self.values[f"{name}{number}"].copy()
+        table[trained.grid.index(trained.base)[axis]] = 0
+        asked, there = (np.log(getattr(g, AXES[axis])) for g in (grid, trained.grid))
+        return np.asarray(np.interp(asked, there, table))
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON values for the model file."""
@@ -191,6 +201,8 @@ class TimeModel:
             gpus.append(Gpu(str(saved["device"]), *restore_grid(saved), *peaks))
         shares, process = int(state["shares"]), state["process"]
         names = tuple(map(str, process["names"]))
+        if unknown := set(names) - set(input_names()):
+            raise ValueError(f"there is no input {min(unknown)!r}")
         n, d = len(process["points"]), len(names)
         latents = shares + (shares > 1)
         sizes: dict[str, tuple[int, ...]] = {
@@ -211,6 +223,7 @@ class TimeModel:
             "inverse": (n, n),
         }
         arrays = {name: shaped(process[name], *shape) for name, shape in shapes.items()}
+        positive(arrays["spread"], "a spread")
         gpu_of_point = arrays.pop("gpu").astype(np.intp)
         if shares not in (1, 2):
             raise ValueError(f"a model has 1 or 2 shares, not {shares}")
@@ -239,7 +252,7 @@ class TimeModel:
 def other_law(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
     """Log time ratios (K, N) by Wang and Chu's rule; None on a GPU or CU counts it does not know.
 
-    Raises InputError where a counter it needs is not there or contradicts another.
+    NaN for a kernel whose counters it needs are not there or contradict one another.
     """
     try:
         gpu = load_gpu(profiles.device)
@@ -250,8 +263,19 @@ def other_law(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
         mesh.ravel() for mesh in np.meshgrid(grid.engine_mhz, grid.memory_mhz, indexing="ij")
     )
     clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
-    known = derive_inputs(profiles, gpu)
-    return np.log(predict_time_factor(known, gpu, clocks, profiles.time_ms, engine, memory))
+
+    def logs(some: Profiles) -> Floats:
+        known = derive_inputs(some, gpu)
+        return np.log(predict_time_factor(known, gpu, clocks, some.time_ms, engine, memory))
+
+    try:
+        return logs(profiles)
+    except InputError:  # of one kernel or several
+        found = np.full((len(profiles.kernels), engine.size), np.nan)
+        for k in range(len(found)):
+            with suppress(InputError):
+                found[k] = logs(profiles.select([k]))
+        return found
 
 
 def other_law_applies(profiles: Sequence[Profiles], grids: Sequence[ConfigGrid]) -> bool:
@@ -270,4 +294,4 @@ def training_use(profiles: Profiles, gpu: Gpu) -> tuple[KernelUse, dict[str, Flo
 
 def _top(values: Floats) -> float:
     """Mean of the largest few, and above 0."""
-    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), 1e-6))
+    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))

@@ -42,7 +42,8 @@ class TrainingGpu:
     """One GPU's kernels: inputs (K,) each by name, uses, log surfaces (K, N), and the other law.
 
     memory_share, issue (K,): use of memory and of the CUs as a share of what the GPU reaches.
-    other (K, N): log time ratios by Wang and Chu, None where they cannot be had.
+    other (K, N): log time ratios by Wang and Chu, NaN for a kernel where they cannot be had; None
+    where for none.
     """
 
     targets: Targets
@@ -170,9 +171,10 @@ class Objective:
             exponent = own[:, None] * gpu.targets.cu + c
         curve = bottleneck_curve(logits, slow, p)
         predicted = curve.log_time + exponent
-        blend = self.blend if gpu.other is not None else 0.0
+        blend = np.zeros((len(predicted), 1))
         if gpu.other is not None:
-            predicted = (1 - blend) * predicted + blend * gpu.other
+            blend[~np.isnan(gpu.other[:, 0])] = self.blend
+            predicted = (1 - blend) * predicted + blend * np.nan_to_num(gpu.other)
         error = predicted - gpu.log_time
         root = np.sqrt(error**2 + ROBUST_SCALE**2)
         scale = DATA_WEIGHT / error.shape[1]

@@ -38,3 +38,10 @@ def shaped(array: Any, *shape: int | None) -> NDArray[np.float64]:
     if not fits or given.dtype.kind not in "fib":
         raise ValueError(f"an array has the shape {given.shape}, not {shape}")
     return given
+
+
+def positive(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+    """The array, if all of it is above 0; raises ValueError."""
+    if not (array > 0).all():
+        raise ValueError(f"{what} is not positive")
+    return array

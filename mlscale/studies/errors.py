@@ -240,12 +240,20 @@ def _row(
         "n_seeds": seeds,
         **_figures(summary),
         "mape_by_seed": by_seed if len(by_seed) == seeds else by_seed * seeds,
-        "coverage": group[0].covered,
+        "coverage": _covered(group),
         "train_seconds": float(np.mean([result.train_seconds for result in group])),
         "predict_microseconds": float(1e6 * np.mean([r.predict_seconds for r in group])),
         "faulty_kernels": faulty,
         "without_faulty": without,
     }
+
+
+def _covered(group: list[UnitErrors]) -> float | None:
+    """Of all seeds together; each counts by its held-out kernels."""
+    shares = [result.covered for result in group if result.covered is not None]
+    if len(shares) < len(group):
+        return None
+    return float(np.average(shares, weights=[len(result.kernels) for result in group]))
 
 
 def _figures(summary: ErrorSummary) -> dict[str, Any]:

@@ -102,10 +102,54 @@ def test_a_further_point(capsys: Capture, folder: Path) -> None:
         (["--at", "engine=800"], "'engine=800' gives no memory_mhz"),
         (["--base", "engine=800,memory=800"], "has no row at the base"),
         (["--peaks", "nothing.csv"], "nothing.csv: cannot be read"),
+        (["--device", "p100"], "is of device 'gtx1080ti', --device says 'p100'"),
+        (["--at", "cu=29,engine=800,memory=3000"], "gtx1080ti has 28 compute units"),
+        (["--at", "cu=14,engine=800,memory=3000"], "no training table has several CU counts"),
     ],
 )
 def test_bad_input(capsys: Capture, folder: Path, change: list[str], problem: str) -> None:
     assert problem in refuse(capsys, folder, *predict(folder), *change)
+
+
+@pytest.mark.parametrize(
+    ("counter", "problem"),
+    [
+        (0.0, "no kernel of these profiles of 'gtx1080ti' has DRAM traffic"),
+        (np.nan, "kernel 'k0' lacks its DRAM traffic"),
+    ],
+)
+def test_peaks_without_traffic(
+    capsys: Capture, folder: Path, tmp_path: Path, counter: float, problem: str
+) -> None:
+    table = of_1080_ti(9, 2)
+    counters = np.full_like(table.counter_samples, counter)
+    replace(table, counter_samples=counters).write(tmp_path / "idle.csv")
+    given = predict(folder, "--peaks", tmp_path / "idle.csv")
+    assert problem in refuse(capsys, tmp_path, *given)
+
+
+def test_peaks_of_another_device(capsys: Capture, folder: Path) -> None:
+    message = refuse(capsys, folder, *predict(folder, "--peaks", folder / "trained.csv"))
+    assert message == f"{folder}/trained.csv: is of device 'gtx980', --device says 'gtx1080ti'"
+
+
+def test_the_models_own_gpu(capsys: Capture, folder: Path) -> None:
+    given = ["predict", folder / "model", folder / "trained.csv", "--device", "gtx980"]
+    given += ["--base", MID, "--at", "engine=500,memory=1000"]
+    message = refuse(capsys, folder, *given)
+    assert message == f"the model is of gtx980 at {MID} itself; leave out --device"
+
+
+def test_the_second_gpu_of_the_training(capsys: Capture, folder: Path, tmp_path: Path) -> None:
+    """Its own tables are used, which the flag says; nothing claims that it has no training data."""
+    of_1080_ti(9, 2).write(tmp_path / "second.csv")
+    given = ["train", folder / "trained.csv", tmp_path / "second.csv", "--base", "mid", "-o"]
+    succeed(capsys, *given, tmp_path / "two")
+    asked = [tmp_path / "two" if w == folder / "model" else w for w in predict(folder)]
+    out, _ = succeed(capsys, *asked, "--at", "engine=700,memory=3000")
+    assert "not on the grid of the training data: by the curve alone" in out
+    assert "warning: power is learnt from the first table: time alone is predicted" in out
+    assert "no training data" not in out
 
 
 def test_options_that_do_not_fit(capsys: Capture, folder: Path) -> None:

@@ -41,6 +41,15 @@ def test_time_is_learnt_from_all_and_serves_power(
         assert errors[1] < errors[0]
 
 
+def test_times_that_rise_with_the_clocks_are_said_once(capsys: Capture, tmp_path: Path) -> None:
+    """Though time and power are each learnt from them."""
+    table = made.measurements(4)
+    rising = table.time_samples[:, :, :, ::-1, ::-1].copy()
+    replace(table, time_samples=rising).write(tmp_path / "t.csv")
+    _, err = succeed(capsys, "train", tmp_path / "t.csv", "--base", "mid", "-o", tmp_path / "m")
+    assert err.count("longer at the highest clocks than at the lowest") == 1
+
+
 def test_bad_input(capsys: Capture, tmp_path: Path, tables: tuple[Path, Path]) -> None:
     given = ["train", *tables, "--base", "mid", "-o", tmp_path / "out"]
     one_at_a_time = "'wu' learns from one table at a time"

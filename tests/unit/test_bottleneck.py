@@ -29,6 +29,7 @@ from mlscale.predictors.bottleneck import Bottleneck
 from mlscale.predictors.bottleneck_surface import bottleneck_curve, physics_logit
 
 MID = made.CLOCKS.mid
+GRID = ConfigGrid((16, 32), (700.0,), (700.0,))
 DEVICES = {"gtx980": HardwareConfig(16, 1000.0, 3500.0)}
 
 
@@ -135,6 +136,30 @@ class TestRecovery:
         assert 100 * np.abs(surfaces.values / actual - 1).mean() < 2
         assert all("no training data of gtx980" in flags[0] for flags in surfaces.flags)
 
+    def test_a_trained_gpu_on_another_grid(self, trained: Bottleneck) -> None:
+        """Its clock tables stay: on a part of the grid the curve is the same to the bit."""
+        few = ConfigGrid((16,), (500.0, 900.0), (2000.0, 3000.0))
+        profiles = made.measurements(5, seed=2).profiles(MID)
+        values = trained.time_.values
+        for name in ("engine0", "memory0"):
+            assert np.abs(values[name]).max() > 1e-4
+        bare = replace(trained.time_, corrections=(None,))
+        law, _, _ = bare.predict(profiles, bare.gpus[0], 0)
+        whole = law.logs(law.mean).reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]
+        found = trained.predict(profiles, few)
+        assert found.values == pytest.approx(np.exp(whole)[:, None], rel=1e-12)
+        assert all("not on the grid of the training data" in own[0] for own in found.flags)
+
+    def test_peaks_without_issue_counters_are_the_trained_gpus(self) -> None:
+        """Not none at all, which would make every kernel wait for the CUs."""
+        table = made.with_cu_axis(8)
+        model = quick().fit(table, table.grid.mid)
+        new = replace(made.with_cu_axis(4, seed=1), device="r9nano").profiles(table.grid.mid)
+        kept = [f for f, name in enumerate(new.counter_names) if name != "V_IPC"]
+        names = tuple(new.counter_names[f] for f in kept)
+        model.learn_peaks(replace(new, counter_names=names, counters=new.counters[:, kept]), GRID)
+        assert model.others_[0].issue_peak == model.time_.gpus[0].issue_peak
+
 
 @pytest.fixture(scope="module")
 def trained() -> Bottleneck:
@@ -181,6 +206,14 @@ class TestPredictions:
     def test_without_calibration_there_are_none(self) -> None:
         model = quick().fit(made.measurements(4), MID)
         assert model.predict_interval(made.measurements(4).profiles(MID)) is None
+
+    def test_a_table_of_one_kernel_beside_another_gets_intervals(self) -> None:
+        other = replace(made.measurements(5, seed=3), device="gtx1080ti")
+        model = Bottleneck().fit([made.measurements(4).select([0]), other], [MID, MID])
+        found = model.predict_interval(made.measurements(4).profiles(MID))
+        assert found is not None
+        assert (found.low <= found.values).all()
+        assert (found.values <= found.high).all()
 
     def test_a_base_at_the_edge_and_two_configurations(self) -> None:
         table = made.measurements(8, grid=ConfigGrid((16,), (500.0, 1000.0), (3000.0,)))
@@ -275,6 +308,11 @@ class TestBadInput:
     def test_one_kernel(self) -> None:
         with refused("two training kernels"):
             quick().fit(made.measurements(4).select([0]), MID)
+
+    def test_one_configuration(self) -> None:
+        table = made.measurements(4, grid=ConfigGrid((16,), (500.0,), (3000.0,)))
+        with refused("^'bottleneck' needs two configurations at least$"):
+            Bottleneck().fit(table, table.grid.mid)
 
     def test_power_of_another_gpu_than_the_first(self) -> None:
         own, other = made.measurements(4), replace(made.measurements(4), device="gtx1080ti")

@@ -111,6 +111,21 @@ class TestByHand:
             "p_value": None,
         }
 
+    @pytest.mark.parametrize(
+        ("covered", "expected"), [((80.0, 90.0), 85.0), ((None, None), None), ((80.0, None), None)]
+    )
+    def test_coverage_is_of_all_seeds(
+        self, covered: tuple[float | None, ...], expected: float | None
+    ) -> None:
+        data, base = by_hand()
+        [result] = study(data, base, ["no-scaling"])
+        seeds = [
+            replace(result, unit=replace(result.unit, seed=seed), covered=share)
+            for seed, share in enumerate(covered)
+        ]
+        [row] = errors.rows(seeds, {"t": (data, base)}, seeds=2)
+        assert row["coverage"] == expected
+
     def test_without_the_kernels_named_faulty(self) -> None:
         """What is left is b alone: errors 0 and 37.5 %; a is scored beside it as ever."""
         data, base = by_hand()
