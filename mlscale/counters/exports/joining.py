@@ -38,6 +38,8 @@ def join(runs: list[Run]) -> list[Joined]:
     first = (counting or timing)[0]
     for other in counting[1:]:
         _check_same_launches(first, other)
+    if counting and all(key[3] is not None for key in first.groups):
+        timing = [_in_order(run, first) for run in timing]
     return [_joined(key, counting, timing) for key in first.groups]
 
 
@@ -97,6 +99,32 @@ def _check_same_launches(first: Run, other: Run) -> None:
                 f"{other.source}: has {other.groups[key].launches} launches of {_named(key)}, "
                 f"{first.source} has {group.launches}; the passes must be of the same launches"
             )
+
+
+def _in_order(timed: Run, counted: Run) -> Run:
+    """A trace with its launches under the counters' numbers, paired in their order.
+
+    A tool may count from 0 in one file and from 1 in the other (design page, 1.5).
+    """
+    groups = dict[Key, Group]()
+    numbers = _by_geometry(counted)
+    for geometry, keys in _by_geometry(timed).items():
+        own = numbers.get(geometry, keys)
+        if len(own) != len(keys):
+            raise InputError(
+                f"{timed.source}: has {len(keys)} launches of {_named((*geometry, None))}, "
+                f"{counted.source} has {len(own)}; which is which cannot be told; leave out --each"
+            )
+        groups |= {key: timed.groups[found] for key, found in zip(own, keys, strict=True)}
+    return Run(timed.source, timed.gives, groups, timed.facts)
+
+
+def _by_geometry(run: Run) -> dict[tuple[str, float | None, float | None], list[Key]]:
+    """The launches of each kernel and geometry, in order."""
+    found: dict[tuple[str, float | None, float | None], list[Key]] = {}
+    for key in sorted(run.groups, key=lambda key: [n.zfill(18) for n in str(key[3]).split(":")]):
+        found.setdefault(key[:3], []).append(key)
+    return found
 
 
 def _match(run: Run, key: Key) -> tuple[Key, Group] | None:
