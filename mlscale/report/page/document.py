@@ -167,7 +167,7 @@ def _also(profiles: Profiles) -> str:
 
 def _contents(facts: list[Facts]) -> Markup:
     """Kernels with links to their sections, and the first figures of each."""
-    headers = ["kernel", "time at base [ms]", "shortest time", "there"]
+    headers = ["kernel", "base [ms]", "shortest time", "there"]
     if "energy" in facts[0].quantities:
         headers += ["lowest energy", "there"]
     headers.append("flags")
