@@ -1,6 +1,7 @@
 """Several files of one run joined: passes of counters, and a trace for the time."""
 
 import math
+import re
 import statistics
 import warnings
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from mlscale.errors import DataWarning, InputError
 
 _AGREEMENT = 0.01
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
+# Known of a launch without counting, or by the clock: they stand even where counting failed.
+_NOT_COUNTED = re.compile(
+    r"(launch|device)__|(sm|dram)__cycles_elapsed|sm__maximum_warps|KernelOccupancy$|Wavefronts$"
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ def _check_not_zero(source: str, name: str, counters: dict[str, float]) -> None:
     for waves in _SAME_IN_EVERY_PASS:
         if counters.get(waves) == 0:
             raise InputError(f"{source}: {name}: {waves} is 0, which is a failure of the profiler")
-    if counters and not any(counters.values()):
+    counted = [value for name, value in counters.items() if not _NOT_COUNTED.match(name)]
+    if counted and not any(counted):
         raise InputError(
             f"{source}: {name}: every counter is 0, which is a failure of the profiler; profile "
             "it again"
