@@ -26,6 +26,8 @@ TRAFFIC = (
     *("dram_read_transactions", "dram_write_transactions"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
+# What a launch is, known without counting.
+LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
 SIMDS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 
 
