@@ -37,6 +37,21 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
         scope.value(formula)
 
 
+@pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
+def test_the_commands_of_the_docs_ask_for_every_feature(tool: str) -> None:
+    """Each feature has an alternative whose counters docs/profiling.md names, all of them."""
+    page = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text(encoding="utf-8")
+    entry = DOCUMENT["tools"][tool]
+
+    def asked(formula: str) -> bool:
+        quantities = [f for name, f in entry["quantities"].items() if name in formula]
+        named = all(name in page for name in counters_of(formula))
+        return named and all(any(map(asked, of_one)) for of_one in quantities)
+
+    for feature in obtainable_features(tool):
+        assert any(asked(a["formula"]) for a in entry["features"][feature]), feature
+
+
 def test_statuses_of_the_design_page() -> None:
     """design/profiler-exports.md, section 2: what no counter of a tool gives."""
     lost = {tool: set(TABLE_2) - set(obtainable_features(tool)) for tool in TOOLS}
