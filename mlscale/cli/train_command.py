@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--features-of",
         choices=TOOLS,
         metavar="TOOL",
-        help="leave out the features of Table II that this profiler cannot give: "
-        f"{', '.join(TOOLS)} (implies --features table2)",
+        help="leave out the features of Table II that this profiler cannot give, and counters of "
+        f"another tool: {', '.join(TOOLS)} (implies --features table2)",
     )
     parser.add_argument(
         "--clusters",
