@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W",
         help="what the board draws beside power_w, where that is dynamic power",
     )
+    options.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
 
@@ -57,6 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     model = load_model(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
+    profiles = options.read_also(arguments.also, profiles, model.grid)
     chosen = _positions(profiles, arguments.kernel)
     source = Source(
         Path(arguments.model).name,
@@ -86,6 +88,10 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["mlscale", "report", Path(arguments.model).name, Path(arguments.profile).name]
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]
+    for also in arguments.also:
+        file, at, config = also.rpartition("@")
+        named = f"{Path(file).name}@{config}" if at and "=" in config else Path(also).name
+        words += ["--also", named]
     if arguments.static_power is not None:
         words += ["--static-power", f"{arguments.static_power:g}"]
     if arguments.date:

@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--features-of",
         choices=TOOLS,
         metavar="TOOL",
-        help="leave out the features of Table II that this profiler cannot give: "
-        f"{', '.join(TOOLS)} (implies --features table2)",
+        help="leave out the features of Table II that this profiler cannot give, and counters of "
+        f"another tool: {', '.join(TOOLS)} (implies --features table2)",
     )
     parser.add_argument(
         "--clusters",
@@ -160,6 +160,7 @@ def _for_tool(
     """Without what the target tool cannot give; and the kind of features. Raises InputError."""
     from mlscale.counters.exports import obtainable_features
     from mlscale.counters.features import TABLE_2
+    from mlscale.counters.kernel_use import LAUNCH
 
     if arguments.features_of is None:
         return measurements, arguments.features
@@ -168,4 +169,6 @@ def _for_tool(
     if not set(TABLE_2) & set(measurements.counter_names):
         raise InputError(f"{arguments.table[0]}: has no feature of Table II")
     lost = set(TABLE_2) - set(obtainable_features(arguments.features_of))
+    if measurements.metadata.get("counter_tool") != arguments.features_of:
+        lost |= set(measurements.counter_names) - {*TABLE_2, *LAUNCH}
     return measurements.without_counters(lost), "table2"

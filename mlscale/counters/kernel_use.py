@@ -26,6 +26,8 @@ TRAFFIC = (
     *("dram_read_transactions", "dram_write_transactions"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
+# What a launch is, known without counting.
+LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
 SIMDS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 
 
@@ -193,8 +195,25 @@ def log_share(values: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(values, 0.02)))
 
 
+MEANINGS = {
+    "memory share": "log of DRAM traffic, as a share of what the GPU reaches",
+    "busiest core unit": "log of the largest use of a unit",
+    "issue use": "root of instructions issued per cycle and CU, as a share",
+    "l2 use": "root of L2 traffic per cycle and CU, as a share",
+    "texture use": "root of texture traffic or memory-unit use, as a share",
+    "shared use": "root of shared-memory accesses per cycle and CU",
+    "fp64 use": "root of FP64 instructions, as a share of the lanes",
+    "occupancy": "resident waves, as a share of what a CU holds",
+    "eligible waves": "log of the waves ready to issue",
+    "stall": "log of waves waiting per instruction, or time waiting",
+    "L2 miss ratio": "DRAM reads as a share of L2 reads",
+    "write share": "share of DRAM traffic that is written",
+    "lane efficiency": "active lanes of a vector instruction, as a share",
+}
+
+
 def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
-    """The named inputs of every kernel, (K,) each, NaN where missing.
+    """The inputs of every kernel by the names of MEANINGS, (K,) each, NaN where missing.
 
     memory_share: DRAM use as a share of what the GPU reaches, (K,).
     """

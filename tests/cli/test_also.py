@@ -12,6 +12,7 @@ import bottleneck_kernels as made
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from html_page import Node, parse
 
 from mlscale import ConfigGrid, save_model, train
 
@@ -48,6 +49,12 @@ def errors(rows: list[dict[str, Any]], folder: Path, column: str) -> float:
     return float(100 * np.abs(found).mean())
 
 
+def every_time(root: Node) -> dict[tuple[str, ...], float]:
+    """Times [ms] of the first kernel in a report, by configuration as it is written."""
+    table = root.all("section", "kernel")[0].one("details").one("table")
+    return {tuple(row[:3]): float(row[3]) for row in table.rows()}
+
+
 class TestAlso:
     def test_conditions_time_and_power(self, capsys: Capture, folder: Path) -> None:
         plain = predictions(capsys, folder)
@@ -66,6 +73,25 @@ class TestAlso:
         plain = json.loads(succeed(capsys, *given)[0])["kernels"]
         out, _ = succeed(capsys, *given, "--also", folder / "truth.csv")
         assert json.loads(out)["kernels"][0]["best"]["time_ms"] != plain[0]["best"]["time_ms"]
+
+    def test_report_takes_it_too(self, capsys: Capture, folder: Path, tmp_path: Path) -> None:
+        given = ["report", folder / "m.mlscale", folder / "profile.csv", "-o", tmp_path / "r.html"]
+        pages = []
+        for more in ([], ["--also", f"{folder}/truth.csv@{CONFIG}"]):
+            succeed(capsys, *given, *more)
+            pages.append(parse((tmp_path / "r.html").read_text(encoding="utf-8")))
+        plain, page = pages
+        head = page.one("header").text
+        assert "Measured too at" in head
+        assert "16 compute units, 1100 / 1000 MHz" in head
+        assert "Measured too at" not in plain.one("header").text
+        assert f"--also truth.csv@{CONFIG} -o r.html" in page.texts("pre")[-1]
+        assert str(folder) not in page.text
+        truth = (folder / "truth.csv").read_text(encoding="utf-8").splitlines()
+        measured = next(csv.DictReader([truth[0], *(r for r in truth if ",k0,16,1100,1000," in r)]))
+        shown = [every_time(root)["16", "1100", "1000"] for root in pages]
+        errors = [abs(value / float(measured["time_ms"]) - 1) for value in shown]
+        assert errors[1] < errors[0] / 2
 
     @pytest.mark.parametrize(
         ("model", "also", "message"),

@@ -165,6 +165,23 @@ class TestTrainAndPredict:
             "VALUInsts, SALUInsts, VFetchInsts, LDSInsts, V_IPC\n"
         ) in out
 
+    def test_the_default_predictor_learns_from_nothing_that_the_tool_lacks(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """The simulator's own waitcnt_stall_pct is no counter of ncu's; what a launch is, stays."""
+        model = tmp_path / "m.mlscale"
+        given = ["simulated-gcn3.parquet", "--base", "mid", "--features-of", "ncu", "-o", model]
+        succeed(capsys, "train", *given)
+        export = written(tmp_path, "run.csv", long_page())
+        base = ["--base", "cu=16,engine=800,memory=700"]
+        profile = tmp_path / "p.csv"
+        given = ["import", "ncu", export, "--device", "simulated-gcn3", *base, "-o", profile]
+        succeed(capsys, *given)
+        out, _ = succeed(capsys, "predict", model, profile, "--at", "mid")
+        flags = [line for line in out.splitlines() if line.startswith("flag: ")]
+        assert any("busiest core unit -3.912 below trained" in flag for flag in flags)
+        assert not any("stall" in flag for flag in flags)  # with the other counter: 6.4 above -0.2
+
     def test_only_what_differs_from_the_training_is_told(
         self, capsys: Capture, tmp_path: Path
     ) -> None:

@@ -169,6 +169,26 @@ def test_thousands_commas_change_no_number(value: int) -> None:
     assert parse_timestamp(str(value), "here") == value
 
 
+@given(cell=st.text("0123456789.,eE+-' ", max_size=12), semicolons=st.booleans())
+@settings(deadline=None, max_examples=400)
+def test_an_accepted_number_is_the_one_that_is_written(cell: str, semicolons: bool) -> None:
+    """Python reads it the same once groups of three lose their commas, or a comma is the point."""
+    try:
+        value = parse_number(cell, "here", semicolons)
+    except InputError:
+        return
+    digits = cell.strip().strip("'")
+    groups = digits.partition(".")[0].split(",")[1:]
+    if np.isnan(value):
+        assert digits in ("", "-") or np.isinf(float(digits))
+    elif all(len(group) == 3 for group in groups):
+        assert value == float(digits.replace(",", ""))
+        assert not (semicolons and groups)  # it could be a decimal comma
+    else:
+        assert semicolons
+        assert value == float(digits.replace(",", "."))
+
+
 def outcome(path: Path, tool: str | None = None) -> object:
     """The time column, or None where the file is refused in one line; anything else fails."""
     with warnings.catch_warnings(), contextlib.suppress(InputError):

@@ -3,6 +3,7 @@
 Expected numbers are those of the plain made file, which test_exports_readers.py checks by hand.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,10 @@ RUNS: dict[str, tuple[tuple[str, ...], str, str, str]] = {
         (rocprofv3(AMD), V3_TRACE), "mi210", '"FETCH_SIZE",10.000000,', "ReadBandwidth"),
     "codexl": ((codexl(),), "hd7970", " 4.00, ", "ReadBandwidth"),
 }  # fmt: skip
+SUMMARY = (
+    '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,us,us,ms,\n'
+    '"GPU activities",68.7,268.35,6000,44.725,43.106000,1.791976,"k(int)"\n'
+)
 NUMBERS = {
     "ncu details": "20", "ncu raw": "20", "nvprof": "976.562500KB/s", "rocprof": "10",
     "rocprofv3": "10.000000", "codexl": "4.00",
@@ -141,7 +146,87 @@ def test_two_memory_clocks_in_one_file(tmp_path: Path) -> None:
         read(tmp_path, long_page(*pages))
 
 
-def test_all_counters_zero_of_one_kernel(tmp_path: Path) -> None:
-    zeros = dict.fromkeys(AMD, 0)
-    with pytest.raises(InputError, match=r"SQ_WAVES is 0|every counter is 0"):
-        read(tmp_path, rocprofv3(zeros), device="mi300x")
+TIMED = {
+    "gpu__time_duration.sum",
+    "sm__cycles_elapsed.sum",
+    "sm__maximum_warps_per_active_cycle_pct",
+}
+NCU_ZEROS = {name: value if name in TIMED else (value[0], "0") for name, value in NCU.items()}
+CODEXL_COUNTS = "60.00, 20.00, 10.00, 5.00, 5.00, 0.00, 4.00, 2.00, 50.00"
+
+
+@pytest.mark.parametrize(
+    ("texts", "device"),
+    [
+        ((long_page(long_rows(metrics=NCU_ZEROS)),), "made-gpu"),
+        ((wide_page([{name: value for name, (_, value) in NCU_ZEROS.items()}]),), "made-gpu"),
+        ((re.sub(r"(of \w+\",0,0),.*", r"\1,0", NVPROF_METRICS), NVPROF_TRACE), "p100"),
+        ((rocprof_v1(dict.fromkeys(AMD, 0), times=[(0, 1000)]),), "mi210"),
+        ((rocprofv3(dict.fromkeys(AMD, 0)),), "mi210"),
+        ((codexl().replace(CODEXL_COUNTS, ", ".join(["0.00"] * 9)),), "hd7970"),
+    ],
+    ids=RUNS,
+)
+def test_all_counters_zero_is_a_failure_of_the_profiler(
+    tmp_path: Path, texts: tuple[str, ...], device: str
+) -> None:
+    """Also where sizes, cycles, occupancy and waves, which need no counting, are there."""
+    with pytest.raises(InputError, match=r"(SQ_WAVES|every counter) is 0, which is a failure"):
+        read(tmp_path, *texts, device=device)
+
+
+@pytest.mark.parametrize("tool", RUNS)
+@pytest.mark.parametrize("fields", ["one more", "far fewer"])
+def test_a_ragged_row_is_refused(tmp_path: Path, tool: str, fields: str) -> None:
+    """The last row of the counters' file; a details page may end rows early, but not so early."""
+    texts, device, *_ = RUNS[tool]
+    *rows, last = texts[0].rstrip("\n").split("\n")
+    ragged = last + ",7" if fields == "one more" else ",".join(last.split(",")[:4])
+    text = "\n".join([*rows, ragged]) + "\n"
+    line = text.count("\n")
+    with pytest.raises(InputError, match=rf"export0\.csv: row {line}: has \d+ fields, the header"):
+        read(tmp_path, text, *texts[1:], device=device)
+
+
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [
+        (codexl(time="0"), "hd7970"),
+        (codexl(time="-1"), "hd7970"),
+        (codexl(time="NA"), "hd7970"),
+        (rocprofv3(AMD, 3000, 1000), "mi210"),
+        (wide_page([{"gpu__time_duration.sum": "0"}]), "made-gpu"),
+        (SUMMARY.replace("44.725", "0"), "made-gpu"),
+        (SUMMARY.replace("44.725", "-44.725"), "made-gpu"),
+    ],
+)
+def test_a_file_of_launches_without_a_positive_time(tmp_path: Path, text: str, device: str) -> None:
+    message = r"has a header but no kernel launch with a positive time \(\d+ without\)"
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, text, device=device)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_the_units_of_a_summary_missing_or_moved(tmp_path: Path, moved: bool) -> None:
+    header, units, row_ = SUMMARY.splitlines()
+    text = "\n".join([header, row_, *([units] if moved else [])]) + "\n"
+    with pytest.raises(InputError, match="row 2, column 'Avg': the row of units is missing"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "======== Error: unified memory profiling failed.",
+        "==9== Warning: 1 kernels were not profiled",
+        "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access counters",
+        "Error: Library libfoo not found.",
+    ],
+)
+def test_a_preamble_without_a_table_is_quoted(tmp_path: Path, said: str) -> None:
+    text = f"==9== NVPROF is profiling process 9, command: ./app\nresult 7\n{said}\ndone, all\n"
+    with pytest.raises(
+        InputError, match="no kernels were profiled; the profiler says: "
+    ) as refused:
+        read(tmp_path, text)
+    assert str(refused.value).endswith(said)

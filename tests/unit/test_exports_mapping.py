@@ -1,6 +1,7 @@
 """mapping.json is checked data: complete, in its own small language, and evaluated right."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,22 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
         counters |= {"GRBM_GUI_ACTIVE": 7.0, "FlatVMemInsts": 0.0}
         scope = Scope(counters, {}, dict.fromkeys(FACTS, 5.0), quantities)
         scope.value(formula)
+
+
+@pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
+def test_the_commands_of_the_docs_ask_for_every_feature(tool: str) -> None:
+    """Each feature has an alternative whose counters docs/profiling.md names, all of them."""
+    page = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text(encoding="utf-8")
+    entry = DOCUMENT["tools"][tool]
+
+    def asked(formula: str) -> bool:
+        words = re.findall(r"\w+", re.sub(r"\{[^{}]*\}", "", formula))
+        quantities = [of_one for name, of_one in entry["quantities"].items() if name in words]
+        named = all(name in page for name in counters_of(formula))
+        return named and all(any(map(asked, of_one)) for of_one in quantities)
+
+    for feature in obtainable_features(tool):
+        assert any(asked(a["formula"]) for a in entry["features"][feature]), feature
 
 
 def test_statuses_of_the_design_page() -> None:

@@ -176,6 +176,20 @@ class TestNvprof:
         assert imported.features["VALUInsts"].status == "nearest"
         assert imported.features["ReadBandwidth"].status == "exact"
 
+    def test_bank_conflicts_from_metrics_alone(self, tmp_path: Path) -> None:
+        """150 replays; 1000 instructions at 2 a cycle, active half the time: 1000 cycles."""
+        shared = {
+            "shared_load_transactions": 300, "shared_store_transactions": 100,
+            "inst_executed_shared_loads": 200, "inst_executed_shared_stores": 50,
+        }  # fmt: skip
+        more = "".join(
+            f'"Tesla P100-PCIE-16GB (0)","k(int, float*)",2,"{name}","of {name}",0,0,{value}\n'
+            for name, value in shared.items()
+        )
+        imported = read(tmp_path, NVPROF_METRICS + more, NVPROF_TRACE, device=None)
+        assert row(imported)["LDSBankConflict"] == pytest.approx(15)
+        assert imported.features["LDSBankConflict"].status == "nearest"
+
     @pytest.mark.parametrize(
         ("cell", "value"),
         [

@@ -1,6 +1,7 @@
 """Several files of one run joined: passes of counters, and a trace for the time."""
 
 import math
+import re
 import statistics
 import warnings
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from mlscale.errors import DataWarning, InputError
 
 _AGREEMENT = 0.01
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
+# Known of a launch without counting, or by the clock: they stand even where counting failed.
+_NOT_COUNTED = re.compile(
+    r"(launch|device)__|(sm|dram)__cycles_elapsed|sm__maximum_warps|KernelOccupancy$|Wavefronts$"
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ def join(runs: list[Run]) -> list[Joined]:
     first = (counting or timing)[0]
     for other in counting[1:]:
         _check_same_launches(first, other)
+    if counting and all(key[3] is not None for key in first.groups):
+        timing = [_in_order(run, first) for run in timing]
     return [_joined(key, counting, timing) for key in first.groups]
 
 
@@ -46,7 +53,8 @@ def _check_not_zero(source: str, name: str, counters: dict[str, float]) -> None:
     for waves in _SAME_IN_EVERY_PASS:
         if counters.get(waves) == 0:
             raise InputError(f"{source}: {name}: {waves} is 0, which is a failure of the profiler")
-    if counters and not any(counters.values()):
+    counted = [value for name, value in counters.items() if not _NOT_COUNTED.match(name)]
+    if counted and not any(counted):
         raise InputError(
             f"{source}: {name}: every counter is 0, which is a failure of the profiler; profile "
             "it again"
@@ -97,6 +105,32 @@ def _check_same_launches(first: Run, other: Run) -> None:
                 f"{other.source}: has {other.groups[key].launches} launches of {_named(key)}, "
                 f"{first.source} has {group.launches}; the passes must be of the same launches"
             )
+
+
+def _in_order(timed: Run, counted: Run) -> Run:
+    """A trace with its launches under the counters' numbers, paired in their order.
+
+    A tool may count from 0 in one file and from 1 in the other (design page, 1.5).
+    """
+    groups = dict[Key, Group]()
+    numbers = _by_geometry(counted)
+    for geometry, keys in _by_geometry(timed).items():
+        own = numbers.get(geometry, keys)
+        if len(own) != len(keys):
+            raise InputError(
+                f"{timed.source}: has {len(keys)} launches of {_named((*geometry, None))}, "
+                f"{counted.source} has {len(own)}; which is which cannot be told; leave out --each"
+            )
+        groups |= {key: timed.groups[found] for key, found in zip(own, keys, strict=True)}
+    return Run(timed.source, timed.gives, groups, timed.facts)
+
+
+def _by_geometry(run: Run) -> dict[tuple[str, float | None, float | None], list[Key]]:
+    """The launches of each kernel and geometry, in order."""
+    found: dict[tuple[str, float | None, float | None], list[Key]] = {}
+    for key in sorted(run.groups, key=lambda key: [n.zfill(18) for n in str(key[3]).split(":")]):
+        found.setdefault(key[:3], []).append(key)
+    return found
 
 
 def _match(run: Run, key: Key) -> tuple[Key, Group] | None:

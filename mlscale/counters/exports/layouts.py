@@ -76,6 +76,14 @@ LAYOUTS = (
     ),
 )  # fmt: skip
 
+# Tables of these tools that are not read: what they are, what to give instead, and their columns.
+UNREAD = (
+    (
+        "nvprof's metrics launch by launch (--print-gpu-trace with --metrics)",
+        "run --metrics alone, and give --print-gpu-trace alone as a further file",
+        ("Device", "Context", "Stream", "Kernel"),
+    ),
+)
 
 TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 
@@ -83,3 +91,9 @@ TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 def layout_of(names: Sequence[str]) -> Layout | None:
     """The layout of a header; None where it is no header that is known."""
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
+
+
+def why_unread(names: Sequence[str]) -> str | None:
+    """What a header is that is known but not read, and the mend; None for any other."""
+    have = set(names)
+    return next((f"{what}; {mend}" for what, mend, needs in UNREAD if have >= set(needs)), None)

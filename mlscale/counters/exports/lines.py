@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
-from mlscale.counters.exports.layouts import Layout, layout_of
+from mlscale.counters.exports.layouts import Layout, layout_of, why_unread
 from mlscale.errors import InputError
 
 LONGEST_LINE = 4 << 20
@@ -188,6 +188,8 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
                     command=command,
                     lines=lines,
                 )
+            if unread := why_unread(names):
+                raise InputError(f"{path}: row {number}: cannot read {unread}")
     if first is None:
         raise InputError(f"{path}: is empty")
     if complaint:

@@ -121,6 +121,7 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     process = export.find("Process_Id")
     times = _time_columns(export)
     launches: dict[str, Numbers] = {}
+    processes: dict[str, int] = {}
     last: tuple[str, ...] | None = None
     block: dict[str, float] = {}
     for line, row in export.rows():
@@ -128,6 +129,7 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
             continue
         _check_dispatch(export, line, row, number)
         of_process = "" if process is None else row[process]
+        rank = processes.setdefault(of_process, len(processes))
         time_s = _seconds(export, line, row, times) if times else None
         if time_s is not None and time_s <= 0:
             run.dropped += 1
@@ -152,7 +154,7 @@ def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
         run.asked.add(name)
         workgroups, items = _geometry(export, line, row, (grid, size))
         yield Sample(
-            line, _kernel(row[kernel]), row[number], workgroups, items, time_s,
+            line, _kernel(row[kernel]), f"{rank}:{row[number]}", workgroups, items, time_s,
             {name: found} if name in needed else {}, new_launch=new_launch,
         )  # fmt: skip
 

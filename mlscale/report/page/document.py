@@ -31,6 +31,7 @@ from mlscale.report.page.facts import UNITS, Facts, facts_of
 from mlscale.report.page.markup import Child, Markup, document, element, joined, style_sheet
 
 MOST_KERNELS = 20
+_CONFIGS = 6
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -90,6 +91,7 @@ def _overview(facts: list[Facts], model: Model, profiles: Profiles, source: Sour
                 ("Device", whole_name(model.device)),
                 ("Base", f"{spoken(model.base)} (engine / memory clock): where it was profiled"),
                 ("Predicted for", _grid(model)),
+                *([("Measured too at", _also(profiles))] if profiles.also else []),
                 *([("Date", whole_name(source.date))] if source.date else []),
             ]
         )
@@ -156,9 +158,16 @@ def _grid(model: Model) -> str:
     return f"{grid.size} configurations: {', '.join(parts)}"
 
 
+def _also(profiles: Profiles) -> str:
+    """The further configurations that were measured and that the predictions take in."""
+    configs = [spoken(point.config) for point in profiles.also]
+    more = f" and {len(configs) - _CONFIGS} more" if len(configs) > _CONFIGS else ""
+    return "; ".join(configs[:_CONFIGS]) + more
+
+
 def _contents(facts: list[Facts]) -> Markup:
     """Kernels with links to their sections, and the first figures of each."""
-    headers = ["kernel", "time at base [ms]", "shortest time", "there"]
+    headers = ["kernel", "base [ms]", "shortest time", "there"]
     if "energy" in facts[0].quantities:
         headers += ["lowest energy", "there"]
     headers.append("flags")
@@ -183,7 +192,7 @@ def _kernel(i: int, facts: Facts, profiles: Profiles) -> Markup:
     explained = facts.explanations.get("time")
     used = set(explained.names) if explained else set()
     given = profiles.counters[facts.position]
-    unused = [
+    others = [
         counter
         for counter, value in zip(profiles.counter_names, given, strict=True)
         if counter not in used and not np.isnan(value)
@@ -196,7 +205,7 @@ def _kernel(i: int, facts: Facts, profiles: Profiles) -> Markup:
         surface_sections.axis_curves(facts),
         decision_sections.pareto(facts),
         decision_sections.best(facts),
-        evidence_sections.features(facts, status if isinstance(status, dict) else {}, unused),
+        evidence_sections.features(facts, status if isinstance(status, dict) else {}, others),
         evidence_sections.neighbours(facts),
         evidence_sections.extrapolation(facts),
         surface_sections.every_configuration(facts),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mlscale.counters.kernel_use import MEANINGS
 from mlscale.predictors.explanation import Explanation
 from mlscale.report.numbers import number
 from mlscale.report.page.blocks import bullets, line, name, names, table
@@ -15,11 +16,11 @@ _NEIGHBOURS = 5
 _MEMBERS = 6
 
 
-def features(facts: Facts, status: Mapping[str, object], unused: list[str]) -> Markup:
+def features(facts: Facts, status: Mapping[str, object], others: list[str]) -> Markup:
     """The kernel's features against the training range.
 
     status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
-    known; unused: the profile's counters that no feature is.
+    known; others: the profile's counters that no feature is.
     """
     heading = element("h3", "Counters against the training range")
     explanation = facts.explanations.get("time")
@@ -34,6 +35,8 @@ def features(facts: Facts, status: Mapping[str, object], unused: list[str]) -> M
         for f, feature in enumerate(explanation.names)
         if np.isnan(explanation.values[facts.position, f])
     ]
+    looked_at = [counter for counter in others if counter in facts.looked_at]
+    unused = [counter for counter in others if counter not in facts.looked_at]
     headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
     headers.append("note")
     return joined(
@@ -41,15 +44,18 @@ def features(facts: Facts, status: Mapping[str, object], unused: list[str]) -> M
         line(
             f"{len(rows)} features of the kind '{explanation.kind}', computed from the profile. "
             "The bar is the range over the training kernels, the dot this kernel; an arrow: "
-            "outside the range, where the model takes the nearest value that it was trained on.",
+            "outside the range, where no training kernel tells what happens.",
             kind="soft",
         ),
         table(headers, rows, words=(0, 1, 5)),
-        line("Missing: ", names(missing, len(missing)), ".") if missing else None,
-        line("In the profile, but not used as they are: ", names(unused, len(unused)), ".")
-        if unused
-        else None,
+        _named("Missing: ", missing),
+        _named("Counters that the model looks at beside them: ", looked_at),
+        _named("In the profile, but not used as they are: ", unused),
     )
+
+
+def _named(text: str, counters: list[str]) -> Markup | None:
+    return line(text, names(counters, len(counters)), ".") if counters else None
 
 
 def _feature(explanation: Explanation, f: int, kernel: int, status: str) -> list[Child]:
@@ -58,7 +64,8 @@ def _feature(explanation: Explanation, f: int, kernel: int, status: str) -> list
     notes = [] if status in ("", "exact") else [f"{status} by the profiler"]
     share = None
     if np.isnan(value):
-        notes.insert(0, f"missing, taken as the median {explanation.median[f]:.4g}")
+        stand_in = low + explanation.points[kernel, f] * (high - low)
+        notes.insert(0, f"missing, taken as {stand_in:.4g}")
     elif low == high:
         share = 0.5 if value == low else float(np.copysign(2, value - low))
         notes += [] if value == low else ["differs from the one trained value"]
@@ -68,6 +75,8 @@ def _feature(explanation: Explanation, f: int, kernel: int, status: str) -> list
             side, over = ("below", -share) if share < 0 else ("above", share - 1)
             notes.insert(0, f"{side} the range by {100 * over:.3g} % of it")
     feature = explanation.names[f]
+    if feature in MEANINGS:
+        notes.append(MEANINGS[feature])
     shown = "missing" if np.isnan(value) else f"{value:.4g}"
     return [
         name(feature),
@@ -81,8 +90,9 @@ def _feature(explanation: Explanation, f: int, kernel: int, status: str) -> list
 
 def neighbours(facts: Facts) -> Markup:
     """The nearest training kernels, and the clusters that were chosen."""
-    heading = element("h3", "Nearest training kernels and clusters")
     explanation = facts.explanations.get("time")
+    clusters = any(each.choices for each in facts.explanations.values())
+    heading = element("h3", "Nearest training kernels" + (" and clusters" if clusters else ""))
     if explanation is None:
         return joined(heading, line("This predictor has none to show."))
     parts: list[Child] = [heading]
@@ -112,6 +122,8 @@ def neighbours(facts: Facts) -> Markup:
                 "ones cannot be named; a model trained with this version keeps them."
             )
         )
+    if not clusters:
+        parts.append(line("This predictor sorts kernels into no clusters."))
     for quantity, each in facts.explanations.items():
         if each.choices:
             parts += [

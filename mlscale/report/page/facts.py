@@ -27,6 +27,7 @@ class Facts:
     quantities: by name (the keys of UNITS, as far as they can be given), (C, E, M) in that
     unit. intervals: low and high of time and power, where the predictor gives them. flags: as
     `predict` prints them. explanations: by quantity; `position` is the kernel's place in them.
+    looked_at: names of features and counters that the time's predictor looks at.
     why_no_energy: where energy cannot be given, for a reader. was_trained_on: whether a kernel of
     this name is among the training kernels.
     """
@@ -40,6 +41,7 @@ class Facts:
     intervals: dict[str, Interval]
     flags: tuple[str, ...]
     explanations: dict[str, Explanation]
+    looked_at: tuple[str, ...]
     why_no_energy: str | None
     was_trained_on: bool
 
@@ -108,6 +110,7 @@ def facts_of(
                 },
                 flags=tuple(dict.fromkeys(f for s in surfaces.values() for f in s.flags[k])),
                 explanations=explanations,
+                looked_at=model.predictors["time"].feature_names(),
                 why_no_energy=why_no_energy,
                 was_trained_on=isinstance(trained, list) and profiles.kernels[k] in trained,
             )

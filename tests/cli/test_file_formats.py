@@ -1,0 +1,61 @@
+"""docs/file-formats.md names every key and column that the commands write."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Capture, succeed
+
+PAGE = (Path(__file__).parents[2] / "docs" / "file-formats.md").read_text(encoding="utf-8")
+SHIPPED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
+CHEAP = ("simulated-gcn3.parquet", "--predictor", "no-scaling", "--protocol", "k-fold")
+
+
+def keys(value: Any) -> Iterator[str]:
+    """The names in a JSON document, however deep."""
+    if isinstance(value, dict):
+        for key, of_key in value.items():
+            yield key
+            yield from keys(of_key)
+    elif isinstance(value, list):
+        for one in value:
+            yield from keys(one)
+
+
+def unnamed(names: Iterator[str] | list[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if f"`{name}`" not in PAGE]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("predict", *SHIPPED, "--format"),
+        ("advise", *SHIPPED, "--format"),
+        ("advise", *SHIPPED, "--next-profile", "--format"),
+    ],
+)
+def test_of_predict_and_advise(capsys: Capture, command: tuple[str, ...]) -> None:
+    document, _ = succeed(capsys, *command, "json")
+    assert unnamed(keys(json.loads(document))) == []
+    table, _ = succeed(capsys, *command, "csv")
+    assert unnamed(next(csv.reader(io.StringIO(table)))) == []
+
+
+@pytest.mark.parametrize(
+    ("study", "more"), [("advice", ("--minimize", "time")), ("errors", ("--quantity", "time"))]
+)
+def test_of_studies(capsys: Capture, tmp_path: Path, study: str, more: tuple[str, ...]) -> None:
+    given = ("study", study, *CHEAP, *more, "--seeds", "1", "-o", tmp_path / "out")
+    succeed(capsys, *given)
+    written = sorted((tmp_path / "out").iterdir())
+    assert [file.suffix for file in written] == [".csv", ".csv", ".json"]
+    for file in written:
+        text = file.read_text(encoding="utf-8")
+        if file.suffix == ".csv":
+            assert unnamed(next(csv.reader(io.StringIO(text)))) == [], file.name
+        else:
+            assert unnamed(keys(json.loads(text))) == []
