@@ -74,10 +74,10 @@ def compute_features(
         columns |= _base_power(profiles, names is None)
     if names is None:
         if not columns:
-            raise InputError(
-                f"the counters give no '{kind}' features; "
-                f"there are {', '.join(profiles.counter_names) or 'none'}"
+            there_are = ", ".join(profiles.counter_names) or (
+                "none: profile with counters, or choose a predictor without features, mean-surface"
             )
+            raise InputError(f"the counters give no '{kind}' features; there are {there_are}")
         return Features(tuple(columns), _side_by_side(columns, tuple(columns)))
     lacking = [name for name in names if name not in columns]
     needed = [name for name in lacking if name not in optional]

@@ -174,7 +174,6 @@ class Bottleneck(Predictor):
             values=values,
             minimum=process.low,
             maximum=process.high,
-            median=np.median(trained, axis=0),
             points=scaled(np.where(np.isnan(values), process.mean, values)),
             training=TrainingKernels(self.kernels_, scaled(trained)),
         )

@@ -48,7 +48,7 @@ class Choice:
 class Explanation:
     """F features of K kernels beside those of the training kernels.
 
-    values (K, F), NaN where missing; minimum, maximum, median (F,) over the training kernels, in
+    values (K, F), NaN where missing; minimum, maximum (F,) over the training kernels, in
     the features' own units. points (K, F): normalised to [0, 1] by that range. training: None
     where the model file does not have them. choices: empty for a predictor without clusters.
     """
@@ -58,7 +58,6 @@ class Explanation:
     values: Floats
     minimum: Floats
     maximum: Floats
-    median: Floats
     points: Floats
     training: TrainingKernels | None
     choices: tuple[Choice, ...] = ()

@@ -120,7 +120,6 @@ class FeatureScaling:
             values=features.values,
             minimum=self.minimum,
             maximum=self.maximum,
-            median=self.median,
             points=points,
             training=training,
             choices=choices,

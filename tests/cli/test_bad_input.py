@@ -233,7 +233,10 @@ class TestTraining:
     def test_no_counters(self, capsys: Capture, tmp_path: Path) -> None:
         rows = [{k: v for k, v in row.items() if k != "loads"} for row in tidy.rows()]
         message = self.refuse(capsys, tmp_path, rows)
-        assert message == "the counters give no 'raw' features; there are none"
+        assert message == (
+            "the counters give no 'raw' features; there are none: profile with counters, or choose "
+            "a predictor without features, mean-surface"
+        )
 
     def test_extra_trees_cannot_be_trained_to_a_file(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(), "--predictor", "extra-trees")

@@ -26,7 +26,6 @@ def by_hand(training: TrainingKernels | None) -> Explanation:
         values=np.zeros((1, 2)),
         minimum=np.zeros(2),
         maximum=np.ones(2),
-        median=np.full(2, 0.5),
         points=np.zeros((1, 2)),
         training=training,
     )
