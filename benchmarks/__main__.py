@@ -11,6 +11,7 @@ import platform
 import sys
 
 import command_speed
+import fit_speed
 import import_speed
 import predict_speed
 import scaling
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "predict_speed": predict_speed.rows,
     "command_speed": command_speed.rows,
     "scaling": scaling.rows,
+    "fit_speed": fit_speed.rows,
     "survey_speed": survey_speed.rows,
     "import_speed": import_speed.rows,
 }

@@ -105,12 +105,12 @@ def fit_time(
     groups = GROUPS_OF_CU_AXIS if several else GROUPS
     held_out = {tried: _hold_out(sets, tried, groups) for tried in candidates}
     best = min(candidates, key=lambda tried: _error(held_out[tried]))
-    model = _fit_curve(sets, best)
+    model = fit_curve(sets, best)
     corrections = [held.correction for held in held_out[best]]
     return replace(model, corrections=tuple(corrections)), held_out[best]
 
 
-def _fit_curve(sets: Sequence[TrainingSet], amplitude: float) -> TimeModel:
+def fit_curve(sets: Sequence[TrainingSet], amplitude: float) -> TimeModel:
     """The model without corrections."""
     profiles = [table.profiles(base) for table, base in sets]
     shares = 2 if any(len(table.grid.cu_count) > 1 for table, _ in sets) else 1
@@ -149,7 +149,7 @@ def _hold_out(sets: Sequence[TrainingSet], amplitude: float, groups: int) -> tup
             (table.select(np.flatnonzero(own != group)), base)
             for (table, base), own in zip(sets, of_kernels, strict=True)
         ]
-        models[-1] = model = _fit_curve(rest, amplitude)
+        models[-1] = model = fit_curve(rest, amplitude)
         for i, ((table, base), own) in enumerate(zip(sets, of_kernels, strict=True)):
             mine = np.flatnonzero(own == group)
             if mine.size:

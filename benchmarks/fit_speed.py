@@ -1,0 +1,57 @@
+"""Training `bottleneck` on 30 kernels over clocks: made kernels of the HD 7970 set at 32 CUs.
+
+The peer in the same run is `extra-trees`, scikit-learn's forest on the same counters.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from table import Row
+
+from mlscale.datasets.hd7970 import make_hd7970
+from mlscale.grid import ConfigGrid
+from mlscale.measurements import Measurements
+from mlscale.predictors import create
+from mlscale.predictors.bottleneck_fit import THREADS, fit_curve
+
+KERNELS, RUNS, SEED = 30, 5, 0
+
+
+def clocks_only() -> Measurements:
+    """Every third kernel of the made set, at all CUs: (30, 1, 8, 7)."""
+    made = make_hd7970(SEED).select(range(0, 3 * KERNELS, 3))
+    return replace(
+        made,
+        grid=ConfigGrid(made.grid.cu_count[-1:], made.grid.engine_mhz, made.grid.memory_mhz),
+        time_samples=made.time_samples[:, :, -1:],
+        power_samples=None,
+        counter_samples=made.counter_samples[:, :, -1:],
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median wall time of RUNS calls."""
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def rows() -> Iterator[Row]:
+    """Seconds of the whole training, of one fit, and of the forest."""
+    data = clocks_only()
+    base = data.grid.mid
+    what = f"train {KERNELS} kernels x {data.grid.size} configurations"
+    ours = seconds(lambda: create("bottleneck").fit(data, base))
+    forest = seconds(lambda: create("extra-trees", features="table2").fit(data, base))
+    yield Row(
+        what, f"{ours:.2f} s", f"{forest:.2f} s", f"{forest / ours:.1f}",
+        "extra-trees, by scikit-learn; without intervals",
+    )  # fmt: skip
+    with THREADS.limit(limits=1):
+        one = seconds(lambda: fit_curve([(data, base)], 1.0))
+    yield Row("one of its fits of the curve", f"{one:.2f} s")
