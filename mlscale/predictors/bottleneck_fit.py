@@ -219,8 +219,8 @@ def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[Hel
 
     The models that are scored never saw the kernels; but the other kernels' corrections come from
     curves that did, and the amplitude was chosen with them. Empty with fewer than three
-    applications. A new kernel's score exceeds the level q of n applications' with probability
-    1 - q n / (n + 1): levels are shifted by that.
+    applications. No level is added for the few applications: the models that are scored learnt from
+    fewer kernels than the one that predicts, so their scores are large enough (decision 0008).
     """
     applications = {a for table, _ in sets for a in table.applications}
     if len(applications) < 3:
@@ -244,6 +244,4 @@ def calibrate(quantity: str, sets: Sequence[TrainingSet], held_out: Sequence[Hel
             scores.append(np.delete(score, at, axis=1).ravel())
     if not sum(score.size for score in scores):
         return np.empty(0)
-    shift = (len(applications) + 1) / len(applications)
-    levels = np.minimum(1, shift * np.linspace(0, 1, SCORE_LEVELS))
-    return np.quantile(np.concatenate(scores), levels)
+    return np.quantile(np.concatenate(scores), np.linspace(0, 1, SCORE_LEVELS))
