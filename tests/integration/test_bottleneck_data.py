@@ -1,8 +1,8 @@
 """What `bottleneck` reaches on real and simulated data, against the bounds of issue 6.
 
 Leave-one-application-out (here 5 folds of applications, to save time), base mid-grid, one GPU at a
-time, errors in percent. Measured with the former: time 2.75 / 2.35 / 1.81 / 3.19, power 1.59 / 1.94
-/ 1.42 / 2.66, simulated 8.10.
+time, errors in percent. Measured with the former: time 2.82 / 2.35 / 1.77 / 3.22, power 1.59 / 1.94
+/ 1.42 / 2.66, simulated 8.51.
 """
 
 import warnings
@@ -26,7 +26,7 @@ FILES = {
     "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
 }
 TIME = {"gtx980-low": 2.9, "gtx980-high": 2.5, "gtx1080ti": 1.9, "p100": 3.4}
-# Issue 6 asks for 2.6 on P100, which is not reached: 2.66, and 2.92 with five folds.
+# 2.6 on P100 takes the time learnt from all four tables (2.53); alone it is 2.66, 2.92 in five folds.
 POWER = {"gtx980-low": 1.7, "gtx980-high": 2.1, "gtx1080ti": 1.5, "p100": 3.05}
 
 
