@@ -26,7 +26,7 @@ FILES = {
     "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
 }
 TIME = {"gtx980-low": 2.9, "gtx980-high": 2.5, "gtx1080ti": 1.9, "p100": 3.4}
-# 2.6 on P100 takes the time learnt from all four tables (2.53); alone it is 2.66, 2.92 in five folds.
+# 2.6 on P100 takes time learnt from all four tables (2.53); alone it is 2.66, in five folds 2.92.
 POWER = {"gtx980-low": 1.7, "gtx980-high": 2.1, "gtx1080ti": 1.5, "p100": 3.05}
 
 
