@@ -3,12 +3,10 @@
 The peer in the same run is `extra-trees`, scikit-learn's forest on the same counters.
 """
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from table import Row
+from table import Row, seconds
 
 from mlscale.datasets.hd7970 import make_hd7970
 from mlscale.grid import ConfigGrid
@@ -16,7 +14,7 @@ from mlscale.measurements import Measurements
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck_fit import THREADS, fit_curve
 
-KERNELS, RUNS, SEED = 30, 5, 0
+KERNELS, SEED = 30, 0
 
 
 def clocks_only() -> Measurements:
@@ -29,16 +27,6 @@ def clocks_only() -> Measurements:
         power_samples=None,
         counter_samples=made.counter_samples[:, :, -1:],
     )
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Median wall time of RUNS calls."""
-    times = []
-    for _ in range(RUNS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
 
 
 def rows() -> Iterator[Row]:

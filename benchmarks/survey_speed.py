@@ -4,12 +4,10 @@ The aim is less than a second for the whole survey. The peer in the same run is 
 bounds by a plain Python loop over the same points.
 """
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from table import Row
+from table import Row, seconds
 
 from mlscale.literature.survey import (
     GTX_980,
@@ -20,19 +18,8 @@ from mlscale.literature.survey import (
     vendor_warps,
 )
 
-RUNS = 5
 WARPS = np.linspace(1, 64, 1000)
 INTENSITIES = np.geomspace(0.1, 1000, 1000)[:, np.newaxis]
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Median wall time of RUNS calls."""
-    times = []
-    for _ in range(RUNS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
 
 
 def loop_over_bounds() -> list[float]:

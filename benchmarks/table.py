@@ -1,11 +1,15 @@
-"""One row of the benchmark table, how it is printed, and a process' peak memory."""
+"""One row of the benchmark table, how it is printed, seconds, and a process' peak memory."""
 
 import re
+import statistics
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 HEADINGS = ("benchmark", "what", "mlscale", "peer", "ratio", "the peer is")
 WIDTHS = (14, 46, 12, 12, 7, 0)
+RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,16 @@ def line(benchmark: str, row: Row) -> str:
 def heading() -> str:
     """The names of the columns, and a rule below them."""
     return f"{_aligned(HEADINGS)}\n{_aligned(tuple('-' * len(name) for name in HEADINGS))}"
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median wall time of RUNS calls."""
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
 
 
 def peak_mib() -> float:
