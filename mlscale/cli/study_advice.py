@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli.study_errors import CLUSTERS, PROTOCOL
-from mlscale.cli.study_work import Study, write_rows
+from mlscale.cli.study_text import together
+from mlscale.cli.study_work import Study, at_one_base, write_rows
 from mlscale.cli.text import columns
 from mlscale.errors import InputError
 from mlscale.grid import HardwareConfig
@@ -38,13 +39,11 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
     from mlscale.cli.limits import read_limits
     from mlscale.studies import advice, regret
 
-    if len(arguments.base or []) > 1 or arguments.vary or arguments.quantity:
-        raise InputError("the study 'advice' takes one --base, and no --vary or --quantity")
+    if arguments.quantity:
+        raise InputError("the study 'advice' is of objectives; leave out --quantity")
     limits = read_limits(arguments)
     asked: advice.Tables = {}
-    for name, data in tables.items():
-        base = data.grid.parse((arguments.base or ["mid"])[0])
-        data.grid.index(base)
+    for name, (data, base) in at_one_base(arguments, tables).items():
         objectives = arguments.minimize or ()
         static = arguments.static_power
         asked[name] = data, advice.ask(name, data, base, objectives, limits, static)
@@ -99,7 +98,8 @@ def _as_text(under: str, document: Document) -> str:
         by_block.setdefault((row["table"], row["objective"]), []).append(row)
     blocks = [_block(document, rows, under) for rows in by_block.values()]
     if len(by_block) > 1:
-        blocks.append(f"Mean regret [%] together{under}:\n{_together(by_block)}")
+        means = together(by_block, "advisor", lambda row: _number(row["regret_mean"]))
+        blocks.append(f"Mean regret [%] together{under}:\n{means}")
     return "\n\n".join(blocks)
 
 
@@ -125,19 +125,3 @@ def _block(document: Document, rows: Rows, under: str) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _together(by_block: dict[tuple[str, str], Rows]) -> str:
-    """A row for each advisor and kind of features, a column for each table and objective."""
-    means = {
-        (*block, row["advisor"], row["features"]): _number(row["regret_mean"])
-        for block, rows in by_block.items()
-        for row in rows
-    }
-    advisors = dict.fromkeys(key[2:] for key in means)
-    headers = ["advisor", "features", *(f"{table} {objective}" for table, objective in by_block)]
-    lines = [
-        [advisor, features or "", *(means.get((*b, advisor, features), "-") for b in by_block)]
-        for advisor, features in advisors
-    ]
-    return columns(headers, lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli.study_text import as_text
-from mlscale.cli.study_work import Study, write_rows
+from mlscale.cli.study_work import Study, at_one_base, write_rows
 from mlscale.errors import InputError
 from mlscale.profiles import QUANTITIES
 
@@ -32,14 +32,7 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
     from mlscale.studies import errors
     from mlscale.studies.training import training_tables
 
-    if len(arguments.base or []) > 1 or arguments.vary:
-        raise InputError(f"the study '{arguments.study}' takes one --base, and no --vary")
-    with_base = {
-        name: (data, data.grid.parse((arguments.base or ["mid"])[0]))
-        for name, data in tables.items()
-    }
-    for data, base in with_base.values():
-        data.grid.index(base)
+    with_base = at_one_base(arguments, tables)
     settings = {
         "study": arguments.study,
         "tables": list(tables),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli.study_errors import PROTOCOL
-from mlscale.cli.study_work import Study, write_rows
+from mlscale.cli.study_work import Study, at_one_base, write_rows
 from mlscale.cli.text import columns
 from mlscale.errors import InputError
 from mlscale.grid import HardwareConfig
@@ -30,19 +30,12 @@ def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Stud
     """The study that is asked for. Raises InputError."""
     from mlscale.studies import next_profile
 
-    if len(arguments.base or []) > 1 or arguments.vary:
-        raise InputError("the study 'next-profile' takes one --base, and no --vary")
+    with_base = at_one_base(arguments, tables)
     for option in ("predictor", "features", "clusters"):
         if getattr(arguments, option):
             raise InputError(
                 f"the study 'next-profile' is of '{next_profile.PREDICTOR}'; leave out --{option}"
             )
-    with_base = {
-        name: (data, data.grid.parse((arguments.base or ["mid"])[0]))
-        for name, data in tables.items()
-    }
-    for data, base in with_base.values():
-        data.grid.index(base)
     settings = {
         "study": arguments.study,
         "tables": list(tables),

@@ -1,5 +1,6 @@
 """The figures of `study errors` and `study compare` as text."""
 
+from collections.abc import Callable
 from typing import Any
 
 from mlscale.cli.text import columns
@@ -22,7 +23,8 @@ def as_text(document: dict[str, Any]) -> str:
         by_block.setdefault((row["table"], row["quantity"]), []).append(row)
     blocks = [_block(document, rows, timed) for rows in by_block.values()]
     if len(blocks) > 1:
-        blocks.append(f"Mean errors [%] together:\n{_together(by_block)}")
+        means = together(by_block, "predictor", lambda row: f"{row['mape']:.1f}")
+        blocks.append(f"Mean errors [%] together:\n{means}")
     return "\n\n".join(blocks)
 
 
@@ -70,17 +72,18 @@ def _block(document: dict[str, Any], rows: Rows, timed: bool) -> str:
     )
 
 
-def _together(by_block: dict[tuple[str, str], Rows]) -> str:
-    """A row for each predictor and kind of features, a column for each table and quantity."""
-    means = {
-        (*block, row["predictor"], row["features"]): f"{row['mape']:.1f}"
+def together(
+    by_block: dict[tuple[str, str], Rows], who: str, cell: Callable[[dict[str, Any]], str]
+) -> str:
+    """A row for each of `who` and kind of features, a column for each table and quantity."""
+    cells = {
+        (*block, row[who], row["features"]): cell(row)
         for block, rows in by_block.items()
         for row in rows
     }
-    contenders = dict.fromkeys(key[2:] for key in means)
-    headers = ["predictor", "features", *(f"{table} {quantity}" for table, quantity in by_block)]
+    headers = [who, "features", *(f"{table} {quantity}" for table, quantity in by_block)]
     lines = [
-        [predictor, features or "", *(means.get((*b, predictor, features), "-") for b in by_block)]
-        for predictor, features in contenders
+        [name, features or "", *(cells.get((*block, name, features), "-") for block in by_block)]
+        for name, features in dict.fromkeys(key[2:] for key in cells)
     ]
     return columns(headers, lines)

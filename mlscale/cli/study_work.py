@@ -16,6 +16,7 @@ from mlscale.errors import InputError
 from mlscale.files import parse_json_object, whole_file, write_text
 
 if TYPE_CHECKING:
+    from mlscale.grid import HardwareConfig
     from mlscale.measurements import Measurements
     from mlscale.progress import Progress
 
@@ -41,6 +42,23 @@ class Study:
     document: Callable[[list[Any]], Document]
     as_text: Callable[[Document], str]
     write: Callable[[Path, str, Document, list[Any]], list[Path]]
+
+
+def at_one_base(
+    arguments: argparse.Namespace, tables: dict[str, Measurements]
+) -> dict[str, tuple[Measurements, HardwareConfig]]:
+    """Each table with the one base of the study, mid-grid unless asked otherwise.
+
+    Raises InputError.
+    """
+    if len(arguments.base or []) > 1 or arguments.vary:
+        raise InputError(f"the study '{arguments.study}' takes one --base, and no --vary")
+    found = {}
+    for name, data in tables.items():
+        base = data.grid.parse((arguments.base or ["mid"])[0])
+        data.grid.index(base)
+        found[name] = data, base
+    return found
 
 
 def carry_out(

@@ -64,7 +64,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "complaint"),
         [
-            (["--quantity", "time"], "takes one --base, and no --vary or --quantity"),
+            (["--quantity", "time"], "the study 'advice' is of objectives; leave out --quantity"),
             (["--base", "mid", "--base", "mid"], "takes one --base"),
             (["--minimize", "joy"], "invalid choice: 'joy'"),
             (["--max-power", "-1"], "max_power_w must be positive, not -1"),
