@@ -24,6 +24,16 @@ def input_file(text: str) -> Path:
     return Path(text)
 
 
+def add_model_and_profile(parser: argparse.ArgumentParser) -> None:
+    """What every command that predicts works on."""
+    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
+    parser.add_argument(
+        "profile",
+        metavar="PROFILE",
+        help="CSV or Parquet with a row for each kernel, measured at the model's base",
+    )
+
+
 def add_also(parser: argparse.ArgumentParser) -> None:
     """The option of every command that can take further measured points."""
     parser.add_argument(

@@ -18,12 +18,7 @@ from mlscale.profiles import read_profiles
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
-    parser.add_argument(
-        "profile",
-        metavar="PROFILE",
-        help="CSV or Parquet with a row for each kernel, measured at the model's base",
-    )
+    options.add_model_and_profile(parser)
     parser.add_argument(
         "--at",
         action="append",

@@ -28,12 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and what the\npredictions rest on. It has no scripts and loads nothing from anywhere."
     )
     parser.epilog = _EXAMPLES
-    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
-    parser.add_argument(
-        "profile",
-        metavar="PROFILE",
-        help="CSV or Parquet with a row for each kernel, measured at the model's base",
-    )
+    options.add_model_and_profile(parser)
     parser.add_argument(
         "--kernel",
         action="append",

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pooled",
         action="store_true",
         help="errors, compare: train on all tables at once, what is held out is held out of each "
-        "(default: bottleneck for time, and no baselines)",
+        "(default: bottleneck alone, which can; the baselines learn from one table)",
     )
     parser.add_argument(
         "--unseen-gpu",
