@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from table import Row
 
-from mlscale.datasets import path
+from mlscale.data.public import path
 
 RUNS = 11
 OURS, PEER = "mlscale predict, 48 configurations", 'python -c "import numpy"'

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from table import Row, seconds
 
-from mlscale.datasets.hd7970 import make_hd7970
-from mlscale.grid import ConfigGrid
-from mlscale.measurements import Measurements
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.measurements import Measurements
+from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors import create
-from mlscale.predictors.bottleneck_fit import THREADS, fit_curve
+from mlscale.predictors.bottleneck.fit import THREADS, fit_curve
 
 KERNELS, SEED = 30, 0
 

@@ -32,7 +32,7 @@ IDENTITY = (
 WORKER = """
 import json, sys, time
 from pathlib import Path
-from mlscale.counters.exports import import_exports
+from mlscale.profilers import import_exports
 began = time.perf_counter()
 base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
 found = import_exports([Path(sys.argv[1])], device="made-gpu", base=base)

@@ -16,12 +16,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import MinMaxScaler
 from table import Row
 
-from mlscale.datasets.hd7970 import make_hd7970
-from mlscale.measurements import Measurements
-from mlscale.predictors.wu import Wu
-from mlscale.predictors.wu_clusters import Network, scaling_from_regions
-from mlscale.profiles import Profiles
-from mlscale.scaling import walk
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.synthetic.hd7970 import make_hd7970
+from mlscale.predictors.wu.clusters import Network, scaling_from_regions
+from mlscale.predictors.wu.estimator import Wu
+from mlscale.predictors.wu.scaling import walk
 
 Floats = NDArray[np.float64]
 

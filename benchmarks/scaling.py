@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import MinMaxScaler
 from table import Row, peak_mib
 
-from mlscale.datasets.hd7970 import make_hd7970
-from mlscale.grid import ConfigGrid
-from mlscale.measurements import Measurements
-from mlscale.predictors.wu import Wu
-from mlscale.predictors.wu_clusters import region_values
-from mlscale.scaling import scaling_values
-from mlscale.surfaces import interpolate
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import interpolate
+from mlscale.data.synthetic.hd7970 import make_hd7970
+from mlscale.predictors.wu.clusters import region_values
+from mlscale.predictors.wu.estimator import Wu
+from mlscale.predictors.wu.scaling import scaling_values
 
 KERNELS = (100, 1000, 10_000)
 SHAPES = ((2, 5, 5), (8, 8, 7), (10, 20, 20))

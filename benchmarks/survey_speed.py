@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from table import Row, seconds
 
-from mlscale.literature.survey import (
+from mlscale.papers.volkov import (
     GTX_980,
     MODELS,
     hong_kim_case,

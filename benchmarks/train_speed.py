@@ -16,15 +16,15 @@ from sklearn.preprocessing import MinMaxScaler
 from table import Row, peak_mib
 
 from mlscale.counters.features import compute_features
-from mlscale.datasets.hd7970 import make_hd7970
-from mlscale.grid import HardwareConfig
-from mlscale.measurements import Measurements
-from mlscale.metrics import absolute_percentage_error, without_base
-from mlscale.predictors.wu_clusters import CU_AXIS, region_values, scaling_from_regions
-from mlscale.scaling import scaling_values, walk
-from mlscale.studies import paper
-from mlscale.studies.contenders import Contender
-from mlscale.studies.protocols import folds
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.synthetic.hd7970 import make_hd7970
+from mlscale.predictors.wu.clusters import CU_AXIS, region_values, scaling_from_regions
+from mlscale.predictors.wu.scaling import scaling_values, walk
+from mlscale.studies import wu2015 as paper
+from mlscale.studies.candidates import Contender
+from mlscale.studies.metrics import absolute_percentage_error, without_base
+from mlscale.studies.splits import folds
 
 CLUSTERS, SEED = 12, 0
 JOBS = os.cpu_count() or 1

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid, HardwareConfig
-from mlscale.measurements import Measurements
 from mlscale.predictors import PREDICTORS, create, default_predictor
-from mlscale.predictors.interface import Bases, Predictor, Training, TrainingSet
-from mlscale.profiles import Profiles
-from mlscale.surfaces import Surfaces
+from mlscale.predictors.base import Bases, Predictor, Training, TrainingSet
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
-from mlscale.grid import ConfigGrid, HardwareConfig
 from mlscale.model import Model
 from mlscale.predictors import PREDICTORS, Predictor
 from mlscale.predictors.grid_state import grid_state, restore_grid
-from mlscale.profiles import QUANTITIES
 
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mlscale.grid import HardwareConfig
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.model import Model
-from mlscale.profiles import QUANTITIES, Profiles
 
 COLUMNS = (
     "kernel",

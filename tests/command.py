@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tidy
+from synthetic import tidy
 
 from mlscale.cli.main import main
 

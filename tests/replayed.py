@@ -241,7 +241,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def put(gpu: ReplayGpu) -> ReplayGpu:
-        monkeypatch.setattr("mlscale.cli.collect_command.open_gpu", lambda: gpu)
+        monkeypatch.setattr("mlscale.cli.collect.open_gpu", lambda: gpu)
         return gpu
 
     return put

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-import made
 from html_page import Node, parse
+from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Model, Profiles, train
-from mlscale.report.page.document import Source, page
+from mlscale.report.page import Source, page
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 SMALL = ConfigGrid((8,), (400.0, 800.0), (500.0, 700.0))

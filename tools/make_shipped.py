@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlscale.counters.features import TABLE_2
-from mlscale.measurements import read_measurements
-from mlscale.tables import Table, write_table
+from mlscale.data.measurements import read_measurements
+from mlscale.data.tables import Table, write_table
 
 DATASETS = Path(__file__).parent.parent / "datasets"
 PROFILED_APPLICATION = "fastwalshtransform"

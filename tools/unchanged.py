@@ -33,6 +33,7 @@ STUDIES = (
     *("oracle", "advice", "next-profile"),
 )
 SHIPPED = "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"
+ROOT = Path(__file__).parents[1]
 TOLERANCE = 0.02
 TIMINGS = ("train ms", "predict us")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -83,14 +84,8 @@ def options(command: str, folder: Path) -> list[str]:
 def formats(folder: Path) -> dict[str, Any]:
     """Keys, columns and members of the files that the commands write."""
     model, profile = SHIPPED
-    path = shell(f"python -c 'from mlscale.datasets import path; print(path(\"{model}\"))'", folder)
-    return describe(path, model, profile, folder)
-
-
-def describe(path: str, model: str, profile: str, folder: Path) -> dict[str, Any]:
-    """The formats of a model file and of what predict, advise and a study write."""
     found: dict[str, Any] = {}
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(ROOT / "models" / model) as archive:
         found["model members"] = sorted(archive.namelist())
         found["model keys"] = keys(json.loads(archive.read("model.json")))
     for name, command in {

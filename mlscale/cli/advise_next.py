@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from mlscale.advice.next_point import COVERAGE, NextProfile, next_profile
 from mlscale.cli.text import columns
+from mlscale.data.profiles import Profiles
 from mlscale.model import Model
-from mlscale.next_measurement import COVERAGE, NextProfile, next_profile
-from mlscale.profiles import Profiles
 
 TOGETHER = "all kernels together"
 

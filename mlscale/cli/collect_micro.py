@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace, gpu: Gpu) -> None:
     """Measure and write. Raises InputError; nothing is written unless all was measured."""
     from tqdm import tqdm
 
-    from mlscale.cli.collect_command import recover
+    from mlscale.cli.collect import recover
     from mlscale.collect.clocks import ClockKeeper, settings
     from mlscale.collect.micro import measure_memory, measure_volkov
     from mlscale.collect.micro_kernels import INTENSITIES, WARPS
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, gpu: Gpu) -> None:
 
 
 def _write(folder: Path, gpu: Gpu, samples: list[Any], rows: list[dict[str, Any]]) -> str:
-    from mlscale.cli.study_work import write_rows
+    from mlscale.cli.study.work import write_rows
     from mlscale.collect.micro_fit import (
         device_entry,
         fit_compute_unit,
@@ -52,7 +52,7 @@ def _write(folder: Path, gpu: Gpu, samples: list[Any], rows: list[dict[str, Any]
         survey_rows,
     )
     from mlscale.collect.recording import device_name
-    from mlscale.counters.devices import device_keys, load_device
+    from mlscale.data.devices import device_keys, load_device
 
     key = device_name(gpu.facts)
     record: dict[str, Any] = {
@@ -74,7 +74,7 @@ def _write(folder: Path, gpu: Gpu, samples: list[Any], rows: list[dict[str, Any]
         told.append(f"{folder / ENTRY}: the entry of '{key}' for wang-chu; {entry['note']}")
     else:
         warnings.warn(
-            f"'{key}' is not in mlscale/counters/devices.json: describe it there for an entry of "
+            f"'{key}' is not in mlscale/data/devices.json: describe it there for an entry of "
             "wang-chu; four schedulers a CU are assumed",
             DataWarning,
             stacklevel=2,

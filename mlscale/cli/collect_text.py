@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.cli.text import columns, number
-from mlscale.counters.devices import device_keys
+from mlscale.data.devices import device_keys
 
 if TYPE_CHECKING:
     from mlscale.collect.device import Facts
     from mlscale.collect.entries import Entry
     from mlscale.collect.plan import Plan
-    from mlscale.tables import Table
+    from mlscale.data.tables import Table
 
 
 def kernel_list(entries: Sequence[Entry]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli.text import columns, number
-from mlscale.grid import HardwareConfig, parse_settings
+from mlscale.data.grid import HardwareConfig, parse_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +51,9 @@ def run(arguments: argparse.Namespace, output: Path) -> None:
     """Import the files of one run. Raises InputError."""
     from tqdm import tqdm
 
-    from mlscale.counters.exports import import_exports
-    from mlscale.counters.exports.appending import appended
-    from mlscale.tables import read_table, write_table
+    from mlscale.data.tables import read_table, write_table
+    from mlscale.profilers import import_exports
+    from mlscale.profilers.appending import appended
 
     paths = [Path(name) for name in arguments.file]
     total = sum(os.path.getsize(path) for path in paths if path.is_file())  # noqa: PTH202

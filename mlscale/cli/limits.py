@@ -2,7 +2,7 @@
 
 import argparse
 
-from mlscale.advice import Limits
+from mlscale.advice.objectives import Limits
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

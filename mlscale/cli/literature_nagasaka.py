@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.errors import DataWarning, InputError
-from mlscale.literature.nagasaka_counters import BASELINE, BLOCKS_PER_CU, FULL, SETS
+from mlscale.papers.nagasaka_counters import BASELINE, BLOCKS_PER_CU, FULL, SETS
 
 if TYPE_CHECKING:
     from mlscale.studies.nagasaka_rows import Case
@@ -94,8 +94,8 @@ def _evaluate(arguments: argparse.Namespace) -> list[Case]:
 
 def _read(arguments: argparse.Namespace) -> list[Case]:
     """Each table with all its kernels and, where they are enough, with those of the paper."""
-    from mlscale.literature.nagasaka_counters import derive_inputs
-    from mlscale.measurements import read_measurements
+    from mlscale.data.measurements import read_measurements
+    from mlscale.papers.nagasaka_counters import derive_inputs
     from mlscale.studies.nagasaka import FOLDS
     from mlscale.studies.nagasaka_rows import ALL, PAPER, Case
 

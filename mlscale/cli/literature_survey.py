@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
-    from mlscale.counters.devices import load_device
+    from mlscale.data.devices import load_device
 
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _throughput(intensities: list[int], warps: list[int]) -> list[dict[str, Any]]:
     """The simulation and every model [IPC] at each alpha and occupancy."""
-    from mlscale.literature.survey import GTX_980, MODELS, hong_kim_case
-    from mlscale.literature.survey_simulation import simulate
+    from mlscale.papers.volkov import GTX_980, MODELS, hong_kim_case
+    from mlscale.papers.volkov_simulation import simulate
 
     return [
         {
@@ -89,9 +89,9 @@ def _throughput(intensities: list[int], warps: list[int]) -> list[dict[str, Any]
 
 def _errors() -> list[dict[str, Any]]:
     """How far each model is from the simulation on the grid of 9 alpha x 14 occupancies."""
-    from mlscale.literature.survey import GTX_980, MODELS, latency_bound, throughput_bound
-    from mlscale.literature.survey_simulation import GRID_INTENSITIES, GRID_WARPS, simulate_grid
-    from mlscale.metrics import absolute_percentage_error
+    from mlscale.papers.volkov import GTX_980, MODELS, latency_bound, throughput_bound
+    from mlscale.papers.volkov_simulation import GRID_INTENSITIES, GRID_WARPS, simulate_grid
+    from mlscale.studies.metrics import absolute_percentage_error
 
     alpha, n = np.meshgrid(GRID_INTENSITIES, GRID_WARPS, indexing="ij")
     simulated = simulate_grid()
@@ -116,8 +116,8 @@ def _errors() -> list[dict[str, Any]]:
 
 def _warps_needed(intensities: list[int], most: int) -> list[dict[str, Any]]:
     """Warps for 99 % of the throughput bound, and the two rules of thumb for all of it."""
-    from mlscale.literature import survey
-    from mlscale.literature.survey_simulation import simulated_warps_needed
+    from mlscale.papers import volkov as survey
+    from mlscale.papers.volkov_simulation import simulated_warps_needed
 
     return [
         {

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from mlscale.cli import options
 from mlscale.cli.text import columns
-from mlscale.counters.devices import device_keys
+from mlscale.data.devices import device_keys
 from mlscale.errors import InputError
 from mlscale.files import write_text
 
 if TYPE_CHECKING:
-    from mlscale.grid import HardwareConfig
-    from mlscale.measurements import Measurements
+    from mlscale.data.grid import HardwareConfig
+    from mlscale.data.measurements import Measurements
 
 Floats = NDArray[np.float64]
 
@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict a table from its base and show the errors. Raises InputError."""
-    from mlscale.literature.wang_chu_gpus import load_gpu
-    from mlscale.measurements import read_measurements
+    from mlscale.data.measurements import read_measurements
+    from mlscale.papers.wang_chu_gpus import load_gpu
 
     path = options.input_file(arguments.table)
     data = read_measurements(path, arguments.incomplete, arguments.repetitions)
@@ -102,10 +102,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _predict(data: Measurements, base: HardwareConfig, absolute: bool) -> _Outcome:
     """Predict the whole grid; absolute errors count the base, relative ones do not."""
-    from mlscale.literature.wang_chu import kernel_round, predict_time_factor, predict_time_ms
-    from mlscale.literature.wang_chu_gpus import load_gpu, require_cu_count
-    from mlscale.literature.wang_chu_inputs import derive_inputs, warn_of_flags
-    from mlscale.metrics import absolute_percentage_error, without_base
+    from mlscale.papers.wang_chu import kernel_round, predict_time_factor, predict_time_ms
+    from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
+    from mlscale.papers.wang_chu_inputs import derive_inputs, warn_of_flags
+    from mlscale.studies.metrics import absolute_percentage_error, without_base
 
     grid = data.grid
     gpu = load_gpu(data.device)
@@ -129,8 +129,8 @@ def _predict(data: Measurements, base: HardwareConfig, absolute: bool) -> _Outco
 
 
 def _as_text(outcome: _Outcome) -> str:
-    from mlscale.literature.wang_chu import CASES
-    from mlscale.metrics import summarise
+    from mlscale.papers.wang_chu import CASES
+    from mlscale.studies.metrics import summarise
 
     signed = outcome.signed_errors.reshape(len(outcome.errors), -1)
     lines = []

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = partial(_show, set())
         try:
             options = _parser(given).parse_args(given)
-            run = importlib.import_module(f"mlscale.cli.{options.command}_command").run
+            run = importlib.import_module(_module(options.command)).run
             run(options)
             sys.stdout.flush()
         except InputError as error:
@@ -99,8 +99,15 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
         )
         if given[:1] == [name]:
-            importlib.import_module(f"mlscale.cli.{name}_command").add_arguments(command)
+            importlib.import_module(_module(name)).add_arguments(command)
     return parser
+
+
+def _module(command: str) -> str:
+    """The module of a command."""
+    return {"import": "mlscale.cli.import_", "study": "mlscale.cli.study.command"}.get(
+        command, f"mlscale.cli.{command}"
+    )
 
 
 if __name__ == "__main__":

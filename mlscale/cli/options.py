@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mlscale.datasets import registry
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.data.public import registry
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid, HardwareConfig
-from mlscale.profiles import Profiles
 
 LARGEST_SEED = 2**32 - 1
 
@@ -49,7 +49,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
 
 def read_also(given: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
     """The profiles with the points that `--also` names. Raises InputError."""
-    from mlscale.further_points import with_further_points
+    from mlscale.data.further_points import with_further_points
 
     tables: list[tuple[Path, HardwareConfig | None]] = []
     for text in given:
@@ -90,7 +90,7 @@ def output_folder(text: str) -> Iterator[Path]:
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Options of every command that reads tables."""
-    from mlscale.measurements import AGGREGATES, INCOMPLETE
+    from mlscale.data.measurements import AGGREGATES, INCOMPLETE
 
     parser.add_argument(
         "--incomplete",

@@ -4,11 +4,11 @@ import argparse
 
 from mlscale.cli.options import input_file
 from mlscale.counters.kernel_use import device_with_peaks
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, parse_settings
+from mlscale.data.profiles import Profiles, profiles_at
+from mlscale.data.tables import Table, read_table
 from mlscale.errors import InputError
-from mlscale.grid import AXES, ConfigGrid, HardwareConfig, parse_settings
 from mlscale.model import Model
-from mlscale.profiles import Profiles, profiles_at
-from mlscale.tables import Table, read_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 from mlscale.collect.entries import Entry
 from mlscale.collect.plan import Unit
-from mlscale.counters.exports import import_exports
+from mlscale.data.profiles import NOT_COUNTERS
+from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
-from mlscale.profiles import NOT_COUNTERS
-from mlscale.tables import Table
+from mlscale.profilers import import_exports
 
 _METRICS = Path(__file__).with_name("ncu_metrics.txt")
 _NO_RIGHT = "ERR_NVGPUCTRPERM"

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from mlscale.collect.micro import MemorySample
-from mlscale.counters.devices import Device
+from mlscale.data.devices import Device
 from mlscale.errors import InputError
-from mlscale.literature.survey import MODELS, ComputeUnit
-from mlscale.literature.wang_chu_fit import fit_dram_delay, fit_dram_latency
+from mlscale.papers.volkov import MODELS, ComputeUnit
+from mlscale.papers.wang_chu_fit import fit_dram_delay, fit_dram_latency
 
 
 def device_entry(samples: Sequence[MemorySample], device: Device, source: str) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from mlscale.collect.clocks import Clocks
 from mlscale.collect.device import THROTTLING, Facts
 from mlscale.collect.entries import Entry
 from mlscale.collect.plan import Plan, Unit
-from mlscale.counters.exports.mapping import device_key
+from mlscale.data.tables import Table, write_table
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import parse_json_object, write_text
-from mlscale.tables import Table, write_table
+from mlscale.profilers.mapping import device_key
 
 RECORD = "collect.json"
 TABLE = "measurements.csv"

@@ -9,7 +9,7 @@ from mlscale.collect.device import EntryError, Gpu, GpuError
 from mlscale.collect.entries import Case, Entry
 from mlscale.collect.measuring import measure
 from mlscale.collect.plan import Plan, Unit
-from mlscale.progress import Progress
+from mlscale.records import Progress
 
 Result = dict[str, Any]
 # Counters of the entries at a unit's CU count and clocks: by kernel, by name.

@@ -13,11 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.devices import Device, device_keys
 from mlscale.counters.utilisation import UTILISATIONS
+from mlscale.data.devices import Device, device_keys
+from mlscale.data.profiles import Profiles
+from mlscale.data.tables import missing_column
 from mlscale.errors import InputError
-from mlscale.profiles import Profiles
-from mlscale.tables import missing_column
 
 Floats = NDArray[np.float64]
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.devices import Device, device_keys, load_device
 from mlscale.counters.utilisation import UTILISATIONS
+from mlscale.data.devices import Device, device_keys, load_device
+from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-from mlscale.profiles import Profiles
 
 Floats = NDArray[np.float64]
 

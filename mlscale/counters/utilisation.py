@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.counters.devices import Device
-from mlscale.profiles import Profiles
+from mlscale.data.devices import Device
+from mlscale.data.profiles import Profiles
 
 Floats = NDArray[np.float64]
 

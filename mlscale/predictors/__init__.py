@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.measurements import Measurements
+from mlscale.predictors.base import Predictor
 from mlscale.predictors.baselines import (
     CoreBound,
     EngineBound,
@@ -11,12 +12,11 @@ from mlscale.predictors.baselines import (
     MemoryBound,
     NoScaling,
 )
-from mlscale.predictors.bottleneck import Bottleneck
-from mlscale.predictors.extra_trees import ExtraTrees
-from mlscale.predictors.interface import Predictor
+from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.nearest import Nearest
+from mlscale.predictors.trees import ExtraTrees
 from mlscale.predictors.wang_chu import WangChu
-from mlscale.predictors.wu import Wu
+from mlscale.predictors.wu.estimator import Wu
 
 __all__ = ["PREDICTORS", "Predictor", "create", "default_predictor"]
 

@@ -6,10 +6,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.grid import AXES, ConfigGrid, HardwareConfig
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
-from mlscale.predictors.interface import (
+from mlscale.predictors.base import (
     Bases,
     Predictor,
     State,
@@ -18,8 +19,7 @@ from mlscale.predictors.interface import (
     single_gpu,
     training_sets,
 )
-from mlscale.profiles import Profiles
-from mlscale.surfaces import Surfaces
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 
 Floats = NDArray[np.float64]
 

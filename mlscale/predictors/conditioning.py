@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.grid import ConfigGrid
-from mlscale.profiles import Profiles
-from mlscale.surfaces import step_weights
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import step_weights
 
 Floats = NDArray[np.float64]
 

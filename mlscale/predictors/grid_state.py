@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 
 
 def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from typing import Self
 
 import numpy as np
 
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.grid import ConfigGrid
-from mlscale.predictors.baselines import log_surfaces
-from mlscale.predictors.explanation import Explanation, TrainingKernels
-from mlscale.predictors.feature_scaling import FeatureScaling
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
-from mlscale.predictors.interface import (
+from mlscale.predictors.base import (
     Bases,
     Predictor,
     State,
@@ -19,8 +17,10 @@ from mlscale.predictors.interface import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.profiles import Profiles
-from mlscale.surfaces import Surfaces
+from mlscale.predictors.baselines import log_surfaces
+from mlscale.predictors.explanation import Explanation, TrainingKernels
+from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 
 
 @dataclass

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.files import whole_file
-from mlscale.grid import ConfigGrid, HardwareConfig
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from mlscale.grid import AXES, HardwareConfig
+from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.report.figures import AXIS_LABELS, new_figure
 
 COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from mlscale.literature.nagasaka_counters import BASELINE
+from mlscale.papers.nagasaka_counters import BASELINE
 from mlscale.report.figures import COLOURS, save_figure
 from mlscale.studies.nagasaka import Grouping
 from mlscale.studies.nagasaka_rows import Case, model_row, unseen_rows

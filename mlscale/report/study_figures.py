@@ -17,12 +17,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mlscale.grid import AXES
+from mlscale.data.grid import AXES
 from mlscale.report.figures import COLOURS, MARKERS, new_figure, save_figure
 from mlscale.report.heat_maps import heat_maps
-from mlscale.studies.contenders import ORACLE
-from mlscale.studies.paper import BIN_WIDTH, BINS, CLUSTER_COUNTS
-from mlscale.studies.paper_summary import Row, Spread, boxes, by_base, labels, overall, shares
+from mlscale.studies.candidates import ORACLE
+from mlscale.studies.wu2015 import BIN_WIDTH, BINS, CLUSTER_COUNTS
+from mlscale.studies.wu2015_summary import Row, Spread, boxes, by_base, labels, overall, shares
 
 BESIDE = ("mean-surface", "nearest")  # the baselines that are drawn; the table has all
 _GREYS = {"mean-surface": ("0.25", "--"), "nearest": ("0.55", ":")}

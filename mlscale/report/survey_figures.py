@@ -1,4 +1,4 @@
-"""The two figures of Volkov's poster, drawn for the models of mlscale.literature.survey.
+"""The two figures of Volkov's poster, drawn for the models of mlscale.papers.volkov.
 
 The poster's dots are measurements on a GTX 980; here they are the idealised simulation, and the
 figures say so.
@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from mlscale.literature import survey
-from mlscale.literature.survey_simulation import GRID_WARPS, simulate
+from mlscale.papers import volkov as survey
+from mlscale.papers.volkov_simulation import GRID_WARPS, simulate
 from mlscale.report.figures import MARKERS, save_figure
 
 PANELS = {

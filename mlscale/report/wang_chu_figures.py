@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mlscale.grid import ConfigGrid
+from mlscale.data.grid import ConfigGrid
 from mlscale.report.figures import COLOURS, save_figure
 
 Floats = NDArray[np.float64]

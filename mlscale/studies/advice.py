@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale import advice
-from mlscale.advice import Limits
+from mlscale.advice import objectives as advice
+from mlscale.advice.objectives import Limits
+from mlscale.data.grid import HardwareConfig, Index
+from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.grid import HardwareConfig, Index
-from mlscale.measurements import Measurements
 from mlscale.predictors import PREDICTORS, create
 from mlscale.predictors.baselines import RateBound
-from mlscale.progress import Progress
-from mlscale.studies.contenders import Contender, contenders, has_parameter, predicts
-from mlscale.studies.protocols import Fold, folds, is_random
-from mlscale.studies.sweep import sweep
+from mlscale.records import Progress
+from mlscale.studies.candidates import Contender, contenders, has_parameter, predicts
+from mlscale.studies.parallel import sweep
+from mlscale.studies.splits import Fold, folds, is_random
 
 if TYPE_CHECKING:
     from distributed import Client

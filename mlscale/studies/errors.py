@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.grid import ConfigGrid, HardwareConfig
-from mlscale.measurements import Measurements
-from mlscale.metrics import ErrorSummary, absolute_percentage_error, summarise, without_base
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.measurements import Measurements
 from mlscale.predictors import Predictor, create
-from mlscale.progress import Progress
-from mlscale.studies.contenders import ORACLE, Contender, has_parameter
+from mlscale.records import Progress
+from mlscale.studies.candidates import ORACLE, Contender, has_parameter
+from mlscale.studies.metrics import ErrorSummary, absolute_percentage_error, summarise, without_base
 from mlscale.studies.oracle import oracle_surfaces
-from mlscale.studies.protocols import folds, is_random
+from mlscale.studies.parallel import sweep
 from mlscale.studies.significance import p_values
-from mlscale.studies.sweep import sweep
+from mlscale.studies.splits import folds, is_random
 from mlscale.studies.training import Based, Training, fit_folds, training_tables
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.errors import InputError
-from mlscale.literature import nagasaka
-from mlscale.literature.nagasaka_counters import PowerInputs, untrained
+from mlscale.papers import nagasaka
+from mlscale.papers.nagasaka_counters import PowerInputs, untrained
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

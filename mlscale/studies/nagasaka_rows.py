@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.grid import HardwareConfig
 from mlscale.errors import InputError
-from mlscale.grid import HardwareConfig
-from mlscale.literature.nagasaka import contribution_ratios
-from mlscale.literature.nagasaka_counters import PowerInputs
-from mlscale.metrics import summarise
+from mlscale.papers.nagasaka import contribution_ratios
+from mlscale.papers.nagasaka_counters import PowerInputs
+from mlscale.studies.metrics import summarise
 from mlscale.studies.nagasaka import Grouping, SetErrors, fit_all
 
 ALL, PAPER = "all", "as in the paper"

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.errors import InputError
-from mlscale.grid import HardwareConfig
-from mlscale.measurements import Measurements
-from mlscale.metrics import absolute_percentage_error, summarise
 from mlscale.predictors import PREDICTORS
-from mlscale.predictors.bottleneck import Bottleneck
-from mlscale.profiles import MeasuredPoint, Profiles
-from mlscale.progress import Progress
+from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.records import Progress
 from mlscale.studies.errors import COVERAGE, Tables
-from mlscale.studies.protocols import folds, is_random
-from mlscale.studies.sweep import sweep
+from mlscale.studies.metrics import absolute_percentage_error, summarise
+from mlscale.studies.parallel import sweep
+from mlscale.studies.splits import folds, is_random
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.grid import HardwareConfig
-from mlscale.measurements import Measurements
-from mlscale.predictors.wu_clusters import region_values, scaling_from_regions
-from mlscale.scaling import scaling_values, walk
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
+from mlscale.predictors.wu.scaling import scaling_values, walk
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def oracle_surfaces(
     its own scaling values. For the training kernels themselves this is the paper's oracle; for
     others it bounds what any classifier could reach with these clusters.
     """
-    from mlscale.predictors.wu_training import cluster
+    from mlscale.predictors.wu.training import cluster
 
     at = training.grid.index(base)
     learnt = region_values(scaling_values(training.quantity(quantity), at))

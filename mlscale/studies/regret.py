@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from mlscale import advice
-from mlscale.grid import Index
-from mlscale.metrics import kernel_means
+from mlscale.advice import objectives as advice
+from mlscale.data.grid import Index
 from mlscale.studies.advice import Chosen, Tables, whole_power
+from mlscale.studies.metrics import kernel_means
 
 Rows = list[dict[str, Any]]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.counters.features import WITH_POWER
-from mlscale.studies.contenders import ORACLE, Contender
+from mlscale.studies.candidates import ORACLE, Contender
 
 REFERENCE = "wu"
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.grid import HardwareConfig
-from mlscale.measurements import Measurements
 from mlscale.predictors import Predictor
-from mlscale.studies.protocols import Fold
+from mlscale.studies.splits import Fold
 
 Training = Literal["own-table", "pooled", "unseen-gpu"]
 Based = tuple[Measurements, HardwareConfig]

@@ -4,9 +4,9 @@ import csv
 import json
 from pathlib import Path
 
-import frugal
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import frugal
 
 ONLY_NEAREST = ("--predictor", "nearest", "--features", "raw")
 

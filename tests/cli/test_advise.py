@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import frugal
-import made
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import frugal
+from synthetic import kernels as made
 
 from mlscale import save_model, train
 

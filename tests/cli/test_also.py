@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import bottleneck_kernels as made
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from html_page import Node, parse
+from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, save_model, train
 

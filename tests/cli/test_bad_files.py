@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tidy
 from command import COMMANDS, in_format_of, refuse
+from synthetic import tidy
 
 Capture = pytest.CaptureFixture[str]
 Attempt = Callable[[Path], str]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import tidy
 from command import COMMANDS, DVFS, Rows, at_base, in_format_of, refuse, succeed, train
+from synthetic import tidy
 
 Capture = pytest.CaptureFixture[str]
 

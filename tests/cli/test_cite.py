@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-import tidy
 from command import refuse, succeed, train
+from synthetic import tidy
 
-from mlscale.cli.literature_command import MODELS
-from mlscale.datasets.registry import public_datasets
-from mlscale.literature.citations import citable_names, references_of
+from mlscale.cli.literature import MODELS
+from mlscale.data.public.registry import public_datasets
+from mlscale.papers.citations import citable_names, references_of
 from mlscale.predictors import PREDICTORS
 
 Capture = pytest.CaptureFixture[str]

@@ -29,7 +29,7 @@ from replayed import (
 from mlscale import read_measurements
 from mlscale.cli.main import main
 from mlscale.collect.device import GpuError
-from mlscale.tables import read_table
+from mlscale.data.tables import read_table
 
 __all__ = ["use"]
 Capture = pytest.CaptureFixture[str]
@@ -140,7 +140,7 @@ class TestNothingIsMeasured:
         def none() -> ReplayGpu:
             raise GpuError("no NVIDIA GPU is visible")
 
-        monkeypatch.setattr("mlscale.cli.collect_command.open_gpu", none)
+        monkeypatch.setattr("mlscale.cli.collect.open_gpu", none)
         given = ("--set-clocks", "--engine", "900,1900", "--memory", "2000", "--sm-counts", "60,30")
         out, err = succeed(capsys, *COLLECT, "--dry-run", *given)
         assert err == (

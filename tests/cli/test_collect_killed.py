@@ -12,10 +12,10 @@ TESTS = Path(__file__).parents[1]
 # mlscale on a played-back GPU that sends a signal to itself when so many samples are kept.
 STOPPED = """
 import os, sys
-import mlscale.cli.collect_command as command
+import mlscale.cli.collect as command
 from pathlib import Path
 from mlscale.cli.main import main
-from mlscale.progress import Progress
+from mlscale.records import Progress
 from replayed import ReplayGpu
 
 log, after, how, *given = sys.argv[1:]

@@ -16,8 +16,8 @@ from command import Capture, succeed
 from replayed import ENGINE, FACTS, ReplayGpu, made_time_ms, use
 
 from mlscale import read_measurements
-from mlscale.counters.exports.mapping import obtainable_features
 from mlscale.counters.kernel_use import kernel_use
+from mlscale.profilers.mapping import obtainable_features
 
 __all__ = ["use"]
 H200 = replace(FACTS, name="NVIDIA H200", cu_count=132, engine_mhz=1980.0, memory_mhz=3201.0)

@@ -13,7 +13,7 @@ from replayed import COLLECT, FACTS, NAMES, Faults, ReplayGpu, files, use
 
 from mlscale import InputError, read_measurements
 from mlscale.cli.main import main
-from mlscale.progress import PROGRESS, Progress
+from mlscale.records import PROGRESS, Progress
 
 __all__ = ["use"]
 

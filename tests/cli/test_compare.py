@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
-import bottleneck_kernels
-import made
 import pytest
 from command import refuse, succeed
+from synthetic import bottleneck_kernels
+from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 

@@ -4,12 +4,12 @@ import hashlib
 from pathlib import Path
 
 import pytest
-import tidy
 from command import Capture, refuse, succeed
-from test_import_dvfs import rows
+from synthetic import tidy
+from synthetic.dvfs import rows
 
 from mlscale import read_measurements
-from mlscale.datasets.registry import all_datasets, public_datasets
+from mlscale.data.public.registry import all_datasets, public_datasets
 
 P100 = "p100-dvfs-real-Performance-Power.csv"
 

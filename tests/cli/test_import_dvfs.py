@@ -2,23 +2,19 @@
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import tidy
 from command import refuse, succeed
+from synthetic import tidy
+from synthetic.dvfs import KERNELS, rows
 
 from mlscale import Measurements, read_measurements
 
 Capture = pytest.CaptureFixture[str]
 
-KERNELS = (
-    *("backpropForward", "backpropBackward", "scanExclusiveLocal1", "scanUniformUpdate"),
-    *("matrixMulShared", "matrixMulGlobal", "vectorAdd", "hotspot"),
-)
 # kernel -> application, as the data's README says.
 APPLICATIONS = dict(
     zip(
@@ -33,27 +29,6 @@ PUBLIC = {
     "gtx1080ti": "gtx1080ti-dvfs-real-Performance-Power.csv",
     "p100": "p100-dvfs-real-Performance-Power.csv",
 }
-
-
-def rows(kernels: Sequence[str] = KERNELS, **changes: Any) -> list[dict[str, Any]]:
-    """Each kernel at 2 x 2 clocks; kernel k takes 10 k + 1, 2, 3, 4 ms and 50 + k W."""
-    found = []
-    for k, kernel in enumerate(kernels):
-        for step, (core, memory) in enumerate(((500, 600), (500, 800), (900, 600), (900, 800)), 1):
-            row = {
-                "": 4 * k + step,
-                "appName": kernel,
-                "coreF": core,
-                "memF": memory,
-                "argNo": f"input0{k}",
-                "kernel": f"{kernel}_gpu",
-                "time/ms": 10 * k + step,
-                "blocks": "(3584 1 1) (128 1 1)" if k else "(6 5 4) (8 4 2)",
-                "warps": 14336.0,
-                "power/W": 50 + k,
-            }
-            found.append({**row, **changes})
-    return found
 
 
 def imported(capsys: Capture, folder: Path, table: list[dict[str, Any]]) -> Measurements:

@@ -7,9 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from exported import NVPROF_METRICS, NVPROF_TRACE, codexl, long_page, long_rows, rocprof_v1
+from synthetic.exported import (
+    NVPROF_METRICS,
+    NVPROF_TRACE,
+    codexl,
+    long_page,
+    long_rows,
+    rocprof_v1,
+)
 
-from mlscale.tables import Table, read_table, write_table
+from mlscale.data.tables import Table, read_table, write_table
 
 BASE = "cu=4,engine=1000,memory=500"
 AMD = {

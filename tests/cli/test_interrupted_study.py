@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
 from command import refuse, succeed
+from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-from mlscale.progress import PROGRESS, Progress
+from mlscale.records import PROGRESS, Progress
 
 Capture = pytest.CaptureFixture[str]
 
@@ -28,7 +28,7 @@ ERRORS = ("study", "errors", "--quantity", "time", "--clusters", "3", "--seeds",
 STOPPED = """
 import os, signal, sys
 from mlscale.cli.main import main
-from mlscale.progress import Progress
+from mlscale.records import Progress
 
 add = Progress.add
 
@@ -190,6 +190,6 @@ class TestInOneProcess:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("mlscale.studies.paper.run_unit", stop)
+        monkeypatch.setattr("mlscale.studies.wu2015.run_unit", stop)
         assert main([*STUDY, str(table)]) == 130
         assert capsys.readouterr().err == "mlscale: interrupted\n"

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import powered
 import pytest
-import tidy
 from command import refuse, succeed
+from synthetic import powered, tidy
 
 from mlscale.cli.main import main
-from mlscale.literature.nagasaka_counters import SETS
+from mlscale.papers.nagasaka_counters import SETS
 
 Capture = pytest.CaptureFixture[str]
 

@@ -6,15 +6,15 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import made
 import numpy as np
 import pytest
-import tidy
 from command import refuse, succeed
+from synthetic import kernels as made
+from synthetic import tidy
 
 from mlscale import ConfigGrid
-from mlscale.studies.contenders import BASELINES
-from mlscale.studies.paper import STUDIES
+from mlscale.studies.candidates import BASELINES
+from mlscale.studies.wu2015 import STUDIES
 
 Capture = pytest.CaptureFixture[str]
 
@@ -131,7 +131,7 @@ class TestOptions:
         """--resume with nothing left to do gives what is there, and does nothing again."""
         given = ["study", "oracle", table, "--seeds", 1, "-o", tmp_path, "--json", "--resume"]
         first, _ = succeed(capsys, *given)
-        monkeypatch.setattr("mlscale.studies.paper.run_unit", None)
+        monkeypatch.setattr("mlscale.studies.wu2015.run_unit", None)
         assert succeed(capsys, *given)[0] == first
 
 

@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import bottleneck_kernels as made
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import bottleneck_kernels as made
 
-from mlscale.grid import ConfigGrid
-from mlscale.measurements import Measurements
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.measurements import Measurements
 
 MID = made.CLOCKS.mid
 OTHER = ConfigGrid((28,), (600.0, 900.0, 1200.0), (1500.0, 3000.0, 4500.0))

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import made
 import pytest
-import tidy
 from command import Capture, refuse, succeed
 from html_page import Node, parse
+from synthetic import kernels as made
+from synthetic import tidy
 
 from mlscale import save_model, train
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-import made
 import numpy as np
 import pytest
-import tidy
 from command import refuse, succeed
+from synthetic import kernels as made
+from synthetic import tidy
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main

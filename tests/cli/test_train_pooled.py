@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import bottleneck_kernels as made
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
+from synthetic import bottleneck_kernels as made
 
 from mlscale import load_model
 

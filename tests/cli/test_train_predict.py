@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
-import tidy
 from command import at_base, succeed
+from synthetic import kernels as made
+from synthetic import tidy
 
 from mlscale import load_model
 from mlscale.cli.main import main
-from mlscale.datasets import path
+from mlscale.data.public import path
 
 Capture = pytest.CaptureFixture[str]
 Figures = dict[str, dict[str, float]]

@@ -1,0 +1,1 @@
+"""Advice: the configuration to set, and where to measure next."""

@@ -1,0 +1,226 @@
+"""Advice from time and power: objectives, limits, the best configuration, the Pareto front.
+
+Pure functions of arrays that hold one value for each configuration, in the order of the grid.
+With time in ms and power in W, energy = time x power is in mJ.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.grid import Index
+from mlscale.errors import InputError
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+OBJECTIVES = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
+SAME = 1e-9  # two values closer than this, relatively, are equal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a configuration must keep; None for no limit. Raises InputError on a senseless one.
+
+    max_power_w [W], max_time_ms [ms]; max_slowdown_percent: time at most that much longer than
+    at the base [%].
+    """
+
+    max_power_w: float | None = None
+    max_time_ms: float | None = None
+    max_slowdown_percent: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            least_allowed = field.name == "max_slowdown_percent" and value == 0
+            if value is not None and not (math.isfinite(value) and (value > 0 or least_allowed)):
+                what = "finite and at least 0" if "slowdown" in field.name else "positive"
+                raise InputError(f"{field.name} must be {what}, not {value:g}")
+
+    def words(self) -> dict[str, str]:
+        """Each limit that is given, by its field: 'a power of at most 50 W'."""
+        forms = {
+            "max_power_w": "a power of at most {:g} W",
+            "max_time_ms": "a time of at most {:g} ms",
+            "max_slowdown_percent": "a slowdown of at most {:g} %",
+        }
+        given = {name: getattr(self, name) for name in forms}
+        return {name: forms[name].format(g) for name, g in given.items() if g is not None}
+
+    def under(self) -> str:
+        """', under a power of at most 50 W and …', or nothing."""
+        return f", under {' and '.join(self.words().values())}" if self.words() else ""
+
+
+def objective_values(objective: str, time_ms: Floats, power_w: Floats | None) -> Floats:
+    """What is minimised, of the shape of time_ms, in the unit of OBJECTIVES.
+
+    energy = time x power, edp = energy x time, ed2p = energy x time^2. Raises InputError on an
+    unknown objective, and without power on one that needs it.
+    """
+    if objective not in OBJECTIVES:
+        raise InputError(f"there is no objective '{objective}'; one of {', '.join(OBJECTIVES)}")
+    if objective == "time":
+        return time_ms
+    if power_w is None:
+        raise InputError(f"the objective '{objective}' needs power")
+    delays = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}
+    return np.asarray(power_w * time_ms ** delays[objective])
+
+
+def pareto_front(time_ms: Floats, energy_mj: Floats) -> Mask:
+    """Which points no other point beats: none is as good in time and energy and better in one.
+
+    Both arrays have the same shape, and so has the answer. Equal points are on the front
+    together; a point with NaN or infinity never is.
+    """
+    finite = np.flatnonzero(np.isfinite(time_ms) & np.isfinite(energy_mj))
+    time, energy = (_without_rounding(np.ravel(values)[finite]) for values in (time_ms, energy_mj))
+    in_order = np.lexsort((energy, time))
+    order, time, energy = finite[in_order], time[in_order], energy[in_order]
+    same_time = np.searchsorted(time, time, side="left")  # the first, and best, of equal time
+    faster = np.concatenate([[np.inf], np.minimum.accumulate(energy)])[same_time]
+    front = np.zeros(np.size(time_ms), dtype=bool)
+    front[order[(energy == energy[same_time]) & (energy < faster)]] = True
+    return front.reshape(np.shape(time_ms))
+
+
+def _without_rounding(values: Floats) -> Floats:
+    """Values (n,), those that differ from the next smaller by rounding only made equal to it."""
+    order = np.argsort(values)
+    rising = values[order]
+    is_new = np.ones(len(values), dtype=bool)
+    is_new[1:] = rising[1:] > rising[:-1] * (1 + SAME)
+    found = np.empty_like(values)
+    found[order] = rising[is_new][np.cumsum(is_new) - 1]
+    return found
+
+
+def load(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> Floats:
+    """The largest ratio of a value to its limit, of the shape of time_ms; 0 without limits.
+
+    A configuration keeps the limits where it is at most 1; NaN where a value is missing.
+    Raises InputError on a power limit without power.
+    """
+    found = np.zeros(np.shape(time_ms))
+    for one in _kept(limits, time_ms, power_w, base_time_ms):
+        found = np.maximum(found, one.ratio)
+    return np.where(_finite(time_ms, power_w), found, np.nan)
+
+
+def feasible(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> Mask:
+    """Where all limits are kept, of the shape of time_ms; never where a value is missing."""
+    return np.asarray(load(limits, time_ms, power_w, base_time_ms) <= 1 + SAME)
+
+
+def best_index(
+    objective: str,
+    time_ms: Floats,
+    power_w: Floats | None,
+    base_time_ms: float,
+    limits: Limits | None = None,
+) -> Index:
+    """Where on the grid one kernel's objective is least among what keeps the limits.
+
+    time_ms [ms], power_w [W] (C, E, M). Of equal objectives the one of shorter time is taken, of
+    these the one of lower power, of these the first in the order of the grid: fewest CUs, then
+    lowest engine clock, then lowest memory clock. Raises InputError, saying what is nearest,
+    where nothing keeps the limits.
+    """
+    limits = limits or Limits()
+    values = objective_values(objective, time_ms, power_w)
+    if not _finite(time_ms, power_w).any():
+        raise InputError("no configuration has all its values")
+    left = feasible(limits, time_ms, power_w, base_time_ms)
+    if not left.any():
+        raise InputError(_nearest(limits, time_ms, power_w, base_time_ms))
+    for key in (values, time_ms, power_w):
+        if key is not None:
+            left &= key <= key[left].min() * (1 + SAME)
+    c, e, m = np.argwhere(left)[0].tolist()
+    return c, e, m
+
+
+def saving_percent(value: Floats | float, at_base: Floats | float) -> Floats:
+    """100 (1 - value / value at the base) [%]; negative where there is nothing saved but lost."""
+    return np.asarray(100.0 * (1.0 - np.divide(value, at_base)))
+
+
+def together(time_ms: Floats, power_w: Floats | None) -> tuple[Floats, Floats | None]:
+    """Kernels (K, C, E, M) run one after the other: summed time, and mean power over that time.
+
+    Time x power of the answer, (C, E, M), is the sum of the kernels' energies.
+    """
+    total = time_ms.sum(axis=0)
+    return total, None if power_w is None else (time_ms * power_w).sum(axis=0) / total
+
+
+def static_power(kind: str | None, given_w: float | None) -> float | None:
+    """What to add to power [W] so that time x power is energy; None where that is not known.
+
+    kind: the table's `power_kind`; board power, and power of unknown kind, is taken as whole;
+    dynamic power needs the static power beside it. Raises InputError on static power beside
+    board power, and on a negative one.
+    """
+    if given_w is not None:
+        if kind == "board":
+            raise InputError(
+                "power_w is board power, static power included: leave --static-power out"
+            )
+        if not (math.isfinite(given_w) and given_w >= 0):
+            raise InputError(f"static power must be finite and at least 0 W, not {given_w:g}")
+        return given_w
+    return None if kind == "dynamic" else 0.0
+
+
+class _Kept(NamedTuple):
+    """One limit: value / limit everywhere, and the value itself with its name and unit."""
+
+    ratio: Floats
+    name: str
+    value: Floats
+    unit: str
+
+
+def _kept(
+    limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float
+) -> list[_Kept]:
+    """Every limit that is given."""
+    found = []
+    if limits.max_power_w is not None:
+        if power_w is None:
+            raise InputError("a limit of power needs power")
+        found.append(_Kept(power_w / limits.max_power_w, "power", power_w, "W"))
+    if limits.max_time_ms is not None:
+        found.append(_Kept(time_ms / limits.max_time_ms, "time", time_ms, "ms"))
+    if limits.max_slowdown_percent is not None:
+        factor = time_ms / base_time_ms
+        ratio = factor / (1 + limits.max_slowdown_percent / 100)
+        found.append(_Kept(ratio, "slowdown", 100 * (factor - 1), "%"))
+    return found
+
+
+def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> str:
+    """Why nothing keeps the limits, and for each the least that can be had beside the others."""
+    kept = _kept(limits, time_ms, power_w, base_time_ms)
+    finite = _finite(time_ms, power_w)
+    least = []
+    for one in kept:
+        beside = finite.copy()
+        for other in kept:
+            if other is not one:
+                beside &= other.ratio <= 1 + SAME
+        among = beside if beside.any() else finite
+        said = " with the other limits kept" if len(kept) > 1 and beside.any() else ""
+        least.append(f"{one.name} {one.value[among].min():.4g} {one.unit}{said}")
+    asked = " and ".join(limits.words().values())
+    return f"no configuration keeps {asked}; the least is {', or '.join(least)}"
+
+
+def _finite(time_ms: Floats, power_w: Floats | None) -> Mask:
+    """Where nothing is missing."""
+    return np.asarray(np.isfinite(time_ms) & (power_w is None or np.isfinite(power_w)))

@@ -1,0 +1,254 @@
+"""mlscale collect: a training set measured on the NVIDIA GPU at hand."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlscale.cli import options
+from mlscale.cli.collect_plan import plan_of, plan_without_gpu
+from mlscale.cli.collect_text import as_text, kernel_list, plan_text
+from mlscale.errors import DataWarning, InputError
+
+if TYPE_CHECKING:
+    from mlscale.collect.clocks import ClockKeeper
+    from mlscale.collect.device import Gpu
+    from mlscale.collect.plan import Plan
+    from mlscale.records import Progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="folder for measurements.csv and collect.json"
+    )
+    parser.add_argument(
+        "--sm-counts",
+        type=_counts,
+        metavar="N,N,…|auto",
+        help="multiprocessors (CUs) to run on, by CUDA green contexts; the nearest count that the "
+        "GPU grants is taken (default: auto, up to eight counts and all)",
+    )
+    for clock, name in (("engine", "engine"), ("memory", "memory")):
+        parser.add_argument(
+            f"--{clock}",
+            type=_numbers,
+            default=(),
+            metavar="MHZ,MHZ,…",
+            help=f"{name} clocks to lock, each at the nearest one offered; needs --set-clocks",
+        )
+    parser.add_argument(
+        "--set-clocks",
+        action="store_true",
+        help="allow the clocks to be set (root); they are reset at the end, also after a crash. "
+        "Without it no clock is touched, only observed",
+    )
+    parser.add_argument(
+        "--kernels",
+        type=_names,
+        default=(),
+        metavar="NAME,…",
+        help="kernels or applications of the suite, * for any characters (default: all)",
+    )
+    parser.add_argument(
+        "--repeat",
+        type=options.whole_number,
+        default=1,
+        metavar="N",
+        help="samples of each kernel and configuration (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--power-seconds",
+        type=_seconds,
+        default=2.0,
+        metavar="S",
+        help="seconds over which power is averaged, after the sensor has settled; 0 for time alone "
+        "(default: %(default)g)",
+    )
+    parser.add_argument(
+        "--no-counters",
+        action="store_true",
+        help="do not run Nsight Compute (default: run it if ncu is on the path)",
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with what DIR holds")
+    parser.add_argument(
+        "--micro-benchmarks",
+        action="store_true",
+        help="measure latencies and throughputs in place of the suite: an entry for wang-chu, and "
+        "the models of the survey beside Volkov's kernel",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the plan and how long it takes, and end; needs no GPU",
+    )
+    parser.add_argument(
+        "--list-kernels", action="store_true", help="print the kernels of the suite, and end"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Collect. Raises InputError."""
+    from mlscale.collect.clocks import stopped_like_ctrl_c
+    from mlscale.collect.device import GpuError
+    from mlscale.collect.suite import select
+
+    entries = select(arguments.kernels)
+    if arguments.list_kernels:
+        print(kernel_list(entries))
+        return
+    if (arguments.engine or arguments.memory) and not arguments.set_clocks:
+        raise InputError("--engine and --memory set clocks; allow it with --set-clocks (root)")
+    if arguments.set_clocks and not (arguments.engine or arguments.memory):
+        raise InputError("--set-clocks needs the clocks to set: give --engine or --memory")
+    if arguments.micro_benchmarks and (arguments.dry_run or arguments.resume):
+        raise InputError("--micro-benchmarks takes neither --dry-run nor --resume")
+    if not arguments.output and not arguments.dry_run:
+        raise InputError("name a folder for the measurements with -o DIR")
+    with ExitStack() as stack:
+        stack.enter_context(stopped_like_ctrl_c())
+        try:
+            gpu = open_gpu()
+        except GpuError as error:
+            if not arguments.dry_run:
+                raise
+            print(plan_without_gpu(arguments, entries, error))
+            return
+        stack.callback(gpu.close)
+        if arguments.micro_benchmarks:
+            from mlscale.cli import collect_micro
+
+            collect_micro.run(arguments, gpu)
+            return
+        plan = plan_of(arguments, entries, gpu)
+        if arguments.dry_run:
+            print(plan_text(plan, gpu.facts, gpu.sensors.mode))
+            return
+        _collect(arguments, plan, gpu)
+
+
+def open_gpu() -> Gpu:
+    """The GPU at hand. Raises InputError where there is none or a binding is missing."""
+    from mlscale.collect.cuda_device import CudaGpu
+
+    return CudaGpu()
+
+
+def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
+    from mlscale.collect import recording
+    from mlscale.collect.clocks import ClockKeeper
+    from mlscale.records import Progress
+
+    mark = plan.fingerprint(gpu.facts)
+    with ExitStack() as stack:
+        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.facts.uuid))
+        recover(keeper)
+        folder = stack.enter_context(options.output_folder(arguments.output))
+        record = recording.begin(folder, gpu.facts, plan, gpu.sensors.mode, mark)
+        if record["finished"]:
+            if not arguments.resume:
+                raise InputError(f"{folder}: holds a finished collection; name another folder")
+            print(f"{folder}: was finished at {record['finished']}; nothing is left to measure")
+            return
+        kept = stack.enter_context(Progress(folder, mark, arguments.resume, "collection"))
+
+        def finish(whole: bool) -> Any:
+            return recording.finish(folder, record, plan, gpu.facts, kept.done, whole)
+
+        _measure(plan, gpu, kept, keeper, folder, finish)
+        table = finish(whole=True)
+        kept.remove()
+    if table is None:
+        raise InputError(f"{folder}: no kernel could be measured; {recording.RECORD} says why")
+    print(as_text(folder, table, plan))
+
+
+def recover(keeper: ClockKeeper) -> None:
+    """Reset clocks that a killed run left locked, and tell of it."""
+    from mlscale.collect.clocks import RESET
+    from mlscale.collect.device import ClockError
+
+    try:
+        if keeper.recover():
+            warnings.warn(
+                "an earlier run was killed while it held the clocks; they have been reset",
+                DataWarning,
+                stacklevel=2,
+            )
+    except ClockError as error:
+        warnings.warn(
+            f"an earlier run was killed while it held the clocks, and they cannot be reset "
+            f"({error}); run as root: {RESET}",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _measure(
+    plan: Plan,
+    gpu: Gpu,
+    kept: Progress,
+    keeper: ClockKeeper,
+    folder: Path,
+    finish: Callable[[bool], Any],
+) -> None:
+    """Take all samples; what stops that is told with what is kept, and the table so far written."""
+    from tqdm import tqdm
+
+    from mlscale.collect.counters import NsightCompute
+    from mlscale.collect.recording import RECORD, device_name
+    from mlscale.collect.running import carry_out
+
+    program = NsightCompute.find() if plan.counters else None
+    profiler = None
+    if program:
+        device, capability = device_name(gpu.facts), gpu.facts.capability
+        profiler = NsightCompute(program, plan.entries, device, capability)
+    total, there = sum(1 for _ in plan.units()), len(kept.done)
+    try:
+        with tqdm(total=total, initial=there, unit="sample", disable=None, leave=False) as bar:
+            for number, (_, result) in enumerate(carry_out(gpu, plan, kept, keeper, profiler)):
+                bar.update(number >= there)
+                del result
+    except (InputError, KeyboardInterrupt) as stop:
+        reason = "interrupted" if isinstance(stop, KeyboardInterrupt) else str(stop)
+        if not kept.done:
+            kept.remove()
+            (folder / RECORD).unlink(missing_ok=True)
+            raise type(stop)(reason) from None
+        kind = KeyboardInterrupt if isinstance(stop, KeyboardInterrupt) else InputError
+        with suppress(InputError):  # on a full disk the samples are in progress.jsonl alone
+            finish(False)
+        raise kind(
+            f"{reason}; {len(kept.done)} of {total} samples are kept in {folder}; go on with "
+            "--resume"
+        ) from None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = tuple(int(part) for part in text.split(","))
+    if min(numbers) < 1:
+        raise ValueError
+    return numbers
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError
+    return names
+
+
+def _counts(text: str) -> tuple[int, ...] | None:
+    return None if text == "auto" else _numbers(text)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds <= 600:
+        raise argparse.ArgumentTypeError("must be from 0 to 600 seconds")
+    return seconds

@@ -1,0 +1,160 @@
+"""mlscale datasets: list, show and fetch data sets, and make those that are drawn."""
+
+import argparse
+
+from mlscale.cli import options
+from mlscale.cli.text import columns
+from mlscale.data.public import fetching, registry
+from mlscale.data.public.registry import Dataset
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser(
+        "list",
+        help="list the data sets that mlscale knows",
+        description="List the data sets that mlscale knows: grid as CU counts x engine clocks x "
+        "memory clocks; 'here' says where a set was found on this machine.",
+    )
+    show = actions.add_parser(
+        "show",
+        help="show what a data set holds",
+        description="Show what a data set holds, its licence, checksum, known faults and citation.",
+    )
+    show.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
+    fetch = actions.add_parser(
+        "fetch",
+        help="download data sets into the cache",
+        description="Download public data sets into the cache (MLSCALE_CACHE, else the platform's "
+        "folder), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 is not "
+        "the known one is refused; a transfer that broke off goes on where it was.",
+    )
+    fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
+    fetch.add_argument(
+        "--mirror",
+        metavar="DIR",
+        help="take the files from this folder, or file, http or https URL, which has them by name "
+        "or by their path in the repository (default: where their authors published them)",
+    )
+    make = actions.add_parser(
+        "make",
+        help="make a data set",
+        description="Make 108 kernels of 49 applications on the 8 x 8 x 7 grid of Wu et al., HPCA "
+        "2015: time, dynamic power and the 22 counters of Table II. Made by a mechanistic model of "
+        "the HD 7970, not measured.",
+    )
+    make.add_argument("dataset", choices=("hd7970",), metavar="DATASET", help="hd7970")
+    make.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
+    make.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="TABLE",
+        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Do what the action says. Raises InputError."""
+    match arguments.action:
+        case "list":
+            _list()
+        case "show":
+            chosen = [registry.dataset(name) for name in arguments.dataset]
+            print("\n\n".join(_shown(dataset) for dataset in chosen))
+        case "fetch":
+            _fetch(arguments.dataset, arguments.mirror)
+        case "make":
+            _make(arguments.seed, arguments.output)
+
+
+def _list() -> None:
+    rows = [
+        [
+            dataset.name,
+            dataset.device,
+            dataset.origin,
+            _count(dataset.kernels),
+            _grid(dataset),
+            _count(dataset.counters),
+            "yes" if dataset.power else "no",
+            dataset.licence or "none stated",
+            _place(dataset),
+        ]
+        for dataset in registry.all_datasets().values()
+    ]
+    headers = [
+        *("name", "GPU", "origin", "kernels", "grid", "counters", "power", "licence", "here"),
+    ]
+    print(columns(headers, rows))
+
+
+def _shown(dataset: Dataset) -> str:
+    from mlscale.papers.citations import references_of
+
+    lines = {
+        "holds": dataset.holds,
+        "GPU": dataset.device,
+        "origin": dataset.origin,
+        "kernels": _count(dataset.kernels),
+        **{
+            name.replace("_", " ").replace("mhz", "[MHz]"): ", ".join(f"{v:g}" for v in values)
+            for name, values in (dataset.axes or {}).items()
+        },
+        "counters": _count(dataset.counters),
+        "power": "yes" if dataset.power else "no",
+        "licence": dataset.licence or "none stated by its authors; mlscale does not pass it on",
+        "file": dataset.file or f"mlscale datasets make {dataset.name} -o TABLE",
+        "URL": dataset.url,
+        "SHA-256": dataset.sha256,
+        "bytes": _count(dataset.size_bytes),
+        "here": " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no",
+    }
+    if not dataset.url:
+        lines = {
+            name: text for name, text in lines.items() if name not in ("URL", "SHA-256", "bytes")
+        }
+    blocks = [f"{name:<14}{text}" for name, text in lines.items()]
+    blocks += [f"{'fault':<14}{kernel}: {fault}" for kernel, fault in dataset.faults.items()]
+    blocks += [f"{'cite':<14}{ref.as_text()}" for ref, _ in references_of([dataset.name])]
+    return "\n".join([dataset.name, *(f"  {line}" for line in blocks)])
+
+
+def _fetch(names: list[str], mirror: str | None) -> None:
+    from tqdm import tqdm
+
+    for name in names:
+        size = registry.dataset(name).size_bytes
+        with tqdm(
+            total=size, desc=name, unit="B", unit_scale=True, disable=None, leave=False
+        ) as bar:
+            file = fetching.fetch(name, mirror, bar.update)
+        print(f"{name}: {file}")
+
+
+def _make(seed: int, output: str) -> None:
+    from mlscale.data.synthetic.hd7970 import make_hd7970
+
+    table = options.output_file(output)
+    made = make_hd7970(seed)
+    made.write(table)
+    print(
+        f"{table}: made, not measured: {len(made.kernels)} kernels of "
+        f"{len(set(made.applications))} applications at {made.grid.size} configurations"
+    )
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else str(count)
+
+
+def _grid(dataset: Dataset) -> str:
+    return " x ".join(str(len(axis)) for axis in dataset.axes.values()) if dataset.axes else "-"
+
+
+def _place(dataset: Dataset) -> str:
+    if not dataset.file:
+        return "by 'make'"
+    found = fetching.find(dataset)
+    return found[1] if found else "-"

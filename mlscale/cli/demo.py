@@ -1,0 +1,106 @@
+"""mlscale demo: the main job from end to end on the shipped, simulated data."""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.cli import options
+from mlscale.cli.text import columns, number
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.public import registry
+
+Floats = NDArray[np.float64]
+
+SEED = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="mlscale-demo",
+        metavar="DIR",
+        help="folder for model, predictions and picture (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train without some applications, predict a kernel of them, and show the errors."""
+    with options.output_folder(arguments.output) as folder:
+        _demonstrate(folder)
+
+
+def _demonstrate(folder: Path) -> None:
+    from mlscale.data.measurements import read_measurements
+    from mlscale.model import train
+    from mlscale.model_file import save_model
+    from mlscale.report.figures import draw_surface
+    from mlscale.studies.candidates import contenders
+    from mlscale.studies.errors import plan
+    from mlscale.studies.errors import rows as error_rows
+    from mlscale.studies.errors import run as run_study
+    from mlscale.studies.metrics import absolute_percentage_error, without_base
+    from mlscale.studies.splits import folds
+
+    data = read_measurements(registry.path("simulated-gcn3.parquet"))
+    base = data.grid.mid
+    ((train_on, held_out),) = folds("holdout", data.applications, SEED)
+    training, unseen = data.select(train_on), data.select(held_out)
+    applications = ", ".join(dict.fromkeys(unseen.applications))
+    print(
+        f"Simulated data (MGPUSim, not measured): {len(data.kernels)} kernels at {data.grid.size} "
+        f"configurations of {data.device}.\n"
+        f"Training on {len(train_on)} kernels; left out, by random number: {applications}."
+    )
+    model = train(training, base, seed=SEED)
+    save_model(model, folder / "model.mlscale")
+
+    kernel = unseen.select([0])
+    surfaces = model.predict(kernel.profiles(base))["time"]
+    predicted = surfaces.values[0] * kernel.time_ms[(0, *data.grid.index(base))]
+    actual = kernel.time_ms[0]
+    errors = absolute_percentage_error(predicted[None], actual[None])
+    print(
+        f"\nPredicted time [ms] of {kernel.kernels[0]}, from its profile at {base}, "
+        "and the simulated time in brackets:\n"
+    )
+    print(_as_text(data.grid, predicted, actual))
+    print(
+        f"\nMean error of this kernel: {without_base(errors, data.grid.index(base)).mean():.1f} %"
+    )
+
+    tables = {"simulated-gcn3": (data, base)}
+    everyone = {"simulated-gcn3": contenders(["wu", "bottleneck"], [], data)}
+    units = plan(tables, everyone, ["time"], clusters=12, protocol="holdout", seeds=1)
+    rows = error_rows(run_study(units, tables), tables, seeds=1)
+    print(f"\nError of all {rows[0]['n_kernels']} left-out kernels [%]:\n")
+    figures = ("mape", "median_kernel", "p90", "worst_kernel_mape")
+    lines = [
+        [row["predictor"], *(f"{row[figure]:.1f}" for figure in figures), row["worst_kernel"]]
+        for row in rows
+    ]
+    print(columns(["predictor", "mean", "median kernel", "p90", "worst", "worst kernel"], lines))
+    title = f"{kernel.kernels[0]}: simulated (solid) and predicted (dashed)"
+    draw_surface(folder / "surface.png", title, data.grid, base, predicted, actual)
+    print(f"\nWritten: {folder / 'model.mlscale'}, {folder / 'surface.png'}")
+
+
+def _as_text(grid: ConfigGrid, predicted: Floats, actual: Floats) -> str:
+    """A row for each CU count and engine clock, a column for each memory clock."""
+    lines = [
+        [
+            str(cu_count),
+            f"{engine:g}",
+            *(
+                f"{number(predicted[c, e, m], 3)} ({number(actual[c, e, m], 3)})"
+                for m in range(len(grid.memory_mhz))
+            ),
+        ]
+        for c, cu_count in enumerate(grid.cu_count)
+        for e, engine in enumerate(grid.engine_mhz)
+    ]
+    headers = ["CUs", "engine MHz", *(f"memory {clock:g} MHz" for clock in grid.memory_mhz)]
+    return columns(headers, lines)

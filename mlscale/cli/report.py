@@ -1,0 +1,94 @@
+"""mlscale report: one HTML page on what a model predicts of profiled kernels."""
+
+import argparse
+import difflib
+import shlex
+from pathlib import Path
+
+from mlscale.cli import options
+from mlscale.data.profiles import Profiles, read_profiles
+from mlscale.errors import InputError
+from mlscale.files import write_text
+from mlscale.model_file import load_model
+from mlscale.report.page import MOST_KERNELS, Source, page
+
+_EXAMPLES = """\
+examples:
+  mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv -o report.html
+  mlscale report gtx980.mlscale profile.csv --kernel gemm --kernel scan -o report.html
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = (
+        "Write one HTML file, which needs nothing else, on what a model predicts of profiled "
+        "kernels:\nsurfaces, curves, the Pareto front of time and energy, the best configurations, "
+        "and what the\npredictions rest on. It has no scripts and loads nothing from anywhere."
+    )
+    parser.epilog = _EXAMPLES
+    options.add_model_and_profile(parser)
+    parser.add_argument(
+        "--kernel",
+        action="append",
+        metavar="NAME",
+        help=f"report on this kernel (may be given again; default: the first {MOST_KERNELS})",
+    )
+    parser.add_argument(
+        "--date", metavar="TEXT", help="a date to print on the page (default: none)"
+    )
+    parser.add_argument(
+        "--static-power",
+        type=float,
+        metavar="W",
+        help="what the board draws beside power_w, where that is dynamic power",
+    )
+    options.add_also(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the report. Raises InputError."""
+    output = options.output_file(arguments.output)
+    model = load_model(options.input_file(arguments.model))
+    profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
+    profiles = options.read_also(arguments.also, profiles, model.grid)
+    chosen = _positions(profiles, arguments.kernel)
+    source = Source(
+        Path(arguments.model).name,
+        Path(arguments.profile).name,
+        _command(arguments),
+        arguments.date,
+        arguments.static_power,
+    )
+    write_text(output, page(model, profiles, chosen, source))
+    print(f"{output}: {len(chosen)} of {len(profiles.kernels)} kernels")
+
+
+def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
+    """Where the kernels stand in the profile. Raises InputError on one that is not there."""
+    if asked is None:
+        return list(range(min(MOST_KERNELS, len(profiles.kernels))))
+    for kernel in asked:
+        if kernel not in profiles.kernels:
+            close = difflib.get_close_matches(kernel, profiles.kernels, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise InputError(f"the profile has no kernel '{kernel}'{hint}")
+    return [profiles.kernels.index(kernel) for kernel in dict.fromkeys(asked)]
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command as it could be given again; of files the name alone."""
+    words = ["mlscale", "report", Path(arguments.model).name, Path(arguments.profile).name]
+    for kernel in arguments.kernel or []:
+        words += ["--kernel", kernel]
+    for also in arguments.also:
+        file, at, config = also.rpartition("@")
+        named = f"{Path(file).name}@{config}" if at and "=" in config else Path(also).name
+        words += ["--also", named]
+    if arguments.static_power is not None:
+        words += ["--static-power", f"{arguments.static_power:g}"]
+    if arguments.date:
+        words += ["--date", arguments.date]
+    return shlex.join([*words, "-o", Path(arguments.output).name])

@@ -1,0 +1,1 @@
+"""mlscale study: one sub-command a study."""

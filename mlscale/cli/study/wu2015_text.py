@@ -1,0 +1,112 @@
+"""The studies of section V of Wu et al. as text: one table for each data set and quantity."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlscale.cli.text import columns
+from mlscale.studies.wu2015 import BIN_WIDTH, BINS
+from mlscale.studies.wu2015_summary import (
+    Row,
+    Spread,
+    box,
+    boxes,
+    by_base,
+    labels,
+    overall,
+    shares,
+)
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """A table for each table of measurements and quantity; errors in percent."""
+    study, predictor = document["study"], document["predictor"]
+    blocks = []
+    for table, quantity in dict.fromkeys((r["table"], r["quantity"]) for r in document["rows"]):
+        rows = [r for r in document["rows"] if (r["table"], r["quantity"]) == (table, quantity)]
+        ours = [row for row in rows if row["predictor"] == predictor]
+        features = f" with {ours[0]['features']} features" if ours[0]["features"] else ""
+        kernels = sorted({row["n_kernels"] for row in ours})
+        blocks.append(
+            f"{table}: {study}, error of {quantity} [%], {predictor}{features}, "
+            f"{' or '.join(map(str, kernels))} kernels "
+            f"{'trained on' if study == 'oracle' else 'held out'}, {document['protocol']}, "
+            f"seeds {len({row['seed'] for row in ours})}\n{_TEXTS[study](rows, predictor)}"
+        )
+    return "\n\n".join(blocks)
+
+
+def _of_bases(rows: Sequence[Row], predictor: str) -> str:
+    """A row for each engine clock of the base, as the boxes of Fig. 12; then the extremes."""
+    [ours] = labels(rows, predictor)
+    others = [name for name in labels(rows) if name != ours]
+    by_clock, bases = boxes(rows), by_base(rows)
+    by_clock_and_all = {
+        name: {
+            **{f"{engine:g}": found for engine, found in by_clock[name].items()},
+            "all": box([spread.mean for spread in bases[name].values()]),
+        }
+        for name in by_clock
+    }
+    lines = []
+    for clock, own in by_clock_and_all[ours].items():
+        figures = [own.mean, own.std, own.low, own.high]
+        figures += [by_clock_and_all[other][clock].mean for other in others]
+        lines.append([clock, str(own.bases), *map(_two, figures)])
+    headers = ["base engine MHz", "bases", f"{ours}: mean", "std", "min", "max", *others]
+    errors = {base: spread.mean for base, spread in bases[ours].items()}
+    best, worst = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
+    by_seed = _range(overall(rows)[ours])
+    return (
+        f"{columns(headers, lines)}\nbest base {best}: {errors[best]:.2f}; worst {worst}: "
+        f"{errors[worst]:.2f}" + (f"; mean by seed {by_seed}" if by_seed else "")
+    )
+
+
+def _of_clusters(rows: Sequence[Row], _: str) -> str:
+    """A row for each number of clusters and each baseline, a column for each base."""
+    at_base, over_all = by_base(rows), overall(rows)
+    lines = [
+        [
+            name,
+            *(_two(spread.mean) for spread in at_base[name].values()),
+            _two(mean.mean),
+            _range(mean),
+        ]
+        for name, mean in over_all.items()
+    ]
+    bases = [str(base) for base in next(iter(at_base.values()))]
+    return columns(["", *bases, "mean", "by seed"], lines)
+
+
+def _of_bins(rows: Sequence[Row], _: str) -> str:
+    """The share of values in each bin [%], a column for each number of clusters and baseline."""
+    found = shares(rows)
+    lows = [BIN_WIDTH * position for position in range(BINS)]
+    names = [f"{low:g} to {low + BIN_WIDTH:g}" for low in lows[:-1]] + [f"{lows[-1]:g} or more"]
+    lines = [
+        [name, *(_two(found[contender][low].mean) for contender in found)]
+        for name, low in zip(names, lows, strict=True)
+    ]
+    return columns(["error [%]", *found], lines)
+
+
+def _of_classifiers(rows: Sequence[Row], _: str) -> str:
+    """Network, oracle and baselines on the training set, with the range over the seeds."""
+    lines = [[name, _two(mean.mean), _range(mean)] for name, mean in overall(rows).items()]
+    return columns(["", "mean", "by seed"], lines)
+
+
+_TEXTS: dict[str, Callable[[Sequence[Row], str], str]] = {
+    "base-configuration": _of_bases,
+    "cluster-count": _of_clusters,
+    "error-distribution": _of_bins,
+    "oracle": _of_classifiers,
+}
+
+
+def _two(figure: float) -> str:
+    return f"{figure:.2f}"
+
+
+def _range(spread: Spread) -> str:
+    return f"{spread.low:.2f} to {spread.high:.2f}" if spread.low < spread.high else ""

@@ -1,0 +1,174 @@
+"""mlscale train: from a table of measurements to a model file."""
+
+import argparse
+import platform
+import shlex
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mlscale import __version__
+from mlscale.cli import options
+from mlscale.errors import InputError
+
+if TYPE_CHECKING:
+    from mlscale.data.grid import HardwareConfig
+    from mlscale.data.measurements import Measurements
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    from mlscale.counters.features import FEATURE_KINDS
+    from mlscale.predictors import PREDICTORS
+    from mlscale.profilers.layouts import TOOLS
+
+    parser.add_argument(
+        "table",
+        nargs="+",
+        metavar="TABLE",
+        help="tidy table, CSV or Parquet; time is learnt from the tables of further GPUs too, each "
+        "from its mid-grid, by a predictor that can (bottleneck); the model is for the first",
+    )
+    parser.add_argument(
+        "--base",
+        required=True,
+        help="the configuration at which new kernels will be profiled: "
+        "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), or 'mid'",
+    )
+    parser.add_argument(
+        "--predictor",
+        choices=tuple(PREDICTORS),
+        help="(default: bottleneck where it knows the GPU's peaks and the counters; else, and with "
+        "--features or --clusters, wu)",
+    )
+    parser.add_argument(
+        "--features",
+        choices=FEATURE_KINDS,
+        help="what to compute from the counters (default: table2 for AMD's counters, "
+        "utilisation for nvprof's on a known device, else raw)",
+    )
+    parser.add_argument(
+        "--features-of",
+        choices=TOOLS,
+        metavar="TOOL",
+        help="leave out the features of Table II that this profiler cannot give, and counters of "
+        f"another tool: {', '.join(TOOLS)} (implies --features table2)",
+    )
+    parser.add_argument(
+        "--clusters",
+        type=options.whole_number,
+        metavar="K",
+        help="clusters per cluster set (default: 12, or the number of kernels if smaller)",
+    )
+    parser.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
+    parser.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="APPLICATION",
+        help="train without the kernels of this application (may be given again)",
+    )
+    options.add_reading(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="model file")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train and save a model. Raises InputError."""
+    from mlscale.model import train
+    from mlscale.model_file import save_model
+    from mlscale.predictors import PREDICTORS, default_predictor
+
+    output = options.output_file(arguments.output)
+    (measurements, features), *others = _read(arguments)
+    if arguments.predictor is None:
+        of_wu = arguments.features or arguments.clusters
+        arguments.predictor = "wu" if of_wu else default_predictor(measurements)
+    if others and not PREDICTORS[arguments.predictor].pools:
+        raise InputError(f"'{arguments.predictor}' learns from one table at a time")
+    base = measurements.grid.parse(arguments.base)
+    measurements.grid.index(base)
+    model = train(
+        measurements,
+        base,
+        arguments.predictor,
+        others=[(other, other.grid.mid) for other, _ in others],
+        features=features,
+        clusters=arguments.clusters,
+        seed=arguments.seed,
+    )
+    if arguments.features_of:
+        model.card["features_of"] = arguments.features_of
+    model.card["made_by"] = {"command": _command(arguments, base), "versions": _versions()}
+    save_model(model, output)
+    print(
+        f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
+        f"{len(model.card['kernels'])} kernels of {len(model.card['applications'])} applications, "
+        f"{model.grid.size} configurations of {model.device}, base {base}"
+    )
+    if others:
+        print(f"time learnt from {len(others)} more: {', '.join(o.device for o, _ in others)}")
+    needs = dict.fromkeys(name for p in model.predictors.values() for name in p.needs())
+    if needs:
+        print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | None]]:
+    """Each table without what is left out, and the kind of features. Raises InputError."""
+    from mlscale.data.measurements import read_measurements
+
+    paths = [options.input_file(text) for text in arguments.table]
+    tables = [read_measurements(p, arguments.incomplete, arguments.repetitions) for p in paths]
+    unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
+    if unknown:
+        where = ", ".join(map(str, paths))
+        raise InputError(f"{where}: there is no application '{min(unknown)}' to leave out")
+    found = []
+    for table in tables:
+        kept = [k for k, name in enumerate(table.applications) if name not in arguments.leave_out]
+        found.append(_for_tool(table.select(kept), arguments))
+    return found
+
+
+def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
+    """The command as it could be given again; of files the name alone, and not the model's."""
+    words = ["mlscale", "train", *(Path(table).name for table in arguments.table)]
+    words += ["--base", str(base)]
+    for name in ("predictor", "features", "features_of", "clusters", "seed"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
+    for application in arguments.leave_out:
+        words += ["--leave-out", application]
+    for name, usual in (("incomplete", "error"), ("repetitions", "median")):
+        if getattr(arguments, name) != usual:
+            words += [f"--{name}", getattr(arguments, name)]
+    return shlex.join(words)
+
+
+def _versions() -> dict[str, str]:
+    """Versions of what makes a model what it is."""
+    versions = {"mlscale": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scikit-learn", "torch"):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
+
+
+def _for_tool(
+    measurements: "Measurements", arguments: argparse.Namespace
+) -> tuple["Measurements", str | None]:
+    """Without what the target tool cannot give; and the kind of features. Raises InputError."""
+    from mlscale.counters.features import TABLE_2
+    from mlscale.counters.kernel_use import LAUNCH
+    from mlscale.profilers import obtainable_features
+
+    if arguments.features_of is None:
+        return measurements, arguments.features
+    if arguments.features not in (None, "table2"):
+        raise InputError(f"--features-of is for the features of Table II, not {arguments.features}")
+    if not set(TABLE_2) & set(measurements.counter_names):
+        raise InputError(f"{arguments.table[0]}: has no feature of Table II")
+    lost = set(TABLE_2) - set(obtainable_features(arguments.features_of))
+    if measurements.metadata.get("counter_tool") != arguments.features_of:
+        lost |= set(measurements.counter_names) - {*TABLE_2, *LAUNCH}
+    return measurements.without_counters(lost), "table2"

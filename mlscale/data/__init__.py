@@ -1,0 +1,1 @@
+"""Data: the grid, measurements, profiles, surfaces, devices, and the public data sets."""

@@ -1,0 +1,282 @@
+"""Measurements: kernels x grid -> time, power and counters, of one device."""
+
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.profiles import NOT_COUNTERS, Profiles
+from mlscale.data.tables import IDENTITY, Table, read_table, write_table
+from mlscale.errors import DataWarning, InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Aggregate = Literal["median", "mean", "min"]
+Incomplete = Literal["error", "drop"]
+
+AGGREGATES: tuple[str, ...] = get_args(Aggregate)
+INCOMPLETE: tuple[str, ...] = get_args(Incomplete)
+REQUIRED = (*IDENTITY, *AXES, "time_ms")
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """K kernels of one device, measured at every configuration of a grid.
+
+    The samples keep the repetitions: time_samples (R, K, C, E, M) [ms], power_samples likewise
+    [W] or None, counter_samples (R, K, C, E, M, F); where a cell was measured fewer than R
+    times the rest is NaN. `aggregate` names how repetitions become one number: 'median', 'mean'
+    or 'min'. It holds for time and power; counters take the mean with 'mean', else the median.
+    """
+
+    device: str
+    grid: ConfigGrid
+    kernels: tuple[str, ...]
+    applications: tuple[str, ...]
+    time_samples: Floats
+    power_samples: Floats | None
+    counter_names: tuple[str, ...]
+    counter_samples: Floats
+    metadata: dict[str, Any] = field(default_factory=dict)
+    aggregate: Aggregate = "median"
+
+    @cached_property
+    def time_ms(self) -> Floats:
+        """Kernel time (K, C, E, M) [ms]."""
+        return _over_repetitions(self.time_samples, self.aggregate)
+
+    @cached_property
+    def power_w(self) -> Floats | None:
+        """Power (K, C, E, M) [W], None where it was not measured."""
+        if self.power_samples is None:
+            return None
+        return _over_repetitions(self.power_samples, self.aggregate)
+
+    @cached_property
+    def counters(self) -> Floats:
+        """Counters (K, C, E, M, F), NaN where missing."""
+        how: Aggregate = "mean" if self.aggregate == "mean" else "median"
+        return _over_repetitions(self.counter_samples, how)
+
+    def quantity(self, name: str) -> Floats:
+        """'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError where power is missing."""
+        if name == "time":
+            return self.time_ms
+        if self.power_w is None:
+            raise InputError(f"the measurements of '{self.device}' have no column 'power_w'")
+        return self.power_w
+
+    def profiles(self, base: HardwareConfig) -> Profiles:
+        """What profiling every kernel once at the base would give. Raises InputError."""
+        c, e, m = self.grid.index(base)
+        return Profiles(
+            device=self.device,
+            base=base,
+            kernels=self.kernels,
+            applications=self.applications,
+            time_ms=self.time_ms[:, c, e, m],
+            power_w=None if self.power_w is None else self.power_w[:, c, e, m],
+            counter_names=self.counter_names,
+            counters=self.counters[:, c, e, m],
+        )
+
+    def select(self, kernels: Sequence[int] | NDArray[np.intp]) -> "Measurements":
+        """The same measurements of some kernels, by position."""
+        chosen = [int(k) for k in kernels]
+        return replace(
+            self,
+            kernels=tuple(self.kernels[k] for k in chosen),
+            applications=tuple(self.applications[k] for k in chosen),
+            time_samples=self.time_samples[:, chosen],
+            power_samples=None if self.power_samples is None else self.power_samples[:, chosen],
+            counter_samples=self.counter_samples[:, chosen],
+        )
+
+    def without_counters(self, names: Collection[str]) -> "Measurements":
+        """The same measurements without the named counters."""
+        kept = [f for f, name in enumerate(self.counter_names) if name not in names]
+        return replace(
+            self,
+            counter_names=tuple(self.counter_names[f] for f in kept),
+            counter_samples=self.counter_samples[..., kept],
+        )
+
+    def to_table(self) -> Table:
+        """The tidy table: a row for each kernel, configuration and repetition."""
+        by_row = np.moveaxis(~np.isnan(self.time_samples), 0, -1)
+        kernel, c, e, m, _ = np.nonzero(by_row)
+        numbers = {
+            "cu_count": np.array(self.grid.cu_count, dtype=np.float64)[c],
+            "engine_mhz": np.array(self.grid.engine_mhz)[e],
+            "memory_mhz": np.array(self.grid.memory_mhz)[m],
+            "time_ms": np.moveaxis(self.time_samples, 0, -1)[by_row],
+        }
+        if self.power_samples is not None:
+            numbers["power_w"] = np.moveaxis(self.power_samples, 0, -1)[by_row]
+        counters = np.moveaxis(self.counter_samples, 0, -2)[by_row]
+        numbers |= dict(zip(self.counter_names, counters.T, strict=True))
+        text = {
+            "device": [self.device] * len(kernel),
+            "application": [self.applications[k] for k in kernel],
+            "kernel": [self.kernels[k] for k in kernel],
+        }
+        return Table(self.device, text, numbers, self.metadata)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The tidy table as a pandas DataFrame."""
+        import pandas as pd
+
+        table = self.to_table()
+        return pd.DataFrame({**table.text, **table.numbers})
+
+    def write(self, path: Path | str) -> None:
+        """Write the tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
+        write_table(self.to_table(), path)
+
+
+def read_measurements(
+    path: Path | str, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
+) -> Measurements:
+    """Read a tidy table from CSV or Parquet.
+
+    incomplete: what to do with a kernel that lacks configurations, 'error' or 'drop' (with a
+    warning that names it). Raises InputError, naming file, row, column and mend.
+    """
+    return from_table(read_table(path), incomplete, aggregate)
+
+
+def from_table(
+    table: Table, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
+) -> Measurements:
+    """The measurements that a tidy table holds. Raises InputError and warns as read does."""
+    for choice, choices in ((incomplete, INCOMPLETE), (aggregate, AGGREGATES)):
+        if choice not in choices:
+            raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")
+    table.require(REQUIRED)
+    devices = sorted(set(table.text["device"]))
+    if len(devices) > 1:
+        raise InputError(
+            f"{table.source}: holds the devices {', '.join(devices)}; make one table for each"
+        )
+    applications = _application_of_kernels(table)
+    grid, cells = _cells(table)
+    position = {kernel: k for k, kernel in enumerate(applications)}
+    kernel_of_row = np.array([position[kernel] for kernel in table.text["kernel"]])
+    counts = np.zeros((len(position), *grid.shape), dtype=np.intp)
+    repetition = np.zeros(len(table), dtype=np.intp)
+    for row in range(len(table)):
+        cell = (kernel_of_row[row], cells[0][row], cells[1][row], cells[2][row])
+        repetition[row] = counts[cell]
+        counts[cell] += 1
+    kept = _complete_kernels(table, tuple(applications), grid, counts, incomplete)
+    where: tuple[Any, ...] = (repetition, kernel_of_row, *cells)
+    shape = (int(counts.max()), *counts.shape)
+    has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
+    counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
+    counters = np.full((*shape, len(counter_names)), np.nan)
+    for f, name in enumerate(counter_names):
+        counters[(*where, f)] = table.counter(name)
+    everything = Measurements(
+        device=devices[0],
+        grid=grid,
+        kernels=tuple(applications),
+        applications=tuple(applications.values()),
+        time_samples=_spread(table.positive("time_ms"), where, shape),
+        power_samples=_spread(table.positive("power_w"), where, shape) if has_power else None,
+        counter_names=counter_names,
+        counter_samples=counters,
+        metadata=dict(table.metadata),
+        aggregate=aggregate,
+    )
+    return everything if len(kept) == len(position) else everything.select(kept)
+
+
+def _over_repetitions(samples: Floats, how: Aggregate) -> Floats:
+    if len(samples) == 1:
+        return np.asarray(samples[0])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
+        match how:
+            case "median":
+                return np.asarray(np.nanmedian(samples, axis=0))
+            case "mean":
+                return np.asarray(np.nanmean(samples, axis=0))
+            case "min":
+                return np.asarray(np.nanmin(samples, axis=0))
+
+
+def _spread(column: Floats, where: tuple[Any, ...], shape: tuple[int, ...]) -> Floats:
+    samples = np.full(shape, np.nan)
+    samples[where] = column
+    return samples
+
+
+def _application_of_kernels(table: Table) -> dict[str, str]:
+    """Application by kernel, in order of appearance."""
+    applications: dict[str, str] = {}
+    pairs = zip(table.text["kernel"], table.text["application"], strict=True)
+    for row, (kernel, application) in enumerate(pairs):
+        if applications.setdefault(kernel, application) != application:
+            raise InputError(
+                f"{table.source}: {table.row(row)}, column 'application': kernel '{kernel}' is of "
+                f"'{applications[kernel]}' above and of '{application}' here; a kernel's name "
+                "must be its own"
+            )
+    return applications
+
+
+def _cells(table: Table) -> tuple[ConfigGrid, tuple[NDArray[np.intp], ...]]:
+    """The grid that the rows span, and each row's index along the three axes."""
+    steps, cells = [], []
+    for axis in AXES:
+        values = table.positive(axis)
+        if axis == "cu_count" and (values % 1).any():
+            row = int(np.flatnonzero(values % 1)[0])
+            raise InputError(
+                f"{table.source}: {table.row(row)}, column 'cu_count': {values[row]:g} is not a "
+                "whole number of compute units"
+            )
+        found, index = np.unique(values, return_inverse=True)
+        steps.append(tuple(found.tolist()))
+        cells.append(index)
+    cu_count = tuple(int(step) for step in steps[0])
+    return ConfigGrid(cu_count, steps[1], steps[2]), tuple(cells)
+
+
+def _complete_kernels(
+    table: Table,
+    kernels: tuple[str, ...],
+    grid: ConfigGrid,
+    counts: NDArray[np.intp],
+    incomplete: Incomplete,
+) -> list[int]:
+    """The positions of the kernels that have every configuration."""
+    configs = list(grid)
+    lacking = {
+        kernel: [configs[cell] for cell in np.flatnonzero(counts[k] == 0)]
+        for k, kernel in enumerate(kernels)
+    }
+    lacking = {kernel: missing for kernel, missing in lacking.items() if missing}
+    if not lacking:
+        return list(range(len(kernels)))
+    worst = ", ".join(
+        f"'{kernel}' lacks {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
+        for kernel, missing in list(lacking.items())[:3]
+    )
+    more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
+    what = f"{table.source}: {len(lacking)} of {len(kernels)} kernels lack configurations: "
+    if incomplete == "error":
+        raise InputError(f"{what}{worst}{more}; measure them or use --incomplete drop")
+    kept = [k for k, kernel in enumerate(kernels) if kernel not in lacking]
+    if not kept:
+        raise InputError(f"{what}{worst}{more}; no kernel is complete")
+    warnings.warn(f"{what}{worst}{more}; dropped", DataWarning, stacklevel=2)
+    return kept

@@ -1,0 +1,153 @@
+"""Profiles: what a user has of new kernels, measured once at the base configuration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.tables import IDENTITY, Table, read_table
+from mlscale.errors import InputError
+
+Floats = NDArray[np.float64]
+
+QUANTITIES = {"time": "time_ms", "power": "power_w"}
+# Columns that `mlscale collect` writes beside the measurements: how each row was measured.
+CONDITIONS = (
+    "cu_count_observed",
+    "engine_mhz_requested",
+    "engine_mhz_locked",
+    "engine_mhz_observed",
+    "memory_mhz_requested",
+    "memory_mhz_locked",
+    "memory_mhz_observed",
+    "time_spread_percent",
+    "power_window_s",
+    "temperature_c",
+    "throttled",
+    "throttle_reasons",
+)
+NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *CONDITIONS)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPoint:
+    """Time and power of K kernels at a further configuration, NaN where not measured.
+
+    time_ms (K,) [ms]; power_w (K,) [W], None without any.
+    """
+
+    config: HardwareConfig
+    time_ms: Floats
+    power_w: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """K kernels at one configuration of one device.
+
+    time_ms (K,) [ms] and power_w (K,) [W] (None where not measured) at the base;
+    counters (K, F), a column per name in counter_names, NaN where missing;
+    metadata: what the table says of itself; also: what was measured at other configurations.
+    """
+
+    device: str
+    base: HardwareConfig
+    kernels: tuple[str, ...]
+    applications: tuple[str, ...]
+    time_ms: Floats
+    power_w: Floats | None
+    counter_names: tuple[str, ...]
+    counters: Floats
+    metadata: dict[str, Any] = field(default_factory=dict)
+    also: tuple[MeasuredPoint, ...] = ()
+
+    def quantity(self, name: str) -> Floats:
+        """Base time [ms] or power [W], (K,). Raises InputError where power was not measured."""
+        if name == "time":
+            return self.time_ms
+        if self.power_w is None:
+            raise InputError("the profile has no column 'power_w'; power needs it at the base")
+        return self.power_w
+
+    def select(self, kernels: Sequence[int]) -> "Profiles":
+        """The same profiles of some kernels, by position."""
+        chosen = list(kernels)
+
+        def of(values: Floats | None) -> Floats | None:
+            return None if values is None else values[chosen]
+
+        return replace(
+            self,
+            kernels=tuple(self.kernels[k] for k in chosen),
+            applications=tuple(self.applications[k] for k in chosen),
+            time_ms=self.time_ms[chosen],
+            power_w=of(self.power_w),
+            counters=self.counters[chosen],
+            also=tuple(
+                replace(point, time_ms=point.time_ms[chosen], power_w=of(point.power_w))
+                for point in self.also
+            ),
+        )
+
+    def has_counter(self, name: str) -> bool:
+        """Whether there is a column of that name."""
+        return name in self.counter_names
+
+    def counter(self, name: str) -> Floats:
+        """One counter of every kernel, (K,), NaN where missing."""
+        return np.asarray(self.counters[:, self.counter_names.index(name)])
+
+
+def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profiles:
+    """Read the kernels of a CSV or Parquet profile at the base configuration.
+
+    Rows at other configurations are left out; repetitions are aggregated by their median. A
+    table without a device column is taken to be of `device`. Raises InputError.
+    """
+    return profiles_at(read_table(path), base, device)
+
+
+def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
+    """The profiles that a tidy table holds at one configuration. Raises InputError."""
+    table.require(("kernel", *AXES, "time_ms"))
+    for other in sorted(set(table.text.get("device", [device])) - {device}):
+        raise InputError(
+            f"{table.source}: is of device '{other}', the model of '{device}'; "
+            "train a model for that device"
+        )
+    at_base = np.ones(len(table), dtype=bool)
+    for axis in AXES:
+        at_base &= table.positive(axis) == getattr(base, axis)
+    kernels = tuple(dict.fromkeys(table.text["kernel"]))
+    names = np.array(table.text["kernel"])
+    rows = [np.flatnonzero(at_base & (names == kernel)) for kernel in kernels]
+    for kernel, found in zip(kernels, rows, strict=True):
+        if not found.size:
+            raise InputError(
+                f"{table.source}: kernel '{kernel}' has no row at the base {base}; "
+                "profile it there, or train a model for the base you have"
+            )
+    applications = table.text.get("application", table.text["kernel"])
+
+    def median(values: Floats) -> Floats:
+        given = [values[found][~np.isnan(values[found])] for found in rows]
+        return np.array([np.median(some) if some.size else np.nan for some in given])
+
+    has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
+    counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
+    counters = [median(table.counter(name)) for name in counter_names]
+    return Profiles(
+        device=device,
+        base=base,
+        kernels=kernels,
+        applications=tuple(applications[found[0]] for found in rows),
+        time_ms=median(table.positive("time_ms")),
+        power_w=median(table.positive("power_w")) if has_power else None,
+        counter_names=counter_names,
+        counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
+        metadata=dict(table.metadata),
+    )

@@ -1,0 +1,144 @@
+"""Reader for the measurement files of NV-DVFS-Benchmark (Wang and Chu, 2018, and later).
+
+One row per kernel and pair of clocks; columns `appName, coreF, memF` [MHz, as the vendor's tool
+lists them], `time/ms`, nvprof metrics, often `power/W` and the launch (`kernel, argNo, blocks`).
+"""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.devices import load_device
+from mlscale.data.measurements import Incomplete, Measurements, from_table
+from mlscale.data.public.registry import Dataset, identify
+from mlscale.data.tables import Table, parse_numbers, read_csv_rows
+from mlscale.errors import DataWarning, InputError
+from mlscale.files import read_bytes
+
+Floats = NDArray[np.float64]
+
+_RENAMED = {
+    "coreF": "engine_mhz",
+    "memF": "memory_mhz",
+    "time/ms": "time_ms",
+    "power/W": "power_w",
+}
+_LAUNCH = {"kernel": "function", "argNo": "arguments", "abbr.": "abbreviation"}
+_ONE_APPLICATION = ("backprop", "scan", "matrixMul")
+_BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
+_ASKED_FOR_TWICE = ("l2_tex_write_throughput",)  # by the benchmark's scripts
+_DISAGREEMENT = 0.10
+_SECTOR_BYTES = 32
+
+
+def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error") -> Measurements:
+    """Read one file of measurements of a device of the device table.
+
+    device: None for that of a public file known by its checksum.
+    The CU count is the device's; the kernel is `appName`, and kernels that begin with backprop,
+    scan or matrixMul are one application each. Launch names stand in the metadata, the launch
+    geometry becomes the counters `workgroups` and `workgroup_size`. Warns, by name, of faults
+    known or found. Raises InputError.
+    """
+    header, rows, lines = read_csv_rows(path, repeated=_ASKED_FOR_TWICE)
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    for name in ("appName", "coreF", "memF", "time/ms"):
+        if name not in columns:
+            raise InputError(f"{path}: there is no column '{name}'; is it an NV-DVFS file?")
+    known = identify(read_bytes(path))
+    if known is not None:
+        if device not in (None, known.device):
+            raise InputError(f"{path}: is a file of '{known.device}', not of '{device}'")
+        device = known.device
+    if device is None:
+        raise InputError(f"{path}: is no known public file; name its GPU with --device")
+    cu_count = load_device(device).cu_count
+    kernels = list(columns.pop("appName"))
+    as_given = Table(str(path), {}, {}, lines=lines)
+    for name, cells in columns.items():
+        if name == "blocks":
+            as_given.numbers.update(_launch_geometry(cells, as_given))
+        elif name not in _LAUNCH:
+            as_given.numbers[name] = parse_numbers(cells, name, as_given)
+    for name in _RENAMED.keys() & columns.keys():
+        as_given.positive(name)
+    table = Table(
+        source=str(path),
+        text={
+            "device": [device] * len(kernels),
+            "application": [_application(kernel) for kernel in kernels],
+            "kernel": kernels,
+        },
+        numbers={
+            "cu_count": np.full(len(kernels), float(cu_count)),
+            **{_RENAMED.get(name, name): values for name, values in as_given.numbers.items()},
+        },
+        metadata={
+            "origin": "measured",
+            "counter_tool": "nvprof",
+            "power_kind": "board" if "power/W" in columns else None,
+            "source": known.url if known else path.name,
+            "launches": _launches(kernels, columns),
+            "faults": known.faults if known else {},
+        },
+        lines=lines,
+    )
+    measurements = from_table(table, incomplete)
+    _warn_of_faults(table, known)
+    return measurements
+
+
+def _application(kernel: str) -> str:
+    return next((one for one in _ONE_APPLICATION if kernel.startswith(one)), kernel)
+
+
+def _launches(kernels: list[str], columns: dict[str, tuple[str, ...]]) -> dict[str, dict[str, str]]:
+    """For each kernel the texts of its first row that are neither numbers nor axes."""
+    given = {ours: columns[theirs] for theirs, ours in _LAUNCH.items() if theirs in columns}
+    first = {kernel: kernels.index(kernel) for kernel in dict.fromkeys(kernels)}
+    return {
+        kernel: {name: cells[row] for name, cells in given.items()} for kernel, row in first.items()
+    }
+
+
+def _launch_geometry(cells: tuple[str, ...], table: Table) -> dict[str, Floats]:
+    """Workgroups and threads per workgroup, from '(3584 1 1) (128 1 1)'."""
+    sizes = np.empty((len(cells), 6))
+    for row, cell in enumerate(cells):
+        match = _BLOCKS.fullmatch(cell.strip())
+        if match is None:
+            raise InputError(
+                f"{table.source}: {table.row(row)}, column 'blocks': '{cell}' is not "
+                "'(grid) (block)', each three whole numbers"
+            )
+        sizes[row] = [float(size) for size in match.groups()]
+    return {
+        "workgroups": sizes[:, :3].prod(axis=1),
+        "workgroup_size": sizes[:, 3:].prod(axis=1),
+    }
+
+
+def _warn_of_faults(table: Table, known: Dataset | None) -> None:
+    for kernel, fault in (known.faults if known else {}).items():
+        warnings.warn(f"{table.source}: '{kernel}': {fault}", DataWarning, stacklevel=3)
+    suspect: dict[str, int] = {}
+    for name, throughput in table.numbers.items():
+        count = table.numbers.get(name.replace("_throughput", "_transactions"))
+        if name.startswith(("dram_", "l2_read", "l2_write")) and "_throughput" in name:
+            if count is None:
+                continue
+            gb_per_s = _SECTOR_BYTES * count / table.numbers["time_ms"] / 1e6
+            off = np.abs(throughput - gb_per_s) > _DISAGREEMENT * np.maximum(gb_per_s, 1.0)
+            if off.any():
+                suspect[name] = int(off.sum())
+    if suspect:
+        counts = ", ".join(f"{name} in {rows}" for name, rows in suspect.items())
+        warnings.warn(
+            f"{table.source}: of {len(table)} rows, columns that disagree with transactions / "
+            f"time by more than 10 %: {counts}; kept as they are, no utilisation feature uses them",
+            DataWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,88 @@
+"""Data sets by name: public ones known by checksum, shipped ones by path, made ones by command."""
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from mlscale.errors import InputError
+
+_PACKAGE = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A set of measurements, and where it comes from.
+
+    origin: 'measured', 'simulated' or 'made'. kernels, axes, counters, size_bytes: None where
+    nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
+    authors state none. faults: what is known to be wrong, by kernel. url and sha256 are of a
+    public file; without them the file is shipped; without a file the set is made by a command.
+    """
+
+    name: str
+    device: str
+    origin: str
+    holds: str
+    kernels: int | None
+    axes: dict[str, list[float]] | None
+    counters: int | None
+    power: bool
+    licence: str | None
+    faults: dict[str, str] = field(default_factory=dict)
+    file: str = ""
+    url: str = ""
+    sha256: str = ""
+    size_bytes: int | None = None
+
+    @property
+    def path_in_repository(self) -> str:
+        """Where a public file stands in its repository: its URL below owner, name and commit."""
+        return self.url.split("/", 6)[-1]
+
+
+@functools.cache
+def all_datasets() -> dict[str, Dataset]:
+    """Every data set that mlscale knows, by name."""
+    text = Path(__file__).with_name("datasets.json").read_text(encoding="utf-8")
+    return {name: Dataset(name, **entry) for name, entry in json.loads(text)["datasets"].items()}
+
+
+def public_datasets() -> dict[str, Dataset]:
+    """Those that are fetched from where their authors published them, by name."""
+    return {name: dataset for name, dataset in all_datasets().items() if dataset.url}
+
+
+def dataset(name: str) -> Dataset:
+    """The data set of that name. Raises InputError, naming those that there are."""
+    known = all_datasets()
+    if name not in known:
+        close = get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"; is '{close[0]}' meant?" if close else ""
+        raise InputError(f"there is no data set '{name}'; there are {', '.join(known)}{hint}")
+    return known[name]
+
+
+def identify(content: bytes) -> Dataset | None:
+    """The public data set whose file has exactly this content."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    return next((d for d in public_datasets().values() if d.sha256 == sha256), None)
+
+
+def path(name: str) -> Path:
+    """Where a shipped data set or model file lies, in a checkout and in a wheel alike.
+
+    Raises InputError, naming what is shipped, when there is none of that name.
+    """
+    shipped = {
+        file.name: file
+        for root in (_PACKAGE.parent, _PACKAGE / "_shipped")
+        for kind in ("datasets", "models")
+        for file in sorted((root / kind).glob("*.*"))
+        if file.suffix in (".parquet", ".csv", ".mlscale")
+    }
+    if name not in shipped:
+        raise InputError(f"no file '{name}' is shipped; there are {', '.join(shipped)}")
+    return shipped[name]

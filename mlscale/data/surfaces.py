@@ -1,0 +1,74 @@
+"""Surfaces: time or power of kernels over the grid, relative to the base."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, format_steps
+from mlscale.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Surfaces:
+    """Predicted factors of K kernels: quantity / its value at the base.
+
+    values (K, C, E, M), 1 at the base; low and high, of the same shape, where the predictor
+    gives intervals. flags: for each kernel what its prediction rests on that the reader should
+    know, such as a feature outside the training range; empty where there is nothing to say.
+    """
+
+    grid: ConfigGrid
+    base: HardwareConfig
+    values: Floats
+    flags: tuple[tuple[str, ...], ...]
+    low: Floats | None = None
+    high: Floats | None = None
+
+    def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
+        """The factors (K,) at one configuration, and whether they are interpolated.
+
+        Between two steps of an axis the factors are interpolated geometrically: linearly in
+        the logarithm of factor and clock (or CU count), so that a power law is met exactly.
+        Raises InputError outside the grid's range.
+        """
+        return interpolate(self.values, self.grid, config)
+
+    def interval_at(self, config: HardwareConfig) -> tuple[Floats, Floats] | None:
+        """Low and high factors (K,) at one configuration, as `at`; None without intervals."""
+        if self.low is None or self.high is None:
+            return None
+        low, high = (interpolate(side, self.grid, config)[0] for side in (self.low, self.high))
+        return low, high
+
+
+def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
+    """Positive values (K, C, E, M) at one configuration, (K,), and whether between steps."""
+    if all(getattr(config, axis) in getattr(grid, axis) for axis in AXES):
+        return values[(slice(None), *grid.index(config))], False
+    logs = np.log(values)
+    between = False
+    for axis in AXES:
+        steps = np.array(getattr(grid, axis), dtype=np.float64)
+        target = float(getattr(config, axis))
+        if not steps[0] <= target <= steps[-1]:
+            raise InputError(
+                f"{axis} {target:g} is outside the grid ({format_steps(getattr(grid, axis))}); "
+                "the model does not extrapolate"
+            )
+        upper = int(np.searchsorted(steps, target))
+        if steps[upper] == target:
+            logs = logs[:, upper]
+            continue
+        between = True
+        weight = np.log(target / steps[upper - 1]) / np.log(steps[upper] / steps[upper - 1])
+        logs = (1 - weight) * logs[:, upper - 1] + weight * logs[:, upper]
+    return np.exp(logs), between
+
+
+def step_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
+    """The weight (N,) of each configuration's logarithm in that at `config`; see interpolate."""
+    alone = np.exp(np.eye(grid.size)).reshape(-1, *grid.shape)
+    return np.log(interpolate(alone, grid, config)[0])

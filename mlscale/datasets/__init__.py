@@ -1,5 +1,0 @@
-"""Data sets: public ones by name and checksum (fetching.fetch), shipped ones by path(name)."""
-
-from mlscale.datasets.registry import path
-
-__all__ = ["path"]

@@ -1,0 +1,92 @@
+"""The nvprof counters of one run of each kernel, checked as they are read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_TEXTURE_MARGIN = 1.05
+
+
+class NvprofRun:
+    """The counters of K kernels; every method raises InputError naming kernel and counter."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+
+    def has(self, name: str) -> bool:
+        """Whether the profiles have that counter."""
+        return self._profiles.has_counter(name)
+
+    def count(self, name: str) -> Floats:
+        """A counter that every kernel must have, finite and not negative, (K,)."""
+        values = self._profiles.counter(name)
+        self.refuse(np.isnan(values), name, "is missing; measure it, or leave the kernel out")
+        self.refuse((values < 0) | np.isinf(values), name, "is not a count")
+        return values
+
+    def optional(self, name: str) -> Floats:
+        """A counter that may be absent: NaN where it is missing, (K,)."""
+        if not self.has(name):
+            return np.full(len(self._profiles.kernels), np.nan)
+        values = self._profiles.counter(name)
+        self.refuse((values < 0) | np.isinf(values), name, "is not a count")
+        return values
+
+    def total(self, *names: str) -> Floats:
+        """The sum of counters that every kernel must have, (K,)."""
+        return np.asarray(np.sum([self.count(name) for name in names], axis=0))
+
+    def lacking_for_requests(self, names: Sequence[str]) -> list[str]:
+        """The columns that `requests` needs and that are not there."""
+        needed = [column for name in names for column in (name, f"{name}_per_request")]
+        return [column for column in needed if not self.has(column)]
+
+    def requests(self, names: Sequence[str]) -> Floats | None:
+        """Instructions that made the transactions of those names, (K,); None where not counted.
+
+        nvprof gives 0 transactions per request where there were none.
+        """
+        if self.lacking_for_requests(names):
+            return None
+        total = np.zeros(len(self._profiles.kernels))
+        for name in names:
+            transactions = self.count(name)
+            per_request = self._profiles.counter(f"{name}_per_request")
+            used = transactions > 0
+            self.refuse(
+                used & ~(per_request > 0),
+                f"{name}_per_request",
+                f"gives no requests for the transactions in '{name}'",
+            )
+            total += np.divide(transactions, per_request, out=np.zeros_like(total), where=used)
+        return total
+
+    def refuse(self, bad: Bools, name: str, why: str) -> None:
+        """Raise InputError, naming the first, where a counter of a kernel is bad, (K,)."""
+        if bad.any():
+            k = int(np.flatnonzero(bad)[0])
+            more = f" (and {bad.sum() - 1} more kernels)" if bad.sum() > 1 else ""
+            value = self._profiles.counter(name)[k]
+            shown = "" if np.isnan(value) else f" {value:g}"
+            raise InputError(
+                f"kernel '{self._profiles.kernels[k]}', counter '{name}':{shown} {why}{more}"
+            )
+
+
+def uses_texture_path(run: NvprofRun) -> Floats:
+    """1 where a kernel has more texture-cache transactions than global loads, else 0, (K,).
+
+    It then reads textures, or spilled registers where these take the same path. NaN where one
+    of the two is not counted.
+    """
+    texture = run.optional("tex_cache_transactions")
+    loads = run.optional("gld_transactions")
+    unknown = np.isnan(texture) | (np.isnan(loads) & (texture > 0))
+    return np.where(unknown, np.nan, texture > _TEXTURE_MARGIN * loads)

@@ -1,0 +1,148 @@
+"""GPUs as the model of Wang and Chu sees them: micro-benchmarked, or from the specification.
+
+wang_chu_gpus.json holds what was micro-benchmarked or tuned; the units of a GPU come from the
+device table. All cycles are engine cycles.
+"""
+
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlscale.counters.utilisation import SECTOR_BYTES
+from mlscale.data.devices import Device, load_device
+from mlscale.errors import InputError
+
+# Bandwidth that a saturated memory reaches: Table III has 0.76 to 0.85 of the peak, its fit
+# against ideal_dram_delay 0.79 to 0.89.
+DRAM_EFFICIENCY = 0.85
+
+_TABLE = "mlscale/papers/wang_chu_gpus.json"
+_REFERENCE = "gtx980"
+_LATENCIES = ("dram_latency_slope", "dram_latency_offset", "l2_latency", "shared_latency")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The parameters of one GPU (paper, Table IV); cycles of the engine clock.
+
+    Attributes:
+        key: the name in the device table.
+        cu_count: CUs of the device (#SM); the delays hold for all of them together.
+        max_resident_warps: warps that a CU can hold.
+        dram_latency_slope: DRAM latency per engine_mhz / memory_mhz, Eq. (4) [cycles].
+        dram_latency_offset: the part of the DRAM latency that follows the engine [cycles].
+        dram_delay_slope: fall of the DRAM delay with the memory clock [cycles MHz].
+        dram_delay_offset: DRAM delay at equal clocks, both very high [cycles].
+        l2_latency: latency of a transaction that hits the L2 cache [cycles].
+        l2_delay: time between two such transactions of a CU [cycles].
+        shared_latency: latency of a shared-memory transaction [cycles].
+        shared_delay: time between two such transactions of a CU [cycles].
+        instruction_delay: time between two warp instructions of a CU [cycles].
+        fp64_delay: what an FP64 warp instruction adds [cycles].
+        source: where the parameters are from.
+        note: what else a reader must know.
+    """
+
+    key: str
+    cu_count: int
+    max_resident_warps: int
+    dram_latency_slope: float
+    dram_latency_offset: float
+    dram_delay_slope: float
+    dram_delay_offset: float
+    l2_latency: float
+    l2_delay: float
+    shared_latency: float
+    shared_delay: float
+    instruction_delay: float
+    fp64_delay: float
+    source: str
+    note: str
+
+
+def load_gpu(key: str) -> Gpu:
+    """The GPU of that name: its row of the table, else what its specification gives.
+
+    Raises InputError, naming the known devices, where the device table has no such device.
+    """
+    try:
+        device = load_device(key)
+    except InputError as error:
+        raise InputError(
+            f"{error}; to add one, describe it in mlscale/data/devices.json and, where it "
+            f"was micro-benchmarked, in {_TABLE}"
+        ) from None
+    row = _rows().get(key)
+    return specification_gpu(device) if row is None else _from_row(device, row)
+
+
+def micro_benchmarked() -> tuple[str, ...]:
+    """The devices that have a row of their own."""
+    return tuple(_rows())
+
+
+def ideal_dram_delay(device: Device) -> float:
+    """Engine cycles of a CU between two 32-byte DRAM transactions, both clocks equal.
+
+    All CUs share the full bandwidth of the data sheet.
+    """
+    bytes_per_memory_cycle = device.memory_bus_bits / 8 * device.memory_transfers_per_cycle
+    return device.cu_count * SECTOR_BYTES / bytes_per_memory_cycle
+
+
+def specification_gpu(device: Device) -> Gpu:
+    """A GPU without micro-benchmarks: throughputs from its units, latencies of the GTX 980.
+
+    The DRAM delay is the ideal one at 85 % efficiency, at every clock. The relative rule uses
+    throughputs only, so the borrowed latencies matter to absolute predictions alone.
+    """
+    reference = _rows()[_REFERENCE]
+    return Gpu(
+        key=device.key,
+        cu_count=device.cu_count,
+        max_resident_warps=device.max_waves_per_cu,
+        **{name: reference[name] for name in _LATENCIES},
+        dram_delay_slope=0.0,
+        dram_delay_offset=ideal_dram_delay(device) / DRAM_EFFICIENCY,
+        l2_delay=1.0,
+        shared_delay=1.0,
+        instruction_delay=device.wave_size / device.lanes_per_cu,
+        fp64_delay=device.wave_size / device.fp64_lanes_per_cu,
+        source=f"specification only; latencies of {_REFERENCE}",
+        note="Never micro-benchmarked.",
+    )
+
+
+def require_cu_count(gpu: Gpu, cu_counts: Iterable[int]) -> None:
+    """Raise InputError on a number of CUs other than the GPU's own.
+
+    (6) would scale with the CUs, but the DRAM delay was measured with all of them at work, and no
+    data with these counters vary their number.
+    """
+    for cu_count in cu_counts:
+        if cu_count != gpu.cu_count:
+            raise InputError(
+                f"Wang and Chu's model of '{gpu.key}' holds for its {gpu.cu_count} CUs, not for "
+                f"{cu_count}: its memory delays are those of all of them at work"
+            )
+
+
+def _from_row(device: Device, row: dict[str, Any]) -> Gpu:
+    issue = row["instruction_factor"] * device.wave_size / device.lanes_per_cu
+    return Gpu(
+        key=device.key,
+        cu_count=device.cu_count,
+        max_resident_warps=device.max_waves_per_cu,
+        instruction_delay=issue,
+        **{name: value for name, value in row.items() if name != "instruction_factor"},
+    )
+
+
+@functools.cache
+def _rows() -> dict[str, dict[str, Any]]:
+    text = Path(__file__).with_name("wang_chu_gpus.json").read_text(encoding="utf-8")
+    rows: dict[str, dict[str, Any]] = json.loads(text)["gpus"]
+    return rows

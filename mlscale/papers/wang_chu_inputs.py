@@ -1,0 +1,198 @@
+"""What the model of Wang and Chu needs of a kernel, per warp, from the nvprof counters of one run.
+
+Source: Wang and Chu 2018, Table IV; the counters are those of the authors' later files.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.profiles import Profiles
+from mlscale.data.tables import missing_column
+from mlscale.errors import DataWarning, InputError
+from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
+from mlscale.papers.wang_chu_gpus import Gpu
+
+Floats = NDArray[np.float64]
+
+COUNTERS = (
+    *("warps", "achieved_occupancy", "inst_per_warp"),
+    *("dram_read_transactions", "dram_write_transactions"),
+    *("l2_read_transactions", "l2_write_transactions"),
+    *("shared_load_transactions", "shared_store_transactions"),
+)
+# What stands for `warps` where the launch is known instead.
+_LAUNCH = ("workgroups", "workgroup_size")
+_GLOBAL = ("gld_transactions", "gst_transactions")
+_SHARED = ("shared_load_transactions", "shared_store_transactions")
+
+# Where the profile cannot tell: a coalesced 4-byte access of a warp is 128 bytes.
+TRANSACTIONS_PER_INSTRUCTION = 4
+THREADS_PER_WARP = 32
+_FP64_SHARE = 0.01
+
+_MISS_RATE = "more DRAM than L2 transactions, an L2 miss rate above 1: clipped to 1"
+_FP64 = "uses FP64, outside the model's scope: charged as additional issue time"
+_TEXTURE = (
+    "reads textures or spilled registers (more texture-cache transactions than global loads), "
+    "outside the model's scope: charged as global memory"
+)
+_NO_FP64 = "no inst_fp_64: FP64 use, outside the model's scope, is neither seen nor charged"
+_NO_TEXTURE = (
+    "no tex_cache_transactions, or no gld_transactions to compare with: texture use, outside the "
+    "model's scope, is not seen"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class WarpInputs:
+    """What the model knows of K kernels; each array (K,), counts are per warp.
+
+    Attributes:
+        warps: warps of the launch (#W).
+        resident_warps: warps resident on a CU on average (#Aw), fractional.
+        global_transactions: 32-byte transactions between CU and L2 cache (gld_trans).
+        l2_hit_rate: share of them that DRAM does not see, 0 to 1 (l2_hr).
+        memory_instructions: global loads and stores (o_itrs), at least 1: the periods of a warp.
+        shared_transactions: shared-memory transactions.
+        compute_instructions: all other instructions (comp_inst).
+        fp64_instructions: FP64 instructions, which are compute instructions too.
+        flags: for each kernel, what its prediction rests on that the reader should know.
+    """
+
+    warps: Floats
+    resident_warps: Floats
+    global_transactions: Floats
+    l2_hit_rate: Floats
+    memory_instructions: Floats
+    shared_transactions: Floats
+    compute_instructions: Floats
+    fp64_instructions: Floats
+    flags: tuple[tuple[str, ...], ...]
+
+
+def missing_counters(counter_names: Sequence[str]) -> list[str]:
+    """The counters that the model cannot do without and that are not there."""
+    lacking = [name for name in COUNTERS if name not in counter_names]
+    if all(name in counter_names for name in _LAUNCH):
+        lacking = [name for name in lacking if name != "warps"]
+    return lacking
+
+
+def require_counters(counter_names: Sequence[str]) -> None:
+    """Raise InputError, naming them, where counters that the model needs are not there."""
+    if lacking := missing_counters(counter_names):
+        what = missing_column(lacking[0], counter_names)
+        others = f"; nor {', '.join(lacking[1:])}" if len(lacking) > 1 else ""
+        raise InputError(
+            f"Wang and Chu's model needs counters as nvprof names them: {what}{others}"
+        )
+
+
+def derive_inputs(profiles: Profiles, gpu: Gpu) -> WarpInputs:
+    """The inputs of every kernel of the profiles.
+
+    Memory instructions are transactions / transactions per request. Two fallbacks: without the
+    requests of global memory, 4 transactions make an instruction; without those of shared
+    memory, every transaction is an instruction. Without inst_fp_64 no FP64 is charged.
+    A warp has one period at least, also where only some warps touch memory.
+
+    Raises InputError where a counter is missing, negative or contradicts another, and where the
+    occupancy is not above 0 and at most 1.
+    """
+    require_counters(profiles.counter_names)
+    run = NvprofRun(profiles)
+    warps = _warps(run)
+    occupancy = _occupancy(run)
+    transactions = run.total("l2_read_transactions", "l2_write_transactions") / warps
+    dram = run.total("dram_read_transactions", "dram_write_transactions") / warps
+    shared = run.total(*_SHARED) / warps
+    run.refuse(
+        (transactions == 0) & (dram > 0),
+        "l2_read_transactions",
+        "and no L2 writes, but DRAM transactions, which pass through the L2; measure them again",
+    )
+    miss_rate = np.divide(dram, transactions, out=np.zeros_like(dram), where=transactions > 0)
+
+    requests = run.requests(_GLOBAL)
+    memory_instructions = (
+        transactions / TRANSACTIONS_PER_INSTRUCTION if requests is None else requests / warps
+    )
+    shared_requests = run.requests(_SHARED)
+    shared_instructions = shared if shared_requests is None else shared_requests / warps
+    instructions = run.count("inst_per_warp")
+    fp64 = run.optional("inst_fp_64") / (THREADS_PER_WARP * warps)
+    texture = uses_texture_path(run)
+
+    found = {
+        _MISS_RATE: miss_rate > 1,
+        _FP64: fp64 > _FP64_SHARE * instructions,
+        _TEXTURE: texture == 1,
+        _NO_FP64: np.isnan(fp64),
+        _NO_TEXTURE: np.isnan(texture),
+        _assumed(run.lacking_for_requests(_GLOBAL), TRANSACTIONS_PER_INSTRUCTION, "memory"): (
+            np.full(warps.shape, requests is None)
+        ),
+        _assumed(run.lacking_for_requests(_SHARED), 1, "shared-memory"): (
+            (shared > 0) & (shared_requests is None)
+        ),
+    }
+    return WarpInputs(
+        warps=warps,
+        resident_warps=gpu.max_resident_warps * occupancy,
+        global_transactions=transactions,
+        l2_hit_rate=1 - np.minimum(1, miss_rate),
+        memory_instructions=np.maximum(1, memory_instructions),
+        shared_transactions=shared,
+        compute_instructions=np.maximum(
+            0, instructions - memory_instructions - shared_instructions
+        ),
+        fp64_instructions=np.nan_to_num(fp64),
+        flags=tuple(
+            tuple(flag for flag, holds in found.items() if holds[k]) for k in range(len(warps))
+        ),
+    )
+
+
+def warn_of_flags(inputs: WarpInputs, profiles: Profiles) -> None:
+    """One DataWarning for each kind of flag: how many kernels have it, and which."""
+    for flag in dict.fromkeys(flag for flags in inputs.flags for flag in flags):
+        names = [
+            n for n, flags in zip(profiles.kernels, inputs.flags, strict=True) if flag in flags
+        ]
+        every = len(names) == len(profiles.kernels)
+        listed = "" if every else f": {', '.join(names)}"
+        warnings.warn(
+            f"{flag} ({len(names)} of {len(profiles.kernels)} kernels{listed})",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _warps(run: NvprofRun) -> Floats:
+    if run.has("warps"):
+        warps = run.count("warps")
+        run.refuse(warps == 0, "warps", "is 0; a kernel has one warp at least")
+        return warps
+    workgroups, size = (run.count(name) for name in _LAUNCH)
+    run.refuse(workgroups * size == 0, _LAUNCH[0], "times workgroup_size is 0")
+    return np.asarray(workgroups * np.ceil(size / THREADS_PER_WARP))
+
+
+def _occupancy(run: NvprofRun) -> Floats:
+    occupancy = run.count("achieved_occupancy")
+    run.refuse(
+        ~((occupancy > 0) & (occupancy <= 1)),
+        "achieved_occupancy",
+        "is not above 0 and at most 1; it is the share of the warps that a CU can hold",
+    )
+    return occupancy
+
+
+def _assumed(lacking: list[str], transactions: int, kind: str) -> str:
+    one = f"{transactions} transaction{'s' if transactions > 1 else ''}"
+    verb = "are" if transactions > 1 else "is"
+    return f"no {', '.join(lacking)}: {one} per {kind} instruction {verb} assumed"

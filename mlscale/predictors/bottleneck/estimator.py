@@ -1,0 +1,307 @@
+"""The bottleneck curve: a kernel's utilisations give its whole surface."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.counters.features import TABLE_2
+from mlscale.counters.kernel_use import TRAFFIC, kernel_use
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.predictors.base import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    on_training_grid,
+    training_sets,
+)
+from mlscale.predictors.bottleneck.power import PowerModel
+from mlscale.predictors.bottleneck.time import (
+    LEAST_PEAK,
+    LEAST_SPREAD,
+    Gpu,
+    TimeModel,
+    training_use,
+)
+from mlscale.predictors.conditioning import Conditioned, condition, further_points
+from mlscale.predictors.explanation import Explanation, TrainingKernels
+from mlscale.predictors.grid_state import grid_state, shaped
+
+Floats = NDArray[np.float64]
+LARGEST_SURPRISE = 4.0
+OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
+STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
+
+Raw = tuple[Conditioned, Floats, tuple[tuple[str, ...], ...], Gpu]
+
+
+@dataclass
+class Bottleneck(Predictor):
+    """Time by a p-norm of core, memory and latency time; power by an energy split.
+
+    Learns time from one GPU or several, and predicts it for a GPU without training data: its
+    profiles' device and base are then not those of a training table, a grid must be given, and
+    `learn_peaks` should have seen profiles of it. intervals: calibrate `predict_interval` while
+    fitting. amplitude: prior standard deviation of what inputs add to
+    the physics; None is 1, and with several CU counts chosen on training kernels held out.
+    """
+
+    name = "bottleneck"
+    quantities: ClassVar[tuple[str, ...]] = ("time", "power")
+    uses_also: ClassVar[bool] = True
+    pools: ClassVar[bool] = True
+    other_gpus: ClassVar[bool] = True
+    quantity: str = "time"
+    intervals: bool = True
+    amplitude: float | None = None
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Whether the device's peaks are known and the counters give its utilisations."""
+        try:
+            kernel_use(measurements.profiles(measurements.grid.mid))
+        except InputError:
+            return False
+        return True
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Train on the kernels of one GPU or several. Raises InputError.
+
+        Power is learnt from, and predicted for, the first GPU; its time from all. InputError on
+        fewer than two kernels or configurations, an unknown GPU, and counters without DRAM traffic.
+        """
+        from mlscale.predictors.bottleneck.fit import THREADS, calibrate, fit_time
+        from mlscale.predictors.bottleneck.power_fit import fit_power
+
+        sets = training_sets(self, training, base)
+        if sum(len(table.kernels) for table, _ in sets) < 2:
+            raise InputError(f"'{self.name}' needs two training kernels at least")
+        if all(table.grid.size == 1 for table, _ in sets):
+            raise InputError(f"'{self.name}' needs two configurations at least")
+        self.others_: tuple[Gpu, ...] = ()
+        self.scores_ = np.empty(0)
+        several = len(sets) > 1
+        self.kernels_ = tuple(
+            f"{kernel} ({table.device})" if several else kernel
+            for table, _ in sets
+            for kernel in table.kernels
+        )
+        self.counters_ = tuple(
+            name for name in dict.fromkeys((*TRAFFIC, *TABLE_2)) if name in sets[0][0].counter_names
+        )
+        with THREADS.limit(limits=1):
+            self.time_, held_out = fit_time(sets, self.amplitude)
+            self.power_ = None
+            if self.quantity == "power":  # better without corrections of time: decision 0008
+                self.time_ = replace(self.time_, corrections=(None,) * len(sets))
+                self.power_ = fit_power(self.time_, *sets[0])
+                sets, held_out = sets[:1], held_out[:1]
+            if self.intervals:
+                self.scores_ = calibrate(self.quantity, sets, held_out)
+        return self
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:
+        """Take the peaks of a GPU without training data from any profiles of it; no times enter.
+
+        The grid is what `predict` will use for it. Without counters of issued instructions that
+        peak is the trained GPUs'. Raises InputError, also where no kernel has DRAM traffic.
+        """
+        gpu = Gpu.of(profiles, grid, kernel_use(profiles))
+        if gpu.memory_peak <= LEAST_PEAK:
+            raise InputError(
+                f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
+                "do not tell what its memory reaches"
+            )
+        if gpu.issue_peak <= LEAST_PEAK:
+            gpu = replace(gpu, issue_peak=self._mean_peak("issue_peak"))
+        self.others_ = (*self.others_, gpu)
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The surfaces, on the training grid or on another GPU's. Raises InputError."""
+        found, _, flags, gpu = self._raw(profiles, grid)
+        return Surfaces(gpu.grid, profiles.base, _factors(self._own(found.logs, gpu), gpu), flags)
+
+    def predict_interval(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces | None:
+        """Surfaces with low and high, which hold that share of kernel x configuration.
+
+        None where intervals were not calibrated: not asked for, or fewer than three applications.
+        Raises InputError unless coverage is between 0 and 1.
+        """
+        if not 0 < coverage < 1:
+            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+        if not self.scores_.size:
+            return None
+        found, scale, flags, gpu = self._raw(profiles, grid)
+        logs = self._own(found.logs, gpu)
+        width = self._score(coverage) * scale * self._own(found.narrowing(), gpu)
+        if profiles.base in set(gpu.grid):
+            width[:, _base_step(gpu)] = 0
+        low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
+        return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
+
+    def needs(self) -> tuple[str, ...]:
+        """The counters of DRAM traffic; others may be missing."""
+        return tuple(name for name in self.counters_ if name in TRAFFIC)
+
+    def feature_names(self) -> tuple[str, ...]:
+        """The inputs of the curve, and the counters that tell which kernels are alike."""
+        return (*self.time_.process.names, *self.counters_)
+
+    def explain(self, profiles: Profiles) -> Explanation:
+        """The inputs of the curve beside their training range."""
+        gpu, _, _ = self._gpu(profiles, None)
+        _, named = training_use(profiles, gpu)
+        process = self.time_.process
+        values = np.column_stack([named[name] for name in process.names])
+        width = np.where(process.high > process.low, process.high - process.low, np.inf)
+
+        def scaled(points: Floats) -> Floats:
+            return np.clip((points - process.low) / width, 0, 1)
+
+        trained = process.mean + process.spread * process.points
+        return Explanation(
+            kind=self.name,
+            names=process.names,
+            values=values,
+            minimum=process.low,
+            maximum=process.high,
+            points=scaled(np.where(np.isnan(values), process.mean, values)),
+            training=TrainingKernels(self.kernels_, scaled(trained)),
+        )
+
+    def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
+        """How wide the intervals are now, (K,), and after one more measurement, (K, N).
+
+        The mean over the grid of half the interval of the log factor; in the second array at each
+        configuration what measuring time there is expected to leave. Without calibrated intervals
+        in units of the score. Raises InputError.
+        """
+        found, scale, _, gpu = self._raw(profiles, None)
+        score = self._score(coverage) if self.scores_.size else 1.0
+        scale = score * scale
+        scale[:, _base_step(gpu)] = 0
+        now = (scale * self._own(found.narrowing(), gpu)).mean(axis=1)
+        ahead = [
+            self._own(found.further_narrowing(k), gpu)[: gpu.grid.size] @ scale[k] / gpu.grid.size
+            for k in range(len(scale))
+        ]
+        return now, np.array(ahead)
+
+    def _score(self, coverage: float) -> float:
+        """The quantile of the held-out scores; scores_ are at evenly spaced levels 0 to 1."""
+        levels = np.linspace(0, 1, len(self.scores_))
+        return float(np.interp(coverage, levels, self.scores_))
+
+    def _raw(self, profiles: Profiles, grid: ConfigGrid | None) -> Raw:
+        """Log ratios given the further points, the intervals' scale (K, N), flags, and the GPU."""
+        gpu, number, note = self._gpu(profiles, grid)
+        law, spread, flags = self.time_.predict(profiles, gpu, number)
+        flags = tuple((*note, *own) for own in flags)
+        if self.power_ is not None:
+            law = self.power_.predict(profiles, gpu, law)
+        found = condition(law, further_points(profiles, gpu.grid, self.power_ is not None))
+        flags = tuple(
+            (*own, STRANGE.format(surprise)) if surprise > LARGEST_SURPRISE else own
+            for own, surprise in zip(flags, found.surprise, strict=True)
+        )
+        return found, spread + LEAST_SPREAD, flags, gpu
+
+    def _own(self, outputs: Floats, gpu: Gpu) -> Floats:
+        """Of outputs (..., N or 2 N) those of the predictor's quantity."""
+        return outputs[..., -gpu.grid.size :]
+
+    def _gpu(self, profiles: Profiles, grid: ConfigGrid | None) -> tuple[Gpu, int, tuple[str, ...]]:
+        known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
+        for number, gpu in enumerate(known):
+            trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
+            if trained and grid in (None, gpu.grid):
+                return gpu, number, ()
+        first = self.time_.gpus[0]
+        if self.power_ is not None and profiles.device != first.device:
+            raise InputError(
+                f"power is learnt on the GPU itself, here '{first.device}'; "
+                f"the profile is of '{profiles.device}'"
+            )
+        if grid is None or self.power_ is not None:
+            if len(known) == 1:
+                on_training_grid(self.name, (first.grid, first.base), profiles, grid)
+            raise InputError(
+                f"no training table is of '{profiles.device}' at {profiles.base}; "
+                "predict it as another GPU, with its grid"
+            )
+        return self._on_grid(profiles, grid)
+
+    def _on_grid(self, profiles: Profiles, grid: ConfigGrid) -> tuple[Gpu, int, tuple[str, ...]]:
+        """A GPU on a grid that is not that of its training data, if there are any."""
+        cus = profiles.base.cu_count
+        if self.time_.shares == 1 and grid.cu_count != (cus,):
+            raise InputError(
+                "no training table has several CU counts, so the model does not tell what other "
+                f"counts do; predict at the profile's, cu={cus}"
+            )
+        for number, gpu in enumerate(self.time_.gpus):
+            if (gpu.device, gpu.base) == (profiles.device, profiles.base):
+                return replace(gpu, grid=grid), number, (OTHER_GRID,)
+        note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
+        for gpu in (*self.others_, *self.time_.gpus):
+            if gpu.device == profiles.device:
+                return replace(gpu, grid=grid, base=profiles.base), -1, note
+        memory_peak = self._mean_peak("memory_peak")
+        note = (*note, f"bandwidth reached at most taken as {memory_peak:.0%} of the peak")
+        issue_peak = self._mean_peak("issue_peak")
+        other = Gpu(profiles.device, grid, profiles.base, memory_peak, issue_peak)
+        return other, -1, note
+
+    def _mean_peak(self, name: str) -> float:
+        return float(np.mean([getattr(gpu, name) for gpu in self.time_.gpus]))
+
+    def state(self) -> State:
+        """The time model, the power model where there is one, and the intervals' scores."""
+        first = self.time_.gpus[0]
+        return {
+            **grid_state(first.grid, first.base),
+            "time": self.time_.state(),
+            "power": None if self.power_ is None else self.power_.state(),
+            "scores": self.scores_,
+            "kernels": list(self.kernels_),
+            "counters": list(self.counters_),
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; shapes are checked."""
+        self.time_ = TimeModel.restore(state["time"])
+        first = self.time_.gpus[0]
+        if {k: state[k] for k in grid_state(first.grid, first.base)} != grid_state(
+            first.grid, first.base
+        ):
+            raise ValueError("the grid is not that of the time model")
+        power = state["power"]
+        if (power is None) != (self.quantity == "time"):
+            raise ValueError("a power model is there for another quantity, or lacks")
+        self.power_ = None if power is None else PowerModel.restore(power, first.grid)
+        self.scores_ = shaped(state["scores"], None)
+        if self.scores_.size and not (self.scores_[0] >= 0 and (np.diff(self.scores_) >= 0).all()):
+            raise ValueError("the scores of the intervals do not rise from 0")
+        self.others_ = ()
+        self.kernels_ = tuple(map(str, state["kernels"]))
+        self.counters_ = tuple(map(str, state["counters"]))
+        if len(self.kernels_) != len(self.time_.process.points):
+            raise ValueError("there are not as many names of kernels as kernels")
+        return self
+
+
+def _base_step(gpu: Gpu) -> int:
+    return int(np.ravel_multi_index(gpu.grid.index(gpu.base), gpu.grid.shape))
+
+
+def _factors(logs: Floats, gpu: Gpu) -> Floats:
+    return np.exp(logs).reshape(len(logs), *gpu.grid.shape)

@@ -1,0 +1,175 @@
+"""Features as a predictor sees them: named, complete, and scaled by the training kernels."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
+from mlscale.data.devices import Device, device_keys, load_device
+from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
+from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
+from mlscale.predictors.grid_state import shaped
+
+Floats = NDArray[np.float64]
+Flags = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureScaling:
+    """Min-max normalisation learnt on training kernels (Wu et al., section III-D).
+
+    For each named feature: its minimum, maximum and median over the training kernels (F,), and
+    whether some training kernel lacked it. A feature with one value maps to 0. A value outside
+    the training range is clipped to it and flagged; a feature that a training kernel lacked may
+    be missing in a profile too: it takes the median, and is flagged.
+    """
+
+    kind: str
+    device: Device | None
+    names: tuple[str, ...]
+    minimum: Floats
+    maximum: Floats
+    median: Floats
+    may_be_missing: NDArray[np.bool_]
+
+    @classmethod
+    def fit(cls, kind: str | None, profiles: Profiles) -> Self:
+        """Learn the scaling; kind None takes what suits the counters. Raises InputError.
+
+        A feature that no training kernel has is left out.
+        """
+        kind = kind or default_kind(profiles.counter_names, profiles.device)
+        device = load_device(profiles.device) if profiles.device in device_keys() else None
+        features = compute_features(kind, profiles, device)
+        present = np.asarray(~np.isnan(features.values).all(axis=0))
+        if not present.any():
+            raise InputError(f"no training kernel has a value for any '{kind}' feature")
+        values = features.values[:, present]
+        return cls(
+            kind=kind,
+            device=device,
+            names=tuple(n for n, there in zip(features.names, present, strict=True) if there),
+            minimum=np.nanmin(values, axis=0),
+            maximum=np.nanmax(values, axis=0),
+            median=np.nanmedian(values, axis=0),
+            may_be_missing=np.asarray(np.isnan(values).any(axis=0)),
+        )
+
+    def transform(self, profiles: Profiles) -> tuple[Floats, Flags]:
+        """Features in [0, 1], (K, F), and what to flag for each kernel.
+
+        Raises InputError when a kernel lacks a feature that every training kernel had.
+        """
+        features = compute_features(self.kind, profiles, self.device, self.names, self._optional)
+        values = features.values
+        missing = np.isnan(values)
+        if missing.any():
+            self._refuse_lacking(profiles, missing & ~self.may_be_missing)
+            values = np.where(missing, self.median, values)
+        scaled = values - self.minimum
+        scaled /= self._width
+        unusual = missing | (values < self.minimum) | (values > self.maximum)
+        flags: list[tuple[str, ...]] = [()] * len(values)
+        for k in np.flatnonzero(unusual.any(axis=1)).tolist():
+            flags[k] = self._flags(values[k], scaled[k], missing[k])
+        return np.clip(scaled, 0.0, 1.0, out=scaled), tuple(flags)
+
+    @cached_property
+    def _optional(self) -> set[str]:
+        return {n for n, may in zip(self.names, self.may_be_missing, strict=True) if may}
+
+    @cached_property
+    def _width(self) -> Floats:
+        width = self.maximum - self.minimum
+        return np.where(width > 0, width, np.inf)
+
+    def _refuse_lacking(self, profiles: Profiles, needed: NDArray[np.bool_]) -> None:
+        """Raise InputError where a kernel lacks a feature that it needs."""
+        if needed.any():
+            k = int(needed.any(axis=1).argmax())
+            lacking = [self.names[f] for f in np.flatnonzero(needed[k])]
+            those = "that counter" if len(lacking) == 1 else "those counters"
+            if BASE_POWER in lacking:
+                those = (
+                    "its power (column 'power_w')" if len(lacking) == 1 else "power and counters"
+                )
+            elif self.kind.removesuffix(WITH_POWER) in ("rates", "utilisation"):
+                those = "the counters that they are made of"
+            raise InputError(
+                f"kernel '{profiles.kernels[k]}' has no value for "
+                + ", ".join(f"'{name}'" for name in lacking)
+                + f", which the model needs; profile it with {those}"
+            )
+
+    def explain(
+        self,
+        profiles: Profiles,
+        training: TrainingKernels | None,
+        choices: tuple[Choice, ...] = (),
+    ) -> Explanation:
+        """The features of profiles beside their training range. Raises InputError."""
+        points, _ = self.transform(profiles)
+        features = compute_features(self.kind, profiles, self.device, self.names, self.names)
+        return Explanation(
+            kind=self.kind,
+            names=self.names,
+            values=features.values,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            points=points,
+            training=training,
+            choices=choices,
+        )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The features that a profile must have."""
+        return tuple(n for n, may in zip(self.names, self.may_be_missing, strict=True) if not may)
+
+    def _flags(self, filled: Floats, scaled: Floats, missing: NDArray[np.bool_]) -> tuple[str, ...]:
+        found = []
+        for f, name in enumerate(self.names):
+            low, high = self.minimum[f], self.maximum[f]
+            if missing[f]:
+                found.append(f"{name} missing")
+            elif low == high and filled[f] != low:
+                found.append(f"{name} {filled[f]:.4g} differs from the one trained value {low:.4g}")
+            elif filled[f] < low or filled[f] > high:
+                over = max(-scaled[f], scaled[f] - 1)
+                side, limit = ("below", low) if filled[f] < low else ("above", high)
+                found.append(
+                    f"{name} {filled[f]:.4g} {side} trained {limit:.4g} "
+                    f"by {100 * over:.3g} % of the range"
+                )
+        return tuple(found)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON values for the model file."""
+        return {
+            "kind": self.kind,
+            "device": None if self.device is None else self.device.as_dict(),
+            "names": list(self.names),
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "median": self.median,
+            "may_be_missing": self.may_be_missing,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """The scaling that `state` described. Raises KeyError or ValueError on a damaged one."""
+        names = tuple(map(str, state["names"]))
+        device = state["device"]
+        return cls(
+            kind=str(state["kind"]),
+            device=None if device is None else Device.from_dict(device),
+            names=names,
+            minimum=shaped(state["minimum"], len(names)),
+            maximum=shaped(state["maximum"], len(names)),
+            median=shaped(state["median"], len(names)),
+            may_be_missing=shaped(state["may_be_missing"], len(names)).astype(bool),
+        )

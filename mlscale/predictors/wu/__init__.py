@@ -1,0 +1,1 @@
+"""The predictor of Wu et al., HPCA 2015."""

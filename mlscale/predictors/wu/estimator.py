@@ -1,0 +1,192 @@
+"""Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.predictors.base import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    on_training_grid,
+    single_gpu,
+)
+from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
+from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
+from mlscale.predictors.wu.clusters import CU_AXIS, ClusterSet, Network, region_sizes, region_values
+from mlscale.predictors.wu.scaling import scaling_values
+from mlscale.predictors.wu.tables import WalkTables, cu_axis_last
+
+Floats = NDArray[np.float64]
+
+DEFAULT_CLUSTERS = 12
+
+
+@dataclass
+class Wu(Predictor):
+    """The predictor of Wu et al., HPCA 2015, for time or for power.
+
+    features: the kind, None for what suits the counters. clusters: K of every cluster set;
+    None takes 12 (flat beyond, Fig. 13) or as many as there are training kernels. A set whose
+    kernels are not all distinct has no more clusters than distinct kernels. seed: of K-means
+    and of the networks' first weights; the same seed gives the same model.
+    """
+
+    name = "wu"
+    quantity: str = "time"
+    features: str | None = None
+    clusters: int | None = None
+    seed: int = 0
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Cluster the training kernels and train the networks.
+
+        Raises InputError on fewer than two kernels, on more clusters than kernels, and where
+        no feature tells the kernels apart.
+        """
+        self.fit_together([(self, training, base)])
+        return self
+
+    @classmethod
+    def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
+        """Fit many models; the networks of all of them train as one batch."""
+        from mlscale.predictors.wu.training import ClassifierTask, cluster, train_networks
+
+        tasks: list[ClassifierTask] = []
+        clustered: list[dict[int, Floats]] = []
+        for model, training, base in jobs:
+            points, regions = model._prepare(training, base)  # noqa: SLF001
+            count = min(DEFAULT_CLUSTERS, len(points)) if model.clusters is None else model.clusters
+            centroids = {}
+            for region, values in regions.items():
+                labels, centroids[region] = cluster(values, count, model.seed)
+                tasks.append(ClassifierTask(points, labels, (model.seed, region + 1)))
+            clustered.append(centroids)
+        networks = iter(train_networks(tasks))
+        for (model, _, _), centroids in zip(jobs, clustered, strict=True):
+            model._take(  # noqa: SLF001
+                ClusterSet(region, means, next(networks)) for region, means in centroids.items()
+            )
+
+    def _take(self, cluster_sets: Iterable[ClusterSet]) -> None:
+        self.cluster_sets_ = tuple(cluster_sets)
+        self._tables = WalkTables.of(
+            self.cluster_sets_, len(self.scaling_.names), self.grid_, self.base_
+        )
+
+    def _prepare(self, training: Training, base: Bases) -> tuple[Floats, dict[int, Floats]]:
+        """Normalised features (n, F) and, by region, the values to cluster (n, V)."""
+        measurements, self.base_ = single_gpu(self, training, base)
+        self.grid_ = measurements.grid
+        kernels = len(measurements.kernels)
+        if kernels < 2:
+            raise InputError("'wu' needs two training kernels at least, to tell them apart")
+        if self.clusters is not None and not 1 <= self.clusters <= kernels:
+            raise InputError(
+                f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
+                f"give 1 to {kernels}"
+            )
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"the seed {self.seed} is not from 0 to {2**32 - 1}")
+        quantity = measurements.quantity(self.quantity)
+        profiles = measurements.profiles(self.base_)
+        self.scaling_ = FeatureScaling.fit(self.features, profiles)
+        points, _ = self.scaling_.transform(profiles)
+        self.training_: TrainingKernels | None = TrainingKernels(profiles.kernels, points)
+        if (points == points[0]).all():
+            raise InputError(
+                f"every '{self.scaling_.kind}' feature is the same for all training kernels; "
+                "nothing tells them apart"
+            )
+        if (np.isnan(profiles.counters) | (profiles.counters == profiles.counters[0])).all():
+            raise InputError(
+                "every counter is the same for all training kernels; nothing tells them apart"
+            )
+        return points, region_values(scaling_values(quantity, self.grid_.index(self.base_)))
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """Walk along the centroids that the networks choose, on the training grid."""
+        on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
+        points, flags = self.scaling_.transform(profiles)
+        return Surfaces(self.grid_, self.base_, self._tables.surfaces(points), flags)
+
+    def needs(self) -> tuple[str, ...]:
+        """The features that every training kernel had."""
+        return self.scaling_.needs
+
+    def feature_names(self) -> tuple[str, ...]:
+        """The features that some training kernel had."""
+        return self.scaling_.names
+
+    def explain(self, profiles: Profiles) -> Explanation:
+        """The features beside their training range, and the clusters. Raises InputError."""
+        points, _ = self.scaling_.transform(profiles)
+        chosen = self._tables.choose(points)
+        known = None if self.training_ is None else self._tables.choose(self.training_.points)
+        choices = tuple(
+            Choice(
+                region=_region_name(one.region, self.grid_),
+                count=len(one.centroids),
+                chosen=chosen[:, s],
+                training=None if known is None else known[:, s],
+            )
+            for s, one in enumerate(cu_axis_last(self.cluster_sets_))
+        )
+        return self.scaling_.explain(profiles, self.training_, choices)
+
+    def state(self) -> State:
+        """Grid, feature scaling, every cluster set with its network, and the training kernels."""
+        sets = [
+            {"region": s.region, "centroids": s.centroids, **vars(s.network)}
+            for s in self.cluster_sets_
+        ]
+        return {
+            **grid_state(self.grid_, self.base_),
+            "scaling": self.scaling_.state(),
+            "cluster_sets": sets,
+            **({} if self.training_ is None else {"training": self.training_.state()}),
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; shapes are checked against grid and features.
+
+        The training kernels are only explained with; files of before they were kept lack them.
+        """
+        self.grid_, self.base_ = restore_grid(state)
+        self.scaling_ = FeatureScaling.restore(state["scaling"])
+        features = len(self.scaling_.names)
+        known = state.get("training")
+        self.training_ = None if known is None else TrainingKernels.restore(known, features)
+        sizes = region_sizes(self.grid_.shape)
+        sets = []
+        for saved in state["cluster_sets"]:
+            region = int(saved["region"])
+            centroids = shaped(saved["centroids"], None, sizes.pop(region))
+            clusters = len(centroids)
+            network = Network(
+                shaped(saved["hidden_weights"], features, clusters),
+                shaped(saved["hidden_bias"], clusters),
+                shaped(saved["output_weights"], clusters, clusters),
+                shaped(saved["output_bias"], clusters),
+            )
+            sets.append(ClusterSet(region, centroids, network))
+        if sizes:
+            raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
+        self._take(sets)
+        return self
+
+
+def _region_name(region: int, grid: ConfigGrid) -> str:
+    """What a cluster set covers, for a reader."""
+    if region == CU_AXIS:
+        return "compute units at the base's clocks"
+    return f"clocks at {grid.cu_count[region]} compute units"

@@ -1,0 +1,216 @@
+"""Training for `wu`: K-means, and all classifiers of all models as one batch in torch."""
+
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
+
+from mlscale.errors import InputError
+from mlscale.predictors.wu.clusters import Network
+
+try:
+    import torch
+except ImportError:
+    raise InputError(
+        "training 'wu' needs torch; install it with: pip install 'mlscale[train]'"
+    ) from None
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+_THREADS = ThreadpoolController()  # K-means of tables this small runs slower on several threads
+STEPS = 300
+FIRST_STEP = 0.05
+GROW, SHRINK = 1.2, 0.5
+STEP_RANGE = (1e-6, 50.0)
+WEIGHT_DECAY = 0.1
+UNUSED_OUTPUT = 1e9
+NUMBERS_PER_CHUNK = 4_000_000  # features and labels of the networks trained at once
+LARGEST_KEPT = 2**20  # bytes of scaling values whose clusters are kept
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierTask:
+    """What one network must learn: features (n, F) in [0, 1] -> labels (n,) in 0 … K-1.
+
+    seed: of the first weights; they do not depend on what else is in the batch.
+    """
+
+    features: Floats
+    labels: Labels
+    seed: tuple[int, ...]
+
+
+def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
+    """K-means of scaling values (n, V): labels (n,) and centroids (K, V), the members' means.
+
+    K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
+    that differ by rounding alone are not distinct.
+    """
+    if values.nbytes > LARGEST_KEPT:
+        return _k_means(values, clusters, seed)
+    return _cluster(np.ascontiguousarray(values).tobytes(), values.shape, clusters, seed)
+
+
+@functools.lru_cache(maxsize=256)
+def _cluster(
+    content: bytes, shape: tuple[int, ...], clusters: int, seed: int
+) -> tuple[Labels, Floats]:
+    """K-means, kept: the regions of a CU count recur with every base of a study."""
+    return _k_means(np.frombuffer(content).reshape(shape), clusters, seed)
+
+
+def _k_means(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
+    rows = values.astype(np.float32)
+    distinct, labels = np.unique(rows, axis=0, return_inverse=True)
+    if clusters < len(distinct):
+        with warnings.catch_warnings(), _THREADS.limit(limits=1):
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rows that nearly coincide
+            labels = KMeans(clusters, n_init=10, random_state=seed).fit(rows).labels_
+    used, labels = np.unique(labels, return_inverse=True)
+    members = np.eye(len(used))[labels]
+    centroids = members.T @ values / members.sum(axis=0)[:, None]
+    labels.setflags(write=False)
+    centroids.setflags(write=False)
+    return labels, centroids
+
+
+def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
+    """Train a network for every task, in batches that bound the memory.
+
+    The paper gives no loss or optimiser; see docs/decisions/0003-wu-classifier-training.md.
+    """
+    networks: list[Network] = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # products this small run slower on several threads
+    try:
+        for chunk in _chunks(tasks):
+            networks += _train_batch(chunk)
+    finally:
+        torch.set_num_threads(threads)
+    return networks
+
+
+def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask]]:
+    """The tasks in order, as many at once as the padded batch has room for."""
+    start = size = 0
+    for end, task in enumerate(tasks):
+        kernels, features = task.features.shape
+        own = kernels * (features + int(task.labels.max()) + 1)
+        size = max(size, own)
+        if end > start and size * (end + 1 - start) > NUMBERS_PER_CHUNK:
+            yield tasks[start:end]
+            start, size = end, own
+    if tasks:
+        yield tasks[start:]
+
+
+def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
+    """Full-batch Rprop on cross-entropy with weight decay; every network independently.
+
+    Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has
+    weight 0, a padded hidden unit is held at 0, a padded output far below the others.
+    """
+    sizes = [(*t.features.shape, int(t.labels.max()) + 1) for t in tasks]
+    n, f, k = (max(size) for size in zip(*sizes, strict=True))
+    inputs, targets = np.zeros((len(tasks), n, f)), np.zeros((len(tasks), n, k))
+    first_hidden, first_output = np.zeros((len(tasks), f, k)), np.zeros((len(tasks), k, k))
+    used = np.zeros((len(tasks), 1, k))
+    for s, (task, (kernels, features, clusters)) in enumerate(zip(tasks, sizes, strict=True)):
+        inputs[s, :kernels, :features] = 2 * task.features - 1
+        targets[s, np.arange(kernels), task.labels] = 1 / kernels
+        used[s, 0, :clusters] = 1
+        hidden, output = _first_weights(features, clusters, task.seed)
+        first_hidden[s, :features, :clusters] = hidden
+        first_output[s, :clusters, :clusters] = output
+    bias = np.zeros((len(tasks), 1, k))
+    decay = np.array([WEIGHT_DECAY / kernels for kernels, _, _ in sizes])[:, None, None]
+    parameters = _descend(
+        [_tensor(p) for p in (first_hidden, bias, first_output, bias)],
+        *(_tensor(a) for a in (inputs, targets, used, decay)),
+    )
+    w1, b1, w2, b2 = (p.cpu().double().numpy() for p in parameters)
+    return [
+        _unpadded(
+            w1[s, :features, :clusters],
+            b1[s, 0, :clusters],
+            w2[s, :clusters, :clusters],
+            b2[s, 0, :clusters],
+        )
+        for s, (_, features, clusters) in enumerate(sizes)
+    ]
+
+
+def _tensor(array: Floats) -> torch.Tensor:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.tensor(array, dtype=torch.float32, device=device)
+
+
+@torch.no_grad()
+def _descend(
+    first: Sequence[torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    used: torch.Tensor,
+    decay: torch.Tensor,
+) -> list[torch.Tensor]:
+    """Train from the first parameters. The gradient is written out: half of autograd's cost."""
+    parameters, (w1, b1, w2, b2) = _side_by_side(first)
+    gradient, (to_w1, to_b1, to_w2, to_b2) = _side_by_side(first)
+    before = torch.zeros_like(parameters)
+    step = torch.full_like(parameters, FIRST_STEP)
+    unused = (used - 1) * UNUSED_OUTPUT
+    weight = y.sum(dim=2, keepdim=True)
+    for _ in range(STEPS):
+        hidden = torch.baddbmm(b1, x, w1).sigmoid_().mul_(used)
+        share = torch.baddbmm(b2 + unused, hidden, w2).softmax(dim=2)
+        to_output = share.mul_(weight).sub_(y)  # d loss / d (input of the output layer)
+        to_hidden = (to_output @ w2.mT).mul_(hidden).mul_(1 - hidden)
+        torch.mul(w2, decay, out=to_w2).baddbmm_(hidden.mT, to_output)
+        torch.sum(to_output, dim=1, keepdim=True, out=to_b2)
+        torch.mul(w1, decay, out=to_w1).baddbmm_(x.mT, to_hidden)
+        torch.sum(to_hidden, dim=1, keepdim=True, out=to_b1)
+        _rprop(parameters, gradient, before, step)
+    return [w1, b1, w2, b2]
+
+
+def _side_by_side(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """A copy of all numbers in one row, and the tensors as views of it."""
+    row = torch.cat([tensor.ravel() for tensor in tensors])
+    parts = torch.split(row, [tensor.numel() for tensor in tensors])
+    return row, [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
+
+
+def _rprop(
+    parameters: torch.Tensor, gradient: torch.Tensor, before: torch.Tensor, step: torch.Tensor
+) -> None:
+    """One step of Rprop in place, as torch.optim.Rprop makes it, on all parameters in one row.
+
+    A step grows while the sign of its gradient stays; where it turned, it shrinks and waits.
+    """
+    turn = before.mul_(gradient)
+    grown = torch.where(turn > 0, GROW, 1.0)
+    turned = turn < 0
+    step.mul_(grown.masked_fill_(turned, SHRINK)).clamp_(*STEP_RANGE)
+    gradient.masked_fill_(turned, 0)
+    parameters.addcmul_(gradient.sign(), step, value=-1)
+    before.copy_(gradient)
+
+
+def _first_weights(features: int, clusters: int, seed: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Glorot and Bengio's uniform initial weights."""
+    random = np.random.default_rng(seed)
+    hidden = random.uniform(-1, 1, (features, clusters)) * np.sqrt(6 / (features + clusters))
+    output = random.uniform(-1, 1, (clusters, clusters)) * np.sqrt(6 / (2 * clusters))
+    return hidden, output
+
+
+def _unpadded(w1: Floats, b1: Floats, w2: Floats, b2: Floats) -> Network:
+    """The network for features in [0, 1], from weights trained on features in [-1, 1]."""
+    return Network(2 * w1, b1 - w1.sum(axis=0), w2.copy(), b2.copy())

@@ -1,0 +1,100 @@
+"""Long work in units: in parallel, kept as it is done, taken up again where it stopped."""
+
+import hashlib
+import json
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import joblib
+
+from mlscale import __version__
+from mlscale.data.measurements import Measurements
+from mlscale.records import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def fingerprint(tables: dict[str, Measurements], asked: dict[str, Any]) -> str:
+    """A digest of the measurements, of what was asked of them (JSON values), and of the version."""
+    digest = hashlib.sha256(json.dumps([__version__, asked], sort_keys=True).encode())
+    for name, data in tables.items():
+        names = [name, data.device, data.kernels, data.applications, data.counter_names]
+        rest = [data.aggregate, str(data.grid), data.metadata]
+        digest.update(json.dumps([*names, *rest], sort_keys=True).encode())
+        for array in (data.time_samples, data.power_samples, data.counter_samples):
+            digest.update(b"" if array is None else array.tobytes())
+    return digest.hexdigest()
+
+
+def sweep(
+    work: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    jobs: int = 1,
+    kept: Progress | None = None,
+    client: "Client | None" = None,
+) -> Iterator[tuple[int, Any]]:
+    """Make every call that is not kept yet; yields number and result as they come, kept ones first.
+
+    calls: the arguments of each call of `work`, which gives a JSON value. On that many processes,
+    or on the Dask cluster of the client.
+    """
+    done = dict(kept.done) if kept else {}
+    yield from done.items()
+    left = [number for number in range(len(calls)) if number not in done]
+    with closing(_results(work, calls, left, jobs, client)) as results:
+        for number, result in results:
+            if kept:
+                kept.add(number, result)
+            yield number, result
+
+
+def _results(
+    work: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    left: Sequence[int],
+    jobs: int,
+    client: "Client | None",
+) -> Generator[tuple[int, Any], None, None]:
+    if client is None and min(jobs, len(left)) < 2:
+        yield from ((number, work(*calls[number])) for number in left)
+        return
+    backend: AbstractContextManager[Any] = nullcontext()
+    if client is not None:
+        large = {id(a): a for call in calls for a in call if isinstance(a, Measurements)}
+        backend = joblib.parallel_config("dask", client=client, scatter=list(large.values()))
+        jobs = -1
+    # A worker that grew is replaced, and joblib says so from a thread of its own; nothing is lost.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+    with backend, _deaf_to_interrupts():
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        results = parallel(joblib.delayed(_numbered)(work, n, *calls[n]) for n in left)
+    try:
+        # Not 'yield from', which would close the results before the warning is silenced.
+        for result in results:  # noqa: UP028
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib says that what was begun is given up
+            results.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started in the block leave Ctrl-C to this one, which ends them in good order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _numbered(work: Callable[..., Any], number: int, *call: Any) -> tuple[int, Any]:
+    return number, work(*call)

@@ -1,0 +1,248 @@
+"""Advice from a model and a profile: known optima, what is refused, intervals."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from synthetic import frugal
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+from mlscale import HardwareConfig, Model, Profiles, train
+from mlscale.advice.advise import Choice, advise
+from mlscale.advice.objectives import Limits, static_power
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.surfaces import Surfaces
+from mlscale.predictors.baselines import NoScaling
+
+MID = made.GRID.mid  # cu=8, engine=800, memory=700
+MODEL = train(frugal.measurements(), MID, "nearest")
+
+
+def new_kernels(power: bool = True) -> Profiles:
+    """A compute and a bandwidth kernel, 2 ms and 4 ms at the base, both at the base's 65.84 W."""
+    profiles = frugal.measurements(per_group=1).profiles(MID)
+    return replace(
+        profiles, time_ms=np.array([2.0, 4.0]), power_w=profiles.power_w if power else None
+    )
+
+
+def of_kind(kind: str | None) -> Model:
+    return train(frugal.measurements(power_kind=kind), MID, "nearest")
+
+
+def without_power() -> Model:
+    return train(replace(frugal.measurements(), power_samples=None), MID, "nearest")
+
+
+class TestKnownTruth:
+    def test_the_most_frugal_clocks_are_found(self) -> None:
+        # The compute kernel: at 16 CUs and 600 MHz 2 ms x 8/16 x 800/600 = 4/3 ms and 45.12 W,
+        # where base needs 2 ms x 65.84 W. The bandwidth kernel: 4 ms x 700/1000 at 34.48 W; the
+        # CU count changes nothing, so the fewest are taken.
+        found = advise(MODEL, new_kernels())
+        assert found.objective == "energy"
+        compute, bandwidth = found.choices
+        assert (compute.kernel, compute.best.config.engine_mhz) == ("compute0", 600)
+        assert compute.best.config.cu_count == 16
+        assert compute.best.time_ms == pytest.approx(4 / 3, rel=1e-9)
+        assert compute.best.energy_mj == pytest.approx(4 / 3 * 45.12, rel=1e-9)
+        assert compute.base.energy_mj == pytest.approx(2 * 65.84, rel=1e-9)
+        assert compute.saving_percent == pytest.approx(
+            100 * (1 - 4 / 3 * 45.12 / (2 * 65.84)), rel=1e-9
+        )
+        assert compute.slowdown_percent == pytest.approx(-100 / 3, rel=1e-9)
+        assert bandwidth.best.config == HardwareConfig(4, 400.0, 1000.0)
+        assert bandwidth.best.energy_mj == pytest.approx(4 * 0.7 * 34.48, rel=1e-9)
+
+    def test_edp_asks_for_more_speed(self) -> None:
+        # (30 + 70 x^3) / x^2 is least at 1000 MHz; of the bandwidth kernel still at 400.
+        compute, bandwidth = advise(MODEL, new_kernels(), "edp").choices
+        assert compute.best.config.engine_mhz == 1000
+        assert bandwidth.best.config.engine_mhz == 400
+
+    def test_together_the_energies_are_added(self) -> None:
+        # At 16 CUs and 1000 MHz memory, with g = 30 + 70 x^3: 2 ms x 8/16 x 0.8/x x g for the
+        # compute kernel, 2.8 ms x g for the other; 165.5, 186.5, 250.2 and 360 mJ by x.
+        together = advise(MODEL, new_kernels()).together
+        assert together is not None
+        assert together.best.config == HardwareConfig(16, 400.0, 1000.0)
+        assert together.best.time_ms == pytest.approx(2.0 + 2.8, rel=1e-9)
+        assert together.best.energy_mj == pytest.approx(4.8 * 34.48, rel=1e-9)
+        assert together.best.power_w == pytest.approx(34.48, rel=1e-9)
+
+    def test_together_every_kernel_keeps_the_limits(self) -> None:
+        # With no slowdown the compute kernel needs CUs x engine clock of 8 x 800 or more, so at
+        # 16 CUs 400 MHz do; the bandwidth kernel needs 700 MHz of memory.
+        slow = Limits(max_slowdown_percent=0)
+        together = advise(MODEL, new_kernels(), "power", slow).together
+        assert together is not None
+        assert (together.best.config.cu_count, together.best.config.engine_mhz) == (16, 400)
+        assert together.best.config.memory_mhz >= 700
+
+    def test_nothing_for_all_is_said(self) -> None:
+        # The compute kernel makes 0.8 ms at 16 CUs and 1000 MHz only, with 100 W; the bandwidth
+        # kernel, of twice the power, stays below 101 W up to 600 MHz (90.24 W) only.
+        profiles = replace(
+            new_kernels(), time_ms=np.array([2.0, 0.1]), power_w=np.array([65.84, 131.68])
+        )
+        found = advise(MODEL, profiles, "time", Limits(max_time_ms=0.85, max_power_w=101))
+        assert [choice.best.config.engine_mhz for choice in found.choices] == [1000, 400]
+        assert found.together is None
+        assert "no single configuration keeps the limits for every kernel" in found.warnings
+
+    def test_one_kernel_has_no_together(self) -> None:
+        whole = frugal.measurements(per_group=1).select([0])
+        assert advise(MODEL, whole.profiles(MID)).together is None
+
+    def test_the_front_runs_from_quick_to_frugal(self) -> None:
+        # 16 CUs at 1000, 800 and 600 MHz: less energy at each step; 400 MHz needs more again. The
+        # memory clock changes nothing, so the lowest stands for all.
+        compute = advise(MODEL, new_kernels()).choices[0]
+        assert [point.config.engine_mhz for point in compute.front] == [1000, 800, 600]
+        assert {point.config.memory_mhz for point in compute.front} == {400}
+        assert compute.front[-1] == compute.best
+
+
+class TestPowerKinds:
+    def test_static_power_is_added(self) -> None:
+        # With 1000 W beside it the quickest is the most frugal: 1 ms / 1.25 x 1100 W.
+        compute = advise(of_kind("dynamic"), new_kernels(), static_power_w=1000.0).choices[0]
+        assert compute.best.config.engine_mhz == 1000
+        assert compute.best.power_w == pytest.approx(1100, rel=1e-9)
+        assert compute.best.energy_mj == pytest.approx(0.8 * 1100, rel=1e-9)
+
+    def test_by_default_time_where_energy_cannot_be_known(self) -> None:
+        for model, profiles in (
+            (without_power(), new_kernels()),
+            (MODEL, new_kernels(power=False)),
+            (of_kind("dynamic"), new_kernels()),
+        ):
+            found = advise(model, profiles)
+            assert found.objective == "time"
+            assert found.choices[0].best.energy_mj is None
+            assert found.choices[0].front == ()
+            assert any("time is minimised, not energy" in text for text in found.warnings)
+
+    def test_unknown_power_is_taken_for_board_power_and_said(self) -> None:
+        found = advise(of_kind(None), new_kernels())
+        assert found.objective == "energy"
+        assert [text for text in found.warnings if "board power" in text] == [
+            "power_w is taken for board power; the model does not say what it is"
+        ]
+        assert not advise(MODEL, new_kernels()).warnings
+
+    @pytest.mark.parametrize(
+        ("kind", "given", "added"),
+        [("board", None, 0.0), (None, None, 0.0), ("dynamic", None, None), ("dynamic", 5.0, 5.0)],
+    )
+    def test_what_is_added(self, kind: str | None, given: float | None, added: float) -> None:
+        assert static_power(kind, given) == added
+
+    @pytest.mark.parametrize(
+        ("kind", "given", "match"),
+        [
+            ("board", 5.0, "power_w is board power, static power included: leave"),
+            ("dynamic", -1.0, "static power must be finite and at least 0 W, not -1"),
+            ("dynamic", float("nan"), "must be finite and at least 0 W, not nan"),
+        ],
+    )
+    def test_senseless_static_power_is_refused(
+        self, kind: str | None, given: float, match: str
+    ) -> None:
+        with refused(match):
+            static_power(kind, given)
+
+
+class TestRefused:
+    @pytest.mark.parametrize("objective", ["energy", "edp", "ed2p", "power"])
+    def test_power_that_is_not_there(self, objective: str) -> None:
+        what = f"the objective '{objective}' needs power: "
+        with refused(what + "the model was trained without power"):
+            advise(without_power(), new_kernels(), objective)
+        with refused(what + "the profile has no power_w"):
+            advise(MODEL, new_kernels(power=False), objective)
+
+    def test_a_limit_of_power_that_is_not_there(self) -> None:
+        with refused("a limit of power needs power: the profile has no power_w"):
+            advise(MODEL, new_kernels(power=False), "time", Limits(max_power_w=50))
+        with refused("static power is of no use: the profile has no power_w"):
+            advise(MODEL, new_kernels(power=False), "time", static_power_w=50.0)
+
+    @pytest.mark.parametrize(
+        ("objective", "limits"),
+        [("energy", {}), ("edp", {}), ("ed2p", {}), ("time", {"max_power_w": 50.0})],
+    )
+    def test_dynamic_power_for_what_needs_the_whole(
+        self, objective: str, limits: dict[str, Any]
+    ) -> None:
+        with refused("needs the whole power: power_w is dynamic power; .* --static-power W"):
+            advise(of_kind("dynamic"), new_kernels(), objective, Limits(**limits))
+
+    def test_dynamic_power_is_least_where_board_power_is(self) -> None:
+        compute = advise(of_kind("dynamic"), new_kernels(), "power").choices[0]
+        assert compute.best.config.engine_mhz == 400
+        assert compute.best.energy_mj is None
+
+    def test_two_kinds_of_power(self) -> None:
+        profiles = replace(new_kernels(), metadata={"power_kind": "dynamic"})
+        with refused("the model's power_w is board power, the profile's dynamic power"):
+            advise(MODEL, profiles)
+
+    def test_limits_that_nothing_keeps_name_kernel_and_nearest(self) -> None:
+        # The compute kernel's shortest: 2 ms x 8/16 x 800/1000; the bandwidth kernel's 2.8 ms.
+        with refused("kernel 'bandwidth0': no configuration keeps a time of at most 1.5 ms; the"):
+            advise(MODEL, new_kernels(), limits=Limits(max_time_ms=1.5))
+        with refused("kernel 'compute0': .* the least is time 0.8 ms$"):
+            advise(MODEL, new_kernels(), limits=Limits(max_time_ms=0.5))
+
+
+@dataclass
+class Unsure(NoScaling):
+    """Time and power as at the base, give or take: between 0.9 and 1.2 times that."""
+
+    name = "unsure"
+    asked = ()
+
+    def predict_interval(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        type(self).asked = (*self.asked, coverage)
+        surfaces = self.predict(profiles, grid)
+        return replace(surfaces, low=0.9 * surfaces.values, high=1.2 * surfaces.values)
+
+
+class TestIntervals:
+    def unsure(self) -> Model:
+        predictors = {
+            quantity: Unsure(quantity=quantity).fit(frugal.measurements(), MID)
+            for quantity in ("time", "power")
+        }
+        return replace(MODEL, predictors=predictors)
+
+    def chosen(self, objective: str) -> Choice:
+        return advise(self.unsure(), new_kernels(), objective).choices[0]
+
+    @pytest.mark.parametrize(
+        ("objective", "low", "high"),
+        [
+            ("energy", 100 * (1 - 1.2**2), 100 * (1 - 0.9**2)),
+            ("edp", 100 * (1 - 1.2**3), 100 * (1 - 0.9**3)),
+            ("time", -20.0, 10.0),
+        ],
+    )
+    def test_by_hand(self, objective: str, low: float, high: float) -> None:
+        assert self.chosen(objective).saving_percent == 0
+        assert self.chosen(objective).saving_range == pytest.approx((low, high), rel=1e-12)
+
+    def test_each_interval_misses_half_as_often(self) -> None:
+        Unsure.asked = ()
+        self.chosen("energy")
+        assert Unsure.asked == pytest.approx((0.95, 0.95), rel=1e-12)
+
+    def test_none_without_intervals(self) -> None:
+        assert advise(MODEL, new_kernels()).choices[0].saving_range is None
+        half = replace(self.unsure(), predictors={**self.unsure().predictors})
+        half.predictors["power"] = MODEL.predictors["power"]
+        assert advise(half, new_kernels()).choices[0].saving_range is None

@@ -1,0 +1,394 @@
+"""Features from counters: raw, rates, utilisation and Table II."""
+
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic.profiled import one_by_one, profiles
+from synthetic.tidy import refused
+
+from mlscale import DataWarning, HardwareConfig
+from mlscale.counters.features import (
+    FEATURE_KINDS,
+    TABLE_2,
+    compute_features,
+    default_kind,
+    is_count,
+)
+from mlscale.data.devices import load_device
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+
+GTX980 = load_device("gtx980")
+
+# A kernel of 1 ms on 16 CUs at 1000 MHz: 16e6 CU cycles; memory at 1000 MHz: 64 GB/s (0.064 GB/s
+# per MHz), so that 64e6 bytes pass at most.
+COUNTERS = {
+    "dram_read_transactions": 600_000,
+    "dram_write_transactions": 400_000,
+    "l2_read_transactions": 1_500_000,
+    "l2_write_transactions": 500_000,
+    "tex_cache_transactions": 1_000_000,
+    "shared_load_transactions": 3_000_000,
+    "shared_store_transactions": 1_000_000,
+    "gld_transactions": 1_200_000,
+    "gst_transactions": 400_000,
+    "warps": 1000,
+    "inst_executed": 16_000_000,
+    "inst_fp_32": 512_000_000,
+    "inst_integer": 1_024_000_000,
+    "flop_count_sp_special": 128_000_000,
+    "inst_fp_64": 32_000_000,
+    "ipc": 0.95,
+    "achieved_occupancy": 0.5,
+    "eligible_warps_per_cycle": 0.9,
+    "warp_execution_efficiency": 0.75,
+    "sm_efficiency": 0.8,
+    "tex_cache_hit_rate": 0.6,
+}
+# By hand from the definitions of accuracy.md 2.0 and the GTX 980's 128 lanes, 4 FP64 lanes, 32
+# special-function lanes and 4 schedulers per CU.
+BY_HAND = {
+    "dram_utilisation": 0.5,  # 32 B x 1e6 of 64e6 B
+    "l2_bytes_per_cycle": 4.0,  # 32 B x 2e6 in 16e6 cycles
+    "texture_bytes_per_cycle": 2.0,
+    "shared_transactions_per_cycle": 0.25,
+    "global_transactions_per_cycle": 0.1,
+    "issue_utilisation": 0.25,  # one per cycle of four schedulers
+    "ipc_utilisation": 0.2375,
+    "fp32_utilisation": 0.25,  # 32 of 128 lanes
+    "integer_utilisation": 0.5,
+    "special_function_utilisation": 0.25,  # 8 of 32 lanes
+    "fp64_utilisation": 0.5,  # 2 of 4 lanes
+    "occupancy": 0.5,
+    "log_eligible_warps": 0.0,  # log(0.9 + 0.1)
+    "warp_efficiency": 0.75,
+    "cu_activity": 0.8,
+    "log_stall": math.log(32.5),  # (64 x 0.5 + 0.5) / (0.95 + 0.05)
+    "log_dram_bytes_per_instruction": math.log(3),  # 1 + 32e6 B / 16e6
+    "log_l2_bytes_per_instruction": math.log(5),  # 1 + 64e6 B / 16e6
+    "texture_hit_rate": 0.6,
+    "l2_miss_ratio": 600_001 / 1_500_001,
+    "dram_write_share": 400_000 / 1_000_001,
+    "log_time_ms": 0.0,
+    "log_warps": math.log(1000),
+}
+
+
+def utilisation(
+    counters: dict[str, float], time_ms: float = 1.0, names: tuple[str, ...] | None = None
+) -> dict[str, float]:
+    """The utilisation features of one kernel on a GTX 980."""
+    kernel = profiles({name: [value] for name, value in counters.items()}, [time_ms])
+    features = compute_features("utilisation", kernel, GTX980, names)
+    return dict(zip(features.names, features.values[0].tolist(), strict=True))
+
+
+class TestUtilisation:
+    def test_of_one_kernel_by_hand(self) -> None:
+        assert utilisation(COUNTERS) == pytest.approx(BY_HAND, rel=1e-12, abs=1e-12)
+
+    def test_a_kernel_that_lacks_a_counter_takes_the_next_alternative(self) -> None:
+        # By hand: 5 instructions per warp x 1000 warps where inst_executed is missing.
+        kernels = profiles(
+            {
+                "inst_executed": [8000.0, np.nan],
+                "inst_per_warp": [5.0, 5.0],
+                "warps": [1000.0, 1000.0],
+            }
+        )
+        features = compute_features("utilisation", kernels, GTX980)
+        issued = features.values[:, features.names.index("issue_utilisation")]
+        assert issued[1] / issued[0] == pytest.approx(5 / 8, rel=1e-12)
+
+    def test_a_counter_that_several_features_need_is_named_once(self) -> None:
+        given = {("DRAM_read_transactions" if n.startswith("dram_read") else n): v
+                 for n, v in COUNTERS.items()}  # fmt: skip
+        lacking = "dram_utilisation, log_dram_bytes_per_instruction, l2_miss_ratio"
+        with refused(
+            f"^the model needs 23 features, 4 of which the counters do not give: {lacking}, "
+            "dram_write_share; there is no column 'dram_read_transactions'; "
+            "is 'DRAM_read_transactions' meant[?] Names are matched to the letter$"
+        ):
+            utilisation(given, names=tuple(BY_HAND))
+
+    def test_peaks_are_those_of_the_device_at_the_profiled_clocks(self) -> None:
+        # By hand for a P100 (1.024 GB/s per MHz, 2 schedulers a CU): 10 CUs at 500 MHz for 2 ms
+        # are 1e7 cycles; 1000 MHz of memory pass 2.048e9 bytes in 2 ms.
+        kernel = profiles(
+            {
+                "dram_read_transactions": [32_000_000],
+                "dram_write_transactions": [0],
+                "inst_executed": [10_000_000],
+            },
+            time_ms=[2.0],
+            base=HardwareConfig(10, 500.0, 1000.0),
+        )
+        features = compute_features("utilisation", kernel, load_device("p100"))
+        values = dict(zip(features.names, features.values[0], strict=True))
+        assert values["dram_utilisation"] == pytest.approx(0.5, rel=1e-12)
+        assert values["issue_utilisation"] == pytest.approx(0.5, rel=1e-12)
+        assert values["log_time_ms"] == pytest.approx(math.log(2), rel=1e-12)
+
+    @pytest.mark.parametrize(
+        ("name", "others"),
+        [
+            ("ipc", {"executed_ipc": 0.95}),
+            ("sm_efficiency", {"sm_activity": 0.8}),
+            ("inst_executed", {"inst_per_warp": 16_000.0}),  # x 1000 warps
+        ],
+    )
+    def test_counters_known_by_another_name(self, name: str, others: dict[str, float]) -> None:
+        counters = {n: value for n, value in COUNTERS.items() if n != name}
+        assert utilisation(counters | others) == pytest.approx(BY_HAND, rel=1e-12, abs=1e-12)
+
+    def test_throughput_columns_never_enter(self) -> None:
+        throughputs = {
+            name.replace("_transactions", "_throughput"): 1e9
+            for name in COUNTERS
+            if name.endswith("_transactions")
+        }
+        assert len(throughputs) == 9
+        assert utilisation(COUNTERS | throughputs) == utilisation(COUNTERS)
+
+    def test_throughput_is_no_substitute(self) -> None:
+        counters = {n: v for n, v in COUNTERS.items() if not n.startswith("dram_")}
+        found = utilisation(counters | {"dram_read_throughput": 1.0, "dram_write_throughput": 1.0})
+        assert BY_HAND.keys() - found.keys() == {
+            "dram_utilisation",
+            "log_dram_bytes_per_instruction",
+            "l2_miss_ratio",
+            "dram_write_share",
+        }
+
+    @settings(deadline=None, max_examples=30)
+    @given(st.floats(0.01, 100))
+    def test_more_of_the_same_work_uses_the_device_alike(self, factor: float) -> None:
+        # Closed form: counts and time grow together, so only the logs of time and warps differ;
+        # the two ratios with +1 in them are left out.
+        ratios = (
+            "ipc",
+            "achieved_occupancy",
+            "eligible_warps_per_cycle",
+            "warp_execution_efficiency",
+            "sm_efficiency",
+            "tex_cache_hit_rate",
+        )
+        longer = {n: v if n in ratios else v * factor for n, v in COUNTERS.items()}
+        expected = dict(BY_HAND)
+        expected["log_time_ms"] = math.log(factor)
+        expected["log_warps"] = math.log(1000 * factor)
+        found = utilisation(longer, time_ms=factor)
+        for name in ("l2_miss_ratio", "dram_write_share"):
+            del expected[name], found[name]
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+    def test_a_missing_value_is_missing(self) -> None:
+        found = utilisation(COUNTERS | {"dram_write_transactions": math.nan})
+        missing = {name for name, value in found.items() if math.isnan(value)}
+        assert missing == {
+            "dram_utilisation",
+            "log_dram_bytes_per_instruction",
+            "dram_write_share",
+        }
+
+    def test_what_cannot_be_divided_is_missing(self) -> None:
+        found = utilisation(COUNTERS | {"inst_executed": 0.0, "warps": 0.0})
+        missing = {name for name, value in found.items() if math.isnan(value)}
+        assert missing == {
+            "log_dram_bytes_per_instruction",
+            "log_l2_bytes_per_instruction",
+            "log_warps",
+        }
+
+    def test_the_miss_ratio_is_at_most_two(self) -> None:
+        counters = COUNTERS | {"l2_read_transactions": 10.0}
+        assert utilisation(counters)["l2_miss_ratio"] == 2.0
+
+    def test_an_unknown_device_is_refused(self) -> None:
+        kernel = profiles({name: [value] for name, value in COUNTERS.items()})
+        with refused(r"peaks of 'made-gpu'.*not in the device table; use --features raw or rates"):
+            compute_features("utilisation", kernel, None)
+
+    def test_counters_of_another_tool_are_refused(self) -> None:
+        # The time alone is no feature of the counters.
+        kernel = profiles({"VALUBusy": [50.0], "CacheHit": [20.0]})
+        with refused("counters give no 'utilisation' features; there are VALUBusy, CacheHit"):
+            compute_features("utilisation", kernel, GTX980)
+
+    def test_real_shares_of_a_peak_are_below_one(self, data_folder: Path) -> None:
+        # Bound: physics; no kernel moves or issues more than its device can.
+        shares = [name for name in BY_HAND if name.endswith("_utilisation")]
+        for path in sorted((data_folder / "dvfs").glob("*.csv")):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)
+                measured = read_nv_dvfs(path, None)
+            at_base = measured.profiles(measured.grid.mid)
+            features = compute_features("utilisation", at_base, load_device(measured.device))
+            assert features.names == tuple(BY_HAND)
+            values = features.values[:, [features.names.index(name) for name in shares]]
+            assert np.nanmin(values) >= 0
+            assert np.nanmax(values) <= 1
+            assert np.nanmax(values[:, 0]) > 0.7  # some kernel streams from DRAM
+
+
+class TestRawAndTable2:
+    def test_raw_is_the_columns_as_they_are(self) -> None:
+        kernels = profiles({"loads": [1.0, 2.0], "gld_throughput": [3.0, math.nan]})
+        features = compute_features("raw", kernels, None)
+        assert features.names == ("loads", "gld_throughput")
+        np.testing.assert_array_equal(features.values, [[1.0, 3.0], [2.0, math.nan]])
+
+    def test_table_2_has_22_features(self) -> None:
+        # The paper's Table II.
+        assert len(set(TABLE_2)) == len(TABLE_2) == 22
+
+    def test_table_2_takes_its_own_columns_only(self) -> None:
+        kernels = profiles({"waves": [9.0], "CacheHit": [20.0], "VALUBusy": [50.0]})
+        features = compute_features("table2", kernels, None)
+        assert dict(zip(features.names, features.values[0], strict=True)) == {
+            "VALUBusy": 50.0,
+            "CacheHit": 20.0,
+        }
+
+
+class TestRates:
+    def test_by_hand(self) -> None:
+        kernel = profiles(
+            {
+                "inst_executed": [1000.0],
+                "gld_transactions": [500.0],
+                "gld_transactions_per_request": [4.0],
+                "achieved_occupancy": [0.5],
+            },
+            time_ms=[2.0],
+        )
+        features = compute_features("rates", kernel, None)
+        assert dict(zip(features.names, features.values[0], strict=True)) == pytest.approx(
+            {
+                "gld_transactions_per_request": 4.0,
+                "achieved_occupancy": 0.5,
+                "log_inst_executed_per_ms": math.log(501),
+                "gld_transactions_per_instruction": 0.5,
+                "log_gld_transactions_per_ms": math.log(251),
+            },
+            rel=1e-12,
+        )
+
+    def test_no_instructions_no_rate(self) -> None:
+        kernel = profiles({"inst_executed": [0.0], "gld_transactions": [500.0]})
+        features = compute_features("rates", kernel, None, ("gld_transactions_per_instruction",))
+        assert math.isnan(features.values[0, 0])
+
+    # nvprof's own description of each metric: a count of events, or a ratio.
+    @pytest.mark.parametrize(
+        ("name", "counts"),
+        [
+            ("inst_executed", True),
+            ("inst_fp_32", True),
+            ("flop_count_sp_special", True),
+            ("cf_executed", True),
+            ("ldst_executed", True),
+            ("issue_slots", True),
+            ("warps", True),
+            ("gld_transactions", True),
+            ("tex_cache_transactions", True),
+            ("gld_transactions_per_request", False),
+            ("inst_per_warp", False),
+            ("inst_replay_overhead", False),
+            ("eligible_warps_per_cycle", False),
+            ("dram_read_throughput", False),
+            ("tex_cache_hit_rate", False),
+            ("ipc", False),
+        ],
+    )
+    def test_what_counts_events(self, name: str, counts: bool) -> None:
+        assert is_count(name) is counts
+
+
+class TestDefaultKind:
+    def test_amd_names(self) -> None:
+        assert default_kind(("waves", *TABLE_2), "gtx980") == "table2"
+
+    def test_nvprof_names(self) -> None:
+        assert default_kind(tuple(COUNTERS), "gtx980") == "utilisation"
+
+    def test_a_few_names_of_table_2_do_not_decide(self) -> None:
+        assert default_kind((*COUNTERS, "Occupancy", "MemTime"), "gtx980") == "utilisation"
+
+    def test_names_that_nobody_knows(self) -> None:
+        assert default_kind(("busy_compute", "busy_memory"), "gtx980") == "raw"
+
+    def test_nvprof_names_on_a_device_without_peaks(self) -> None:
+        assert default_kind(tuple(COUNTERS), "made-gpu") == "raw"
+
+
+class TestNamedFeatures:
+    def test_come_in_the_order_asked_for(self) -> None:
+        kernels = profiles({"a": [1.0], "b": [2.0], "c": [3.0]})
+        features = compute_features("raw", kernels, None, ("c", "a"))
+        assert features.names == ("c", "a")
+        np.testing.assert_array_equal(features.values, [[3.0, 1.0]])
+
+    @pytest.mark.parametrize(
+        ("kind", "counter", "given", "feature"),
+        [
+            ("raw", "loads", "Loads", "loads"),
+            ("table2", "CacheHit", "cachehit", "CacheHit"),
+            ("rates", "gld_transactions", "GLD_Transactions", "log_gld_transactions_per_ms"),
+            (
+                "utilisation",
+                "dram_read_transactions",
+                "Dram_Read_Transactions",
+                "dram_utilisation",
+            ),
+        ],
+    )
+    def test_a_missing_counter_is_named_with_a_hint_on_case(
+        self, kind: str, counter: str, given: str, feature: str
+    ) -> None:
+        columns = {given: [1.0], "dram_write_transactions": [1.0]}
+        message = (
+            rf"needs the feature '{feature}': there is no column '{counter}'; "
+            rf"is '{given}' meant\? Names are matched to the letter"
+        )
+        with refused(message):
+            compute_features(kind, profiles(columns), GTX980, (feature,))
+
+    def test_a_missing_counter_without_a_like_has_no_hint(self) -> None:
+        with refused(r"needs the feature 'CacheHit': there is no column 'CacheHit'$"):
+            compute_features("table2", profiles({"waves": [1.0]}), None, ("CacheHit",))
+
+    def test_a_rate_that_lacks_the_instructions_says_so(self) -> None:
+        kernel = profiles({"gld_transactions": [500.0]})
+        with refused("there is no column 'inst_executed'"):
+            compute_features("rates", kernel, None, ("gld_transactions_per_instruction",))
+
+
+class TestEveryKind:
+    KERNELS = profiles(
+        {
+            **{name: [v, 2 * v + 1, 0.7 * v] for name, v in COUNTERS.items()},
+            **{name: [10.0, 20.0, 70.0] for name in TABLE_2},
+        },
+        time_ms=[1.0, 3.0, 0.2],
+        device="gtx980",
+    )
+
+    @pytest.mark.parametrize("kind", FEATURE_KINDS)
+    def test_depends_on_its_own_kernel_only(self, kind: str) -> None:
+        together = compute_features(kind, self.KERNELS, GTX980)
+        alone = [compute_features(kind, one, GTX980).values[0] for one in one_by_one(self.KERNELS)]
+        np.testing.assert_array_equal(together.values, alone)
+
+    @pytest.mark.parametrize("kind", ["raw", "rates", "table2"])
+    def test_no_counters_are_refused(self, kind: str) -> None:
+        with refused(f"counters give no '{kind}' features; there are none"):
+            compute_features(kind, profiles({}, [1.0]), None)
+
+    def test_an_unknown_kind_is_refused(self) -> None:
+        with refused("no features 'ratio'; one of raw, rates, utilisation, table2"):
+            compute_features("ratio", self.KERNELS, None)

@@ -1,0 +1,108 @@
+"""Features with the power at the base beside them: who gets them, and who is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import kernels as made
+from synthetic.profiled import profiles
+from synthetic.tidy import refused
+
+from mlscale import Profiles, create
+from mlscale.counters.features import compute_features
+from mlscale.predictors.features import FeatureScaling
+from mlscale.studies import errors
+from mlscale.studies.candidates import Contender, everyone
+
+MID = made.GRID.mid
+
+
+def powered(*watts: float) -> Profiles:
+    """Kernels whose counter 'busy' counts from 1, with these powers."""
+    count = len(watts)
+    return replace(
+        profiles({"busy": list(range(1, count + 1))}), power_w=np.array(watts, dtype=np.float64)
+    )
+
+
+def test_the_power_stands_beside_the_counters() -> None:
+    features = compute_features("raw+power", powered(80.0, 120.0), None)
+    assert features.names == ("busy", "base_power_w")
+    assert features.values.tolist() == [[1, 80], [2, 120]]
+
+
+def test_is_scaled_as_every_feature_is() -> None:
+    """100 W lies half way from 80 to 120, 130 W is beyond and clipped."""
+    scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
+    points, flags = scaling.transform(powered(100.0, 130.0))
+    assert points.tolist() == [[0, 0.5], [1, 1]]
+    assert flags[0] == ()
+    assert flags[1] == ("base_power_w 130 above trained 120 by 25 % of the range",)
+
+
+def test_a_restored_scaling_asks_for_it_too() -> None:
+    scaling = FeatureScaling.restore(FeatureScaling.fit("raw+power", powered(80.0, 120.0)).state())
+    assert scaling.transform(powered(100.0))[0].tolist() == [[0, 0.5]]
+    assert scaling.needs == ("busy", "base_power_w")
+
+
+class TestWithoutPower:
+    def test_in_training(self) -> None:
+        with refused(r"^features with '\+power' need the column 'power_w'$"):
+            FeatureScaling.fit("raw+power", profiles({"busy": [1.0, 2.0]}))
+
+    def test_in_a_profile(self) -> None:
+        scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
+        with refused("^the model needs the feature 'base_power_w': there is no column 'power_w'"):
+            scaling.transform(profiles({"busy": [1.0]}))
+
+    def test_of_one_kernel(self) -> None:
+        scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
+        with refused(r"^kernel 'k1' has no value for 'base_power_w', .* profile it with its power"):
+            scaling.transform(powered(100.0, np.nan))
+
+
+@pytest.mark.parametrize("predictor", ["nearest", "wu", "extra-trees"])
+def test_predictors_of_power_use_it(predictor: str) -> None:
+    """Counters of chance, power that says everything: it alone tells the kernels apart."""
+    data = made.measurements(per_group=5)
+    chance = np.random.default_rng(0).uniform(size=data.counter_samples.shape[:2])
+    blind = replace(data, counter_samples=data.counter_samples * 0 + chance[..., *[None] * 4])
+    watts = np.repeat(np.arange(1.0, 5.0), 5)[:, None, None, None]
+    known = replace(blind, power_samples=(watts * data.power_w)[None])
+
+    held_out = np.arange(0, 20, 5)
+    training = known.select(np.setdiff1d(np.arange(20), held_out))
+    test, truth = known.select(held_out), data.select(held_out)
+
+    def error(features: str) -> float:
+        model = create(predictor, quantity="power", features=features, clusters=4)
+        values = model.fit(training, MID).predict(test.profiles(MID)).values
+        actual = truth.power_w / truth.profiles(MID).power_w[:, None, None, None]
+        return float(np.abs(values / actual - 1).mean())
+
+    assert error("raw+power") < 0.8 * error("raw")
+
+
+class TestInStudies:
+    def test_they_stand_for_power_alone(self) -> None:
+        assert Contender("wu", "raw+power").predicts("power")
+        assert not Contender("wu", "raw+power").predicts("time")
+        assert Contender("wu", "raw").predicts("time")
+
+    def test_what_suits_best_comes_with_power_in_a_comparison(self) -> None:
+        data = made.measurements()
+        kinds = {c.features for c in everyone([], data) if c.predictor == "wu"}
+        assert kinds == {"raw", "raw+power"}
+        unpowered = everyone([], replace(data, power_samples=None))
+        assert {c.features for c in unpowered if c.predictor == "wu"} == {"raw"}
+        assert {c.features for c in everyone(["raw"], data) if c.predictor == "wu"} == {"raw"}
+
+    def test_plan(self) -> None:
+        data = made.measurements()
+        both = [Contender("nearest", "raw"), Contender("nearest", "raw+power")]
+        lo = "leave-one-application-out"
+        units = errors.plan({"t": (data, MID)}, {"t": both}, ["time", "power"], 2, lo, 1)
+        assert [(u.quantity, u.contender.features) for u in units] == [
+            ("time", "raw"), ("power", "raw"), ("power", "raw+power"),
+        ]  # fmt: skip

@@ -1,0 +1,39 @@
+"""What a model of the literature cannot see is unknown, not absent."""
+
+import numpy as np
+import pytest
+from synthetic.profiled import profiles
+from synthetic.tidy import refused
+
+from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [  # by hand: more than 1.05 texture transactions per global load
+        ({"tex_cache_transactions": 106.0, "gld_transactions": 100.0}, 1.0),
+        ({"tex_cache_transactions": 104.0, "gld_transactions": 100.0}, 0.0),
+        ({"tex_cache_transactions": 106.0}, np.nan),
+        ({"tex_cache_transactions": 0.0}, 0.0),
+        ({"gld_transactions": 100.0}, np.nan),
+    ],
+)
+def test_texture_use_is_unknown_without_both_counters(
+    counters: dict[str, float], expected: float
+) -> None:
+    run = NvprofRun(profiles({name: [value] for name, value in counters.items()}))
+    np.testing.assert_array_equal(uses_texture_path(run), [expected])
+
+
+def test_the_columns_that_requests_lack_are_named() -> None:
+    run = NvprofRun(profiles({"gld_transactions": [1.0], "gld_transactions_per_request": [1.0]}))
+    assert run.lacking_for_requests(("gld_transactions", "gst_transactions")) == [
+        "gst_transactions",
+        "gst_transactions_per_request",
+    ]
+
+
+def test_refuse_names_the_kernel() -> None:
+    run = NvprofRun(profiles({"l2_read_transactions": [1.0, 0.0]}))
+    with refused("^kernel 'k1', counter 'l2_read_transactions': 0 is odd$"):
+        run.refuse(np.array([False, True]), "l2_read_transactions", "is odd")

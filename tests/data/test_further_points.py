@@ -1,0 +1,101 @@
+"""Tables of further measured points: what is read, and what is refused."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from synthetic import tidy
+from synthetic.profiled import profiles
+
+from mlscale import ConfigGrid, HardwareConfig
+from mlscale.data.further_points import with_further_points
+
+BASE = HardwareConfig(4, 800.0, 700.0)
+CORNER = HardwareConfig(4, 400.0, 500.0)
+GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
+AXES = ("cu_count", "engine_mhz", "memory_mhz")
+
+
+def of_two() -> Any:
+    """Profiles of k0 and k1 at BASE."""
+    return profiles({"loads": [1.0, 2.0]}, base=BASE)
+
+
+def at(config: HardwareConfig, kernel: str, time_ms: float, **more: Any) -> dict[str, Any]:
+    return {"kernel": kernel, **config.as_dict(), "time_ms": time_ms, **more}
+
+
+def without_axes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in row.items() if k not in AXES} for row in rows]
+
+
+def test_rows_name_their_own_configuration(tmp_path: Path) -> None:
+    """Repetitions by their median, the base's rows left out, a kernel without a row is NaN."""
+    other = HardwareConfig(4, 800.0, 500.0)
+    rows = [at(CORNER, "k0", t) for t in (3.0, 5.0, 4.0)]
+    rows += [at(BASE, "k0", 1.0), at(CORNER, "k1", 7.0), at(other, "k1", 8.0)]
+    table = tidy.write_csv(tmp_path / "t.csv", rows)
+    first, second = with_further_points(of_two(), [(table, None)], GRID).also
+    assert (first.config, second.config) == (CORNER, other)
+    assert first.time_ms.tolist() == [4, 7]
+    assert np.isnan(second.time_ms[0])
+    assert second.time_ms[1] == 8
+    assert first.power_w is None
+
+
+def test_a_configuration_is_stated_or_picks_rows(tmp_path: Path) -> None:
+    rows = [at(CORNER, "k0", 3.0, power_w=50.0), at(CORNER, "k1", 4.0, power_w=60.0)]
+    bare = tidy.write_csv(tmp_path / "bare.csv", without_axes(rows))
+    more = [*rows, at(HardwareConfig(4, 400.0, 700.0), "k0", 9.0, power_w=70.0)]
+    full = tidy.write_csv(tmp_path / "full.csv", more)
+    for table in (bare, full):
+        [point] = with_further_points(of_two(), [(table, CORNER)], GRID).also
+        assert point.config == CORNER
+        assert point.time_ms.tolist() == [3, 4]
+        assert point.power_w is not None
+        assert point.power_w.tolist() == [50, 60]
+
+
+def test_several_tables_join(tmp_path: Path) -> None:
+    """The same cell in two tables is measured twice: the median of 3 and 5."""
+    tables = [
+        (tidy.write_csv(tmp_path / f"{time}.csv", [at(CORNER, "k0", time)]), None)
+        for time in (3.0, 5.0)
+    ]
+    [point] = with_further_points(of_two(), tables, GRID).also
+    assert point.time_ms[0] == 4
+    assert np.isnan(point.time_ms[1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "config", "message"),
+    [
+        ([at(CORNER, "new", 1.0)], None, "row 2, column 'kernel': the profile has no kernel 'new'"),
+        ([at(BASE, "k0", 1.0)], None, "has rows at the base .* alone"),
+        ([at(CORNER, "k0", 1.0)], BASE, "is the base, which the profile has"),
+        (
+            [at(CORNER, "k0", 1.0)],
+            HardwareConfig(4, 800.0, 500.0),
+            "has no row at cu=4,engine=800,memory=500; its rows are at cu=4,engine=400,memory=500",
+        ),
+        (
+            [at(HardwareConfig(4, 900.0, 500.0), "k0", 1.0)],
+            None,
+            "row 2: cu=4,engine=900,memory=500 is outside the model's grid",
+        ),
+        ([at(CORNER, "k0", -1.0)], None, "column 'time_ms': the value is -1; it must be positive"),
+        ([at(CORNER, "k0", 1.0, power_w=0)], None, "column 'power_w': the value is 0"),
+        ([at(CORNER, "k0", 1.0, device="other")], None, "is of device 'other', the profile of"),
+        ([{**at(CORNER, "k0", 1.0), "cu_count": 4.5}], None, "4.5 is not a whole number"),
+        (without_axes([at(CORNER, "k0", 1.0)]), None, "there is no column 'cu_count'"),
+        ([{"kernel": "k0", **CORNER.as_dict()}], None, "there is no column 'time_ms'"),
+    ],
+)
+def test_bad_input_is_refused(
+    tmp_path: Path, rows: list[dict[str, Any]], config: HardwareConfig | None, message: str
+) -> None:
+    table = tidy.write_csv(tmp_path / "bad.csv", rows)
+    with tidy.refused(rf"bad\.csv: .*{message}"):
+        with_further_points(of_two(), [(table, config)], GRID)

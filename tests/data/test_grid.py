@@ -1,0 +1,180 @@
+"""The grid: order, mid-grid, and every text that is not a configuration."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic.tidy import refused
+
+from mlscale import ConfigGrid, HardwareConfig
+
+# The grid of Wu et al., section IV: 8 x 8 x 7 = 448 configurations.
+PAPER = ConfigGrid(
+    tuple(range(4, 33, 4)),
+    tuple(float(mhz) for mhz in range(300, 1001, 100)),
+    tuple(float(mhz) for mhz in range(475, 1376, 150)),
+)
+SMALL = ConfigGrid((4, 8, 16), (400.0, 800.0), (700.0,))
+
+
+def axis(elements: st.SearchStrategy[float]) -> st.SearchStrategy[tuple[float, ...]]:
+    steps = st.lists(elements, min_size=1, max_size=4, unique=True)
+    return steps.map(lambda found: tuple(sorted(found)))
+
+
+clocks = axis(st.integers(100, 9999).map(float))
+grids = st.builds(ConfigGrid, axis(st.integers(1, 256)), clocks, clocks)
+
+
+class TestShapeAndOrder:
+    def test_the_papers_grid(self) -> None:
+        # Paper: 448 configurations. Mid: index 4, 4, 3, counted by hand on the axes.
+        assert PAPER.shape == (8, 8, 7)
+        assert PAPER.size == 448
+        assert PAPER.mid == HardwareConfig(20, 700.0, 925.0)
+
+    def test_mid_of_short_axes(self) -> None:
+        # Hand: index 3 // 2 = 1, 2 // 2 = 1, 1 // 2 = 0.
+        assert SMALL.mid == HardwareConfig(8, 800.0, 700.0)
+
+    def test_one_configuration_is_a_grid(self) -> None:
+        grid = ConfigGrid((28,), (1000.0,), (5000.0,))
+        assert list(grid) == [grid.mid] == [HardwareConfig(28, 1000.0, 5000.0)]
+
+    def test_memory_varies_fastest(self) -> None:
+        # Hand: the order of a raveled (C, E, M) array.
+        grid = ConfigGrid((4, 8), (400.0,), (500.0, 700.0))
+        assert [(c.cu_count, c.memory_mhz) for c in grid] == [
+            (4, 500.0),
+            (4, 700.0),
+            (8, 500.0),
+            (8, 700.0),
+        ]
+
+    @settings(deadline=None, max_examples=50)
+    @given(grids)
+    def test_index_and_config_are_inverse(self, grid: ConfigGrid) -> None:
+        # Truth: NumPy's own order of a raveled array.
+        configs = list(grid)
+        assert len(configs) == grid.size
+        for position, config in enumerate(configs):
+            index = tuple(int(i) for i in np.unravel_index(position, grid.shape))
+            assert grid.config(index) == config
+            assert grid.index(config) == index
+
+    @settings(deadline=None, max_examples=50)
+    @given(grids, st.randoms(use_true_random=False))
+    def test_spanning_finds_the_grid_from_its_points(self, grid: ConfigGrid, random) -> None:  # noqa: ANN001
+        configs = [*grid, *grid]
+        random.shuffle(configs)
+        assert ConfigGrid.spanning(configs) == grid
+
+    def test_spanning_fills_the_box(self) -> None:
+        # Hand: two opposite corners span four points.
+        corners = [HardwareConfig(4, 800.0, 500.0), HardwareConfig(4, 400.0, 700.0)]
+        assert ConfigGrid.spanning(corners) == ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
+
+    def test_spans_between_the_steps_but_not_beyond(self) -> None:
+        assert SMALL.spans(HardwareConfig(5, 650.0, 700.0))
+        assert SMALL.spans(HardwareConfig(16, 800.0, 700.0))
+        assert not SMALL.spans(HardwareConfig(3, 650.0, 700.0))
+        assert not SMALL.spans(HardwareConfig(5, 801.0, 700.0))
+        assert not SMALL.spans(HardwareConfig(5, 650.0, 699.0))
+
+    def test_a_config_as_text_and_dictionary(self) -> None:
+        config = HardwareConfig(16, 800.0, 1375.5)
+        assert str(config) == "cu=16,engine=800,memory=1375.5"
+        assert config.as_dict() == {"cu_count": 16, "engine_mhz": 800.0, "memory_mhz": 1375.5}
+
+
+class TestBadAxes:
+    @pytest.mark.parametrize(
+        ("steps", "problem"),
+        [
+            ((), "the grid has no engine_mhz"),
+            ((800.0, 400.0), "engine_mhz must rise"),
+            ((400.0, 400.0), "engine_mhz must rise"),
+            ((0.0, 400.0), "engine_mhz must be positive and finite"),
+            ((-400.0, 400.0), "engine_mhz must be positive and finite"),
+            ((400.0, math.inf), "engine_mhz must be positive and finite"),
+            ((math.nan,), "engine_mhz must be positive and finite"),
+        ],
+    )
+    def test_is_refused(self, steps: tuple[float, ...], problem: str) -> None:
+        with refused(problem):
+            ConfigGrid((4,), steps, (700.0,))
+
+    @pytest.mark.parametrize(
+        ("config", "problem"),
+        [
+            (HardwareConfig(5, 400.0, 700.0), r"cu_count 5 is not on the grid; it has 4, 8, 16"),
+            (HardwareConfig(4, 500.0, 700.0), r"engine_mhz 500 is not on the grid.*400, 800"),
+            (HardwareConfig(4, 400.0, 701.0), r"memory_mhz 701 is not on the grid; it has 700$"),
+        ],
+    )
+    def test_index_names_the_axis_and_its_steps(self, config: HardwareConfig, problem: str) -> None:
+        with refused(problem):
+            SMALL.index(config)
+
+
+class TestParse:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "cu=8,engine=400,memory=700",
+            "memory=700,cu=8,engine=400",
+            "cu_count=8,engine_mhz=400,memory_mhz=700",
+            " cu=8, engine=400.0, memory= 700 ",
+            "cu=8.0,engine=4e2",
+        ],
+    )
+    def test_reads_every_order_and_spelling(self, text: str) -> None:
+        # Hand. The last leaves out memory, an axis of length 1.
+        assert SMALL.parse(text) == HardwareConfig(8, 400.0, 700.0)
+
+    def test_mid(self) -> None:
+        assert PAPER.parse("mid") == HardwareConfig(20, 700.0, 925.0)
+
+    def test_need_not_be_on_the_grid(self) -> None:
+        # A target between the steps is interpolated, one outside refused later.
+        assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)
+
+    @settings(deadline=None, max_examples=50)
+    @given(grids)
+    def test_reads_what_str_writes(self, grid: ConfigGrid) -> None:
+        assert all(grid.parse(str(config)) == config for config in grid)
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("", "'' is not a configuration; write it as cu=16,engine=800,memory=700"),
+            ("MID", "'MID' is not a configuration"),
+            ("8", "'8' is not a configuration"),
+            ("8,400,700", "is not a configuration"),
+            ("cu=8 engine=400", "'8 engine=400' in .* is not a number"),
+            ("cu:8,engine:400", "is not a configuration"),
+            ("cu=8,engine=400,", "is not a configuration"),
+            ("cu=8,,engine=400", "is not a configuration"),
+            ("cu=8,clock=400", "is not a configuration"),
+            ("CU=8,engine=400", "is not a configuration"),
+            ("cu=8,cu=8,engine=400", "is not a configuration"),
+            ("cu=8,cu_count=16,engine=400", "is not a configuration"),
+            ("=8,engine=400", "is not a configuration"),
+            ("cu=,engine=400", "'' in .* is not a number"),
+            ("cu=eight,engine=400", "'eight' in .* is not a number"),
+            ("cu=8,engine=400MHz", "'400MHz' in .* is not a number"),
+            ("cu=8,engine=0", "'0' in .* must be positive and finite"),
+            ("cu=8,engine=-400", "'-400' in .* must be positive and finite"),
+            ("cu=8,engine=nan", "'nan' in .* must be positive and finite"),
+            ("cu=inf,engine=400", "'inf' in .* must be positive and finite"),
+            ("cu=8,engine=1e999", "'1e999' in .* must be positive and finite"),
+            ("cu=8.5,engine=400", "'8.5' in .* must be a whole number of compute units"),
+            ("engine=400", "'engine=400' gives no cu_count; one of 4, 8, 16"),
+            ("cu=8,memory=700", "'cu=8,memory=700' gives no engine_mhz; one of 400, 800"),
+        ],
+    )
+    def test_refuses_what_is_no_configuration(self, text: str, problem: str) -> None:
+        with refused(problem):
+            SMALL.parse(text)

@@ -1,0 +1,177 @@
+"""Profiles: new kernels at the base, from the same tidy table."""
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
+
+from mlscale import HardwareConfig, Profiles, read_measurements, read_profiles
+
+BASE = HardwareConfig(4, 400.0, 700.0)
+HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
+
+
+def read_rows(folder: Path, table: list[dict[str, Any]], device: str = "made-gpu") -> Profiles:
+    return read_profiles(write_csv(folder / "profile.csv", table), BASE, device)
+
+
+def without(name: str) -> list[dict[str, Any]]:
+    return [{key: row[key] for key in row if key != name} for row in rows()]
+
+
+class TestReading:
+    @pytest.mark.parametrize("write", [write_csv, write_parquet])
+    def test_rows_at_other_configurations_are_left_out(self, tmp_path: Path, write: Any) -> None:
+        # Hand: the base is the second of each kernel's four rows.
+        suffix = "csv" if write is write_csv else "parquet"
+        found = read_profiles(write(tmp_path / f"p.{suffix}", rows()), BASE, "made-gpu")
+        assert (found.device, found.base) == ("made-gpu", BASE)
+        assert found.kernels == ("first", "second")
+        assert found.applications == ("app-first", "app-second")
+        np.testing.assert_array_equal(found.time_ms, [2.0, 12.0])
+        np.testing.assert_array_equal(found.power_w, [102.0, 112.0])
+        assert found.counter_names == ("loads",)
+        np.testing.assert_array_equal(found.counter("loads"), [2.0, 1002.0])
+        assert found.has_counter("loads")
+        assert not found.has_counter("Loads")
+
+    def test_rows_at_the_base_alone_give_the_same(self, tmp_path: Path) -> None:
+        alone = read_rows(tmp_path, [rows()[1], rows()[5]])
+        np.testing.assert_array_equal(alone.time_ms, [2.0, 12.0])
+        np.testing.assert_array_equal(alone.counters, [[2.0], [1002.0]])
+
+    def test_of_a_whole_data_set_is_what_its_measurements_hold(self, data_folder: Path) -> None:
+        # Two ways to the same numbers, NaN included.
+        path = data_folder / "mgpusim" / "gcn3-scaling.csv"
+        base = HardwareConfig(16, 800.0, 700.0)
+        found = read_profiles(path, base, "simulated-gcn3")
+        expected = read_measurements(path).profiles(base)
+        assert (found.kernels, found.applications) == (expected.kernels, expected.applications)
+        assert found.counter_names == expected.counter_names
+        assert same_bits(found.time_ms, expected.time_ms)
+        assert same_bits(found.counters, expected.counters)
+
+    def test_device_and_application_may_be_left_out(self, tmp_path: Path) -> None:
+        # docs/file-formats.md; an application is then each kernel's own.
+        found = read_rows(tmp_path, without("device"), device="any-gpu")
+        assert found.device == "any-gpu"
+        found = read_rows(tmp_path, without("application"))
+        assert found.applications == ("first", "second")
+
+    def test_no_counters_at_all(self, tmp_path: Path) -> None:
+        assert read_rows(tmp_path, without("loads")).counters.shape == (2, 0)
+
+    def test_an_empty_counter_stays_missing(self, tmp_path: Path) -> None:
+        table = rows()
+        table[1]["loads"] = ""
+        loads = read_rows(tmp_path, table).counter("loads")
+        assert math.isnan(loads[0])
+        assert loads[1] == 1002.0
+
+    def test_reading_csv_needs_numpy_only(self, tmp_path: Path) -> None:
+        path = write_csv(tmp_path / "profile.csv", rows())
+        program = (
+            "import sys; from pathlib import Path;"
+            "from mlscale import HardwareConfig, read_profiles;"
+            f"p = read_profiles(Path({str(path)!r}), HardwareConfig(4, 400.0, 700.0), 'made-gpu');"
+            f"print(p.time_ms.tolist(), sorted(set(sys.modules) & set({HEAVY!r})))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "[2.0, 12.0] []\n"
+
+
+class TestPowerIsOptional:
+    @pytest.mark.parametrize("empty", [True, False], ids=["empty column", "no column"])
+    def test_and_asked_for_in_vain(self, tmp_path: Path, empty: bool) -> None:
+        table = [{**row, "power_w": ""} for row in rows()] if empty else without("power_w")
+        found = read_rows(tmp_path, table)
+        assert found.power_w is None
+        np.testing.assert_array_equal(found.quantity("time"), [2.0, 12.0])
+        with refused("the profile has no column 'power_w'; power needs it at the base"):
+            found.quantity("power")
+
+    def test_and_given(self, tmp_path: Path) -> None:
+        found = read_rows(tmp_path, rows())
+        np.testing.assert_array_equal(found.quantity("power"), [102.0, 112.0])
+
+
+class TestRepetitions:
+    def test_the_median_of_each(self, tmp_path: Path) -> None:
+        # Hand: times 6, 1, 2; power 90, 40, 20; counter 4, 15, 8.
+        at_base = rows()[1]
+        repeated = [
+            {**at_base, "time_ms": 6, "power_w": 90, "loads": 4},
+            {**at_base, "time_ms": 1, "power_w": 40, "loads": 15},
+            {**at_base, "time_ms": 2, "power_w": 20, "loads": 8},
+        ]
+        found = read_rows(tmp_path, [repeated[0], rows()[5], *repeated[1:]])
+        np.testing.assert_array_equal(found.time_ms, [2.0, 12.0])
+        np.testing.assert_array_equal(found.power_w, [40.0, 112.0])
+        np.testing.assert_array_equal(found.counter("loads"), [8.0, 1002.0])
+
+    def test_a_counter_missing_in_one_repetition(self, tmp_path: Path) -> None:
+        # Hand: of 4, nothing and 8 the median is 6, as in a table of measurements.
+        at_base = rows()[1]
+        repeated = [{**at_base, "loads": loads} for loads in (4, "", 8)]
+        assert read_rows(tmp_path, repeated).counter("loads").tolist() == [6.0]
+
+
+class TestRefused:
+    def test_a_kernel_without_its_base_row(self, tmp_path: Path) -> None:
+        with refused(
+            "profile.csv: kernel 'second' has no row at the base cu=4,engine=400,memory=700; "
+            "profile it there, or train a model for the base you have"
+        ):
+            read_rows(tmp_path, rows()[:5])
+
+    def test_another_device(self, tmp_path: Path) -> None:
+        with refused(
+            "profile.csv: is of device 'made-gpu', the model of 'gtx980'; train a model for "
+            "that device"
+        ):
+            read_rows(tmp_path, rows(), device="gtx980")
+
+    def test_one_row_of_another_device(self, tmp_path: Path) -> None:
+        table = rows()
+        table[5]["device"] = "another"
+        with refused("profile.csv: is of device 'another', the model of 'made-gpu'"):
+            read_rows(tmp_path, table)
+
+    @pytest.mark.parametrize("name", ["kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms"])
+    def test_a_missing_column(self, tmp_path: Path, name: str) -> None:
+        with refused(f"profile.csv: there is no column '{name}'"):
+            read_rows(tmp_path, without(name))
+
+    @pytest.mark.parametrize("name", ["time_ms", "power_w", "engine_mhz"])
+    @pytest.mark.parametrize(
+        ("cell", "given"),
+        [("0", "is 0"), ("-3", "is -3"), ("inf", "is inf"), ("", "is not given")],
+    )
+    def test_what_must_be_positive_and_finite(
+        self, tmp_path: Path, name: str, cell: str, given: str
+    ) -> None:
+        # Hand: the second kernel's base row is line 7 of the file.
+        table = rows()
+        table[5][name] = cell
+        with refused(f"profile.csv: row 7, column '{name}': the value {given}; it must be"):
+            read_rows(tmp_path, table)
+
+    @pytest.mark.parametrize("cell", ["inf", "-inf"])
+    def test_an_infinite_counter(self, tmp_path: Path, cell: str) -> None:
+        table = rows()
+        table[5]["loads"] = cell
+        with refused("profile.csv: row 7, column 'loads': the value is infinite"):
+            read_rows(tmp_path, table)
+
+    def test_text_where_a_number_belongs(self, tmp_path: Path) -> None:
+        table = rows()
+        table[5]["loads"] = "many"
+        with refused("profile.csv: row 7, column 'loads': 'many' is not a number"):
+            read_rows(tmp_path, table)

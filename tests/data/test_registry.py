@@ -1,0 +1,190 @@
+"""The registry: public files by checksum, shipped ones by name; and what is shipped is true."""
+
+import csv
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic.tidy import refused
+
+from mlscale import Measurements, load_model, read_measurements, read_profiles
+from mlscale.data.devices import load_device
+from mlscale.data.public import path
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.public.registry import (
+    Dataset,
+    all_datasets,
+    dataset,
+    identify,
+    public_datasets,
+)
+from mlscale.data.synthetic.hd7970 import make_hd7970
+
+SHIPPED = ("simulated-gcn3.parquet", "simulated-gcn3-profile.csv", "simulated-gcn3.mlscale")
+# From the README of the public data: checksum -> GPU of the file.
+CHECKSUMS = {
+    "aa22f23b716f43004843f6a3d2f0533248663c1bf12e3ecdfda3c9b002b941c6": "gtx980",
+    "3c381b354411386b051096cd028f61e3c863a817895bf9cdd14ce65220483a58": "gtx980",
+    "c81f66765692ff57f5a1c78b89efbc58dd13cf0ac295a3b7f7b39f773fc1c2f5": "gtx980",
+    "e5d3a6804ba09704dac0cf8687255c9ad18302ba066ff4102d85401dd61fe468": "gtx1080ti",
+    "17ac8f1c630bfab507920c5c2396776ef6634a7442d055fbe85ef3391b232654": "p100",
+    "02e9bda8fadf6899133b3d4e0f99ca8da494df3fa0fbd42b24913281a2021a83": "titanx",
+    "941d71e9d7d0ff3a1e197089da1d89aa10c16d3e788c4ff5d5c6640893fbe0be": "v100",
+    "15c28c21eba9892d4a1fe8ba5fbea2c5ce2173e281067b6a35d06636cae94c30": "rtx2070s",
+}
+FOLDERS = {"wang-chu-gtx980": "wang-chu-gtx980"}  # all others lie in dvfs/
+
+
+def assert_holds(entry: Dataset, data: Measurements) -> None:
+    assert entry.axes is not None
+    assert {name: tuple(values) for name, values in entry.axes.items()} == {
+        "cu_count": data.grid.cu_count,
+        "engine_mhz": data.grid.engine_mhz,
+        "memory_mhz": data.grid.memory_mhz,
+    }
+    assert entry.kernels == len(data.kernels)
+    assert entry.counters == len(data.counter_names)
+    assert entry.power == (data.power_w is not None)
+    assert entry.device == data.device
+    assert set(entry.faults) <= set(data.kernels)
+
+
+class TestPublicFiles:
+    @pytest.mark.parametrize(("sha256", "device"), CHECKSUMS.items())
+    def test_are_known_with_their_gpu(self, sha256: str, device: str) -> None:
+        known = {entry.sha256: entry for entry in public_datasets().values()}
+        assert sha256 in known
+        assert known[sha256].device == device
+
+    def test_have_a_source_a_device_of_the_table_and_a_description(self) -> None:
+        for name, entry in public_datasets().items():
+            assert entry.name == name
+            assert entry.url.startswith("https://")
+            assert entry.url.endswith(f"/{entry.file}")
+            assert load_device(entry.device).key == entry.device
+            assert entry.holds
+
+    def test_of_other_content_are_not_known(self) -> None:
+        assert identify(b"appName,coreF,memF,time/ms\n") is None
+
+    def test_are_identified_by_all_of_their_content(self, data_folder: Path) -> None:
+        found = 0
+        for name, entry in public_datasets().items():
+            file = data_folder / FOLDERS.get(name, "dvfs") / entry.file
+            if not file.is_file():
+                continue  # known, but not among the data at hand
+            content = file.read_bytes()
+            assert hashlib.sha256(content).hexdigest() == entry.sha256
+            assert identify(content) == entry
+            assert identify(content + b"\n") is None
+            assert entry.size_bytes == len(content)
+            found += 1
+        assert found == 5
+
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_hold_what_is_said_of_them(self, data_folder: Path) -> None:
+        for name, entry in public_datasets().items():
+            file = data_folder / FOLDERS.get(name, "dvfs") / entry.file
+            if file.is_file():
+                assert_holds(entry, read_nv_dvfs(file, None))
+
+    def test_have_a_path_in_their_repository(self) -> None:
+        assert public_datasets()["p100"].path_in_repository == (
+            "csvs/raw/p100-dvfs-real-Performance-Power.csv"
+        )  # as the data's README has it
+
+
+class TestOwnSets:
+    def test_simulated(self) -> None:
+        entry = all_datasets()["simulated-gcn3"]
+        assert_holds(entry, read_measurements(path(entry.file)))
+
+    def test_made(self) -> None:
+        entry = all_datasets()["hd7970"]
+        assert (entry.origin, entry.file) == ("made", "")
+        assert_holds(entry, make_hd7970(0))
+
+    def test_of_another_name_are_refused_with_a_guess(self) -> None:
+        with refused("there is no data set 'gtx980-lwo'; there are .*; is 'gtx980-low' meant?"):
+            dataset("gtx980-lwo")
+
+
+class TestShippedFiles:
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_are_found(self, name: str) -> None:
+        assert path(name).is_file()
+        assert path(name).name == name
+
+    @pytest.mark.parametrize("name", ["simulated-gcn3", "gcn3.parquet", "", "nothing.mlscale"])
+    def test_of_another_name_are_refused_with_those_that_are_there(self, name: str) -> None:
+        with refused(f"no file '{name}' is shipped; there are .*simulated-gcn3.parquet") as _:
+            path(name)
+
+    def test_refusal_names_all(self) -> None:
+        with pytest.raises(ValueError, match="is shipped") as caught:
+            path("nothing")
+        assert [name for name in SHIPPED if name not in str(caught.value)] == []
+
+
+class TestSimulatedSet:
+    """The numbers are those of the simulated set's own README."""
+
+    def test_holds_what_its_card_says(self) -> None:
+        data = read_measurements(path("simulated-gcn3.parquet"))
+        assert data.device == "simulated-gcn3"
+        assert data.grid.cu_count == (4, 8, 16, 32)
+        assert data.grid.engine_mhz == (400, 600, 800, 1000)
+        assert data.grid.memory_mhz == (400, 700, 1000)
+        assert len(data.kernels) == 48
+        assert len(set(data.applications)) == 28
+        assert data.power_w is None
+
+    def test_says_that_it_is_simulated(self) -> None:
+        metadata = read_measurements(path("simulated-gcn3.parquet")).metadata
+        assert metadata["origin"] == "simulated"
+        status = metadata["feature_status"]
+        assert len(status) == 22
+        assert {name for name, how in status.items() if how == "nearest"} == {
+            "MemUnitBusy", "MemTime",
+        }  # fmt: skip
+        assert {name for name, how in status.items() if how == "missing"} == {
+            "MemUnitStalled", "WriteUnitStalled", "LDSBankConflict",
+        }  # fmt: skip
+
+    def test_equals_what_the_simulator_gave_number_for_number(self, data_folder: Path) -> None:
+        data = read_measurements(path("simulated-gcn3.parquet"))
+        with (data_folder / "mgpusim" / "gcn3-scaling.csv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        identity = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz")
+        assert set(data.counter_names) == set(rows[0]) - {*identity, "time_ms"}
+        assert len(rows) == data.time_samples.size == 48 * 48
+        for row in rows:
+            k = data.kernels.index(row["kernel"])
+            at = (
+                k,
+                data.grid.cu_count.index(int(row["cu_count"])),
+                data.grid.engine_mhz.index(float(row["engine_mhz"])),
+                data.grid.memory_mhz.index(float(row["memory_mhz"])),
+            )
+            assert data.applications[k] == row["application"]
+            assert data.time_ms[at] == float(row["time_ms"])
+            given = np.array([float(row[name] or "nan") for name in data.counter_names])
+            np.testing.assert_array_equal(data.counters[at], given)
+
+    def test_profile_is_its_row_at_the_models_base(self) -> None:
+        model = load_model(path("simulated-gcn3.mlscale"))
+        profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
+        at_base = read_measurements(path("simulated-gcn3.parquet")).profiles(model.base)
+        assert len(profiles.kernels) == 1
+        k = at_base.kernels.index(profiles.kernels[0])
+        assert profiles.time_ms[0] == at_base.time_ms[k]
+        for name in at_base.counter_names:
+            np.testing.assert_array_equal(profiles.counter(name)[0], at_base.counter(name)[k])
+
+    def test_model_has_not_seen_the_profiled_application(self) -> None:
+        model = load_model(path("simulated-gcn3.mlscale"))
+        profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
+        assert not set(profiles.kernels) & set(model.card["kernels"])
+        assert not set(profiles.applications) & set(model.card["applications"])
+        assert len(model.card["applications"]) == 28 - 1

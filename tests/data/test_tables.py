@@ -1,0 +1,335 @@
+"""The tidy table from CSV and Parquet: what is read, what is refused and where it stands."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
+
+from mlscale.data.tables import Table, read_table, write_table
+
+WRITERS = {"csv": write_csv, "parquet": write_parquet}
+
+
+def csv_file(folder: Path, content: str | bytes) -> Path:
+    path = folder / "table.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+class TestCsv:
+    def test_text_and_numbers(self, tmp_path: Path) -> None:
+        # Hand. Cells keep commas and quotes; a number may have blanks around it.
+        table = read_table(
+            csv_file(tmp_path, 'kernel,device,time_ms,x\n"a, ""b""",gpu, 1.5 ,-2e-3\nc,gpu,4,0\n')
+        )
+        assert table.text == {"kernel": ['a, "b"', "c"], "device": ["gpu", "gpu"]}
+        assert list(table.numbers) == ["time_ms", "x"]
+        np.testing.assert_array_equal(table.numbers["time_ms"], [1.5, 4.0])
+        np.testing.assert_array_equal(table.numbers["x"], [-0.002, 0.0])
+        assert len(table) == 2
+        assert table.metadata == {}
+
+    def test_identity_stays_text_even_if_it_looks_like_a_number(self, tmp_path: Path) -> None:
+        table = read_table(csv_file(tmp_path, "kernel,application,x\n007,1e3,1\nnan,NA,2\n"))
+        assert table.text == {"kernel": ["007", "nan"], "application": ["1e3", "NA"]}
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"\xef\xbb\xbfkernel,x\nk,1\n",
+            b"kernel,x\r\nk,1\r\n",
+            b"kernel,x\nk,1",
+            b"kernel,x\nk,1\n\n\n",
+            b" kernel , x\nk,1\n",
+            b",kernel,x\n0,k,1\n",
+            b'"","kernel","x"\n"0","k","1"\n',
+        ],
+        ids=["bom", "crlf", "no-last-end", "blank-end", "blanks", "index", "quoted-index"],
+    )
+    def test_is_read_alike_however_it_was_saved(self, tmp_path: Path, content: bytes) -> None:
+        table = read_table(csv_file(tmp_path, content))
+        assert table.columns == ("kernel", "x")
+        assert table.text["kernel"] == ["k"]
+        assert table.numbers["x"].tolist() == [1.0]
+
+    @pytest.mark.parametrize(
+        "cell", ["", " ", "nan", "NaN", "NA", "n/a", "N/A", "null", "None", "-"]
+    )
+    def test_what_is_not_given_is_nan_and_never_zero(self, tmp_path: Path, cell: str) -> None:
+        # docs/file-formats.md lists these cells.
+        values = read_table(csv_file(tmp_path, f"kernel,x,y\nk,{cell},5\nl,2,6\n")).numbers
+        assert math.isnan(values["x"][0])
+        assert values["x"][1] == 2.0
+        assert values["y"].tolist() == [5.0, 6.0]
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            ("", "table.csv: is empty"),
+            (" \n", "table.csv: is empty"),
+            ("kernel,time_ms\n", "table.csv: has a header but no rows"),
+            ("kernel,time_ms", "table.csv: has a header but no rows"),
+            ("kernel,x,y,x\nk,1,2,3\n", "table.csv: row 1: column 'x' is there twice"),
+            ("x,kernel,x\n1,k,3\n", "table.csv: row 1: column 'x' is there twice"),
+            ("kernel,x, x\nk,1,2\n", "table.csv: row 1: column 'x' is there twice"),
+            ("kernel,,x\nk,1,2\n", "table.csv: row 1: a column has no name"),
+            ("kernel,x,\nk,1,\n", "table.csv: row 1: a column has no name"),
+            ("kernel,x\nk,1\nl\n", "table.csv: row 3: has 1 fields, the header has 2"),
+            ("kernel,x\nk,1\nl,1,2\n", "table.csv: row 3: has 3 fields, the header has 2"),
+            ("kernel,x\nk,1\nl,fast\n", "table.csv: row 3, column 'x': 'fast' is not a number"),
+            ("kernel,x\nk,1 ms\n", "table.csv: row 2, column 'x': '1 ms' is not a number"),
+            ('kernel,x\nk,"1,5"\n', "table.csv: row 2, column 'x': '1,5' is not a number"),
+            ("kernel,x\nk,0x10\n", "table.csv: row 2, column 'x': '0x10' is not a number"),
+            ("kernel,x\nk,\nl,fast\n", "table.csv: row 3, column 'x': 'fast' is not a number"),
+            ("kernel,x\nk,1\n ,2\n", "table.csv: row 3, column 'kernel': is empty"),
+            ("kernel,device,x\nk,,1\n", "table.csv: row 2, column 'device': is empty"),
+            ("kernel,x\nk," + "1" * 200_000 + "\n", "table.csv: row 2: is not valid CSV"),
+        ],
+    )
+    def test_names_file_row_and_column(self, tmp_path: Path, content: str, problem: str) -> None:
+        with refused(problem):
+            read_table(csv_file(tmp_path, content))
+
+    @pytest.mark.parametrize(
+        ("content", "row"),
+        [
+            ("kernel,x\nk,1\n\nl,fast\n", 4),
+            ('kernel,x\n"k\nk",1\nl,fast\n', 4),
+            ("\nkernel,x\nk,fast\n", 3),
+        ],
+        ids=["blank line", "cell of two lines", "blank first line"],
+    )
+    def test_the_row_is_the_line_that_an_editor_shows(
+        self, tmp_path: Path, content: str, row: int
+    ) -> None:
+        # Hand: lines counted from 1.
+        with refused(f"table.csv: row {row}, column 'x': 'fast' is not a number"):
+            read_table(csv_file(tmp_path, content))
+
+    def test_a_ragged_row_after_a_blank_line(self, tmp_path: Path) -> None:
+        # Hand: the fourth line of the file.
+        with refused("table.csv: row 4: has 1 fields, the header has 2"):
+            read_table(csv_file(tmp_path, "kernel,x\nk,1\n\nl\n"))
+
+    def test_a_cell_of_two_lines_gives_one_line_of_message(self, tmp_path: Path) -> None:
+        with refused("row 2, column 'x': 'very.*fast' is not a number"):
+            read_table(csv_file(tmp_path, 'kernel,x\nk,"very\nfast"\n'))
+
+    @pytest.mark.parametrize(
+        "content",
+        [b"\x00\x01\x02\xff", b"\x89PNG\r\n\x1a\n", b"kernel,x\nk,\x00\n", b"PAR1abc\x15\x04\x00"],
+    )
+    def test_a_binary_file_is_refused(self, tmp_path: Path, content: bytes) -> None:
+        with refused("table.csv: is not a text file.*a table is CSV, or Parquet named"):
+            read_table(csv_file(tmp_path, content))
+
+    def test_text_of_another_encoding_says_which_is_needed(self, tmp_path: Path) -> None:
+        with refused("table.csv: .*UTF-8"):
+            read_table(csv_file(tmp_path, "kernel,µs\nk,1\n".encode("latin-1")))
+
+
+class TestParquet:
+    def test_holds_what_the_csv_holds(self, tmp_path: Path) -> None:
+        from_csv = read_table(write_csv(tmp_path / "table.csv", rows()))
+        from_parquet = read_table(write_parquet(tmp_path / "table.parquet", rows()))
+        assert from_parquet.text == from_csv.text
+        assert list(from_parquet.numbers) == list(from_csv.numbers)
+        for name, values in from_csv.numbers.items():
+            assert same_bits(from_parquet.numbers[name], values)
+
+    @pytest.mark.parametrize("name", ["table.parquet", "table.pq", "TABLE.PARQUET"])
+    def test_is_known_by_its_suffix(self, tmp_path: Path, name: str) -> None:
+        assert len(read_table(write_parquet(tmp_path / name, rows()))) == 8
+
+    @pytest.mark.parametrize(
+        "column",
+        [
+            pa.array([1, None], pa.int64()),
+            pa.array([1.0, None], pa.float32()),
+            pa.array([1.0, math.nan], pa.float64()),
+        ],
+        ids=["null-int", "null-float", "nan"],
+    )
+    def test_null_is_nan_and_never_zero(self, tmp_path: Path, column: pa.Array) -> None:
+        pq.write_table(pa.table({"kernel": ["a", "b"], "x": column}), tmp_path / "t.parquet")
+        values = read_table(tmp_path / "t.parquet").numbers["x"]
+        assert values[0] == 1.0
+        assert math.isnan(values[1])
+
+    def test_a_column_of_nulls_alone_is_nan(self, tmp_path: Path) -> None:
+        pq.write_table(pa.table({"kernel": ["a"], "x": pa.nulls(1)}), tmp_path / "t.parquet")
+        assert math.isnan(read_table(tmp_path / "t.parquet").numbers["x"][0])
+
+    def test_a_dictionary_of_names_is_text(self, tmp_path: Path) -> None:
+        names = pa.array(["b", "a", "b"]).dictionary_encode()
+        pq.write_table(pa.table({"kernel": names, "x": [1, 2, 3]}), tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet").text["kernel"] == ["b", "a", "b"]
+
+    def test_a_count_beyond_53_bits_is_rounded(self, tmp_path: Path) -> None:
+        # Hand: 2 ** 53 + 2 has a double of its own; the largest 64-bit counts are rounded.
+        counts = pa.array([2**53 + 2, 2**63 - 1], pa.int64())
+        pq.write_table(pa.table({"kernel": ["a", "b"], "x": counts}), tmp_path / "t.parquet")
+        values = read_table(tmp_path / "t.parquet").numbers["x"]
+        assert values.tolist() == [9007199254740994.0, 9.223372036854775807e18]
+
+    def test_the_index_that_pandas_saves_is_no_counter(self, tmp_path: Path) -> None:
+        # As the unnamed leading column of a CSV.
+        import pandas as pd
+
+        frame = pd.DataFrame({"kernel": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]}, index=[0, 1, 5])
+        frame.to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet").columns == ("kernel", "x")
+
+    def test_text_where_a_number_belongs(self, tmp_path: Path) -> None:
+        path = tmp_path / "t.parquet"
+        pq.write_table(pa.table({"kernel": ["a"], "time_ms": ["fast"]}), path)
+        with refused("t.parquet: column 'time_ms' holds string; numbers are needed there"):
+            read_table(path)
+
+    def test_a_missing_name(self, tmp_path: Path) -> None:
+        path = tmp_path / "t.parquet"
+        pq.write_table(pa.table({"kernel": ["a", None], "x": [1, 2]}), path)
+        with refused("t.parquet: row 2, column 'kernel': is empty"):
+            read_table(path)
+
+    def test_columns_of_one_name(self, tmp_path: Path) -> None:
+        path = tmp_path / "t.parquet"
+        twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
+        pq.write_table(twice, path)
+        with refused("t.parquet: two columns have the same name"):
+            read_table(path)
+
+    def test_no_rows(self, tmp_path: Path) -> None:
+        pq.write_table(pa.table({"x": pa.array([], pa.float64())}), tmp_path / "t.parquet")
+        with refused("t.parquet: has no rows"):
+            read_table(tmp_path / "t.parquet")
+
+    @pytest.mark.parametrize("content", [b"kernel,x\nk,1\n", b"PAR1", b"\x00" * 100])
+    def test_what_is_no_parquet(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "t.parquet").write_bytes(content)
+        with refused("t.parquet: is not a readable Parquet file"):
+            read_table(tmp_path / "t.parquet")
+
+    def test_a_truncated_file(self, tmp_path: Path) -> None:
+        path = write_parquet(tmp_path / "t.parquet", rows())
+        path.write_bytes(path.read_bytes()[:-20])
+        with refused("t.parquet: is not a readable Parquet file"):
+            read_table(path)
+
+    def test_a_name_that_is_not_text_any_more(self, tmp_path: Path) -> None:
+        # One damaged byte in the data, uncompressed so that it is found.
+        path = tmp_path / "t.parquet"
+        table = pa.table({"kernel": ["damaged"], "x": [1.0]})
+        pq.write_table(table, path, compression="none", use_dictionary=False)
+        path.write_bytes(path.read_bytes().replace(b"damaged", b"dam\xffged"))
+        with refused("t.parquet: "):
+            read_table(path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+class TestBothKinds:
+    def test_missing_file(self, tmp_path: Path, suffix: str) -> None:
+        with refused(f"t.{suffix}: cannot be read: No such file or directory"):
+            read_table(tmp_path / f"t.{suffix}")
+
+    def test_directory(self, tmp_path: Path, suffix: str) -> None:
+        (tmp_path / f"t.{suffix}").mkdir()
+        with refused(f"t.{suffix}: cannot be read: Is a directory"):
+            read_table(tmp_path / f"t.{suffix}")
+
+    def test_below_a_file(self, tmp_path: Path, suffix: str) -> None:
+        (tmp_path / "file").write_bytes(b"x")
+        with refused(f"t.{suffix}: cannot be read: Not a directory"):
+            read_table(tmp_path / "file" / f"t.{suffix}")
+
+    def test_empty_file(self, tmp_path: Path, suffix: str) -> None:
+        (tmp_path / f"t.{suffix}").touch()
+        with refused(f"t.{suffix}: is empty"):
+            read_table(tmp_path / f"t.{suffix}")
+
+    def test_metadata_are_kept_with_unknown_keys(self, tmp_path: Path, suffix: str) -> None:
+        metadata = {"origin": "made", "faults": {"k": "none, truly µ"}, "mine": [1, None, 2.5]}
+        path = tmp_path / f"t.{suffix}"
+        write_table(Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, metadata), path)
+        assert read_table(path).metadata == metadata
+
+    def test_old_metadata_do_not_stick_to_a_new_table(self, tmp_path: Path, suffix: str) -> None:
+        path = tmp_path / f"t.{suffix}"
+        for metadata in ({"origin": "made"}, {}):
+            write_table(Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, metadata), path)
+        assert read_table(path).metadata == {}
+
+    def test_what_cannot_be_written_leaves_nothing(self, tmp_path: Path, suffix: str) -> None:
+        table = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
+        with refused(f"nowhere/t.{suffix}: cannot be written"):
+            write_table(table, tmp_path / "nowhere" / f"t.{suffix}")
+        (tmp_path / f"t.{suffix}").mkdir()
+        with refused(f"t.{suffix}: is a directory"):
+            write_table(table, tmp_path / f"t.{suffix}")
+        assert [path.name for path in tmp_path.iterdir()] == [f"t.{suffix}"]
+
+
+class TestWhereMetadataStand:
+    def test_beside_a_csv(self, tmp_path: Path) -> None:
+        table = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
+        write_table(table, tmp_path / "t.v1.csv")
+        assert json.loads((tmp_path / "t.v1.meta.json").read_text()) == {"origin": "made"}
+
+    def test_in_the_schema_of_a_parquet(self, tmp_path: Path) -> None:
+        table = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
+        write_table(table, tmp_path / "t.parquet")
+        stored = pq.read_schema(tmp_path / "t.parquet").metadata[b"mlscale"]
+        assert json.loads(stored) == {"origin": "made"}
+        assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            ("{", r"t.meta.json: is not valid JSON"),
+            ("[]", r"t.meta.json: must hold a JSON object, not list"),
+            ("", r"t.meta.json: is empty"),
+        ],
+    )
+    def test_damaged_beside_a_csv(self, tmp_path: Path, content: str, problem: str) -> None:
+        path = write_csv(tmp_path / "t.csv", rows())
+        (tmp_path / "t.meta.json").write_text(content)
+        with refused(problem):
+            read_table(path)
+
+    def test_damaged_in_a_parquet(self, tmp_path: Path) -> None:
+        table = pa.table({"kernel": ["k"]}).replace_schema_metadata({b"mlscale": b"{"})
+        pq.write_table(table, tmp_path / "t.parquet")
+        with refused("t.parquet: metadata: is not valid JSON"):
+            read_table(tmp_path / "t.parquet")
+
+
+class TestPositive:
+    """Where a bad value stands; both kinds of file count rows as their readers show them."""
+
+    @pytest.mark.parametrize(("suffix", "row"), [("csv", 3), ("parquet", 2)])
+    @pytest.mark.parametrize(
+        ("value", "given"),
+        [(0.0, "is 0"), (-1.5, "is -1.5"), (math.inf, "is inf"), (math.nan, "is not given")],
+    )
+    def test_names_the_row(
+        self, tmp_path: Path, suffix: str, row: int, value: float, given: str
+    ) -> None:
+        content = rows()
+        content[1]["time_ms"] = value
+        table = read_table(WRITERS[suffix](tmp_path / f"t.{suffix}", content))
+        where = f"t.{suffix}: row {row}, column 'time_ms': the value {given}; it must be positive"
+        with refused(f"{where} and finite$"):
+            table.positive("time_ms")
+
+    def test_counts_the_others(self, tmp_path: Path) -> None:
+        content = rows()
+        for position in (2, 5, 7):
+            content[position]["time_ms"] = 0
+        table = read_table(write_csv(tmp_path / "t.csv", content))
+        with refused(r"row 4, column 'time_ms': .* \(and 2 more rows\)$"):
+            table.positive("time_ms")

@@ -1,0 +1,188 @@
+"""Nagasaka's model: golden numbers of the equation sheet, closed forms, invariants, bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic.tidy import refused
+
+from mlscale.papers import nagasaka
+
+X = np.array([[0.0], [1.0], [2.0], [3.0]])
+Y = np.array([1.0, 3.0, 5.0, 7.0])
+
+
+def problem(seed: int, kernels: int, counters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Counters of very unlike sizes, as they are, and power of no law."""
+    random = np.random.default_rng(seed)
+    sizes = 10.0 ** random.uniform(-3, 10, counters)
+    return random.uniform(0, 1, (kernels, counters)) * sizes, random.uniform(30, 200, kernels)
+
+
+problems = st.builds(problem, st.integers(0, 10**6), st.integers(4, 30), st.integers(1, 6))
+penalties = st.floats(1e-3, 1e5)
+
+
+class TestVirtualCounters:
+    def test_transactions_in_units_of_32_bytes(self) -> None:
+        assert nagasaka.global_transactions(3, 2, 1) == 11  # equation sheet, section 3
+
+    def test_transactions_of_many_kernels(self) -> None:
+        found = nagasaka.global_transactions([1, 0, 0], [0, 1, 0], [0, 0, 1])
+        assert found.tolist() == [1, 2, 4]  # paper, III-C.2
+
+    def test_memory_accesses(self) -> None:
+        assert nagasaka.memory_accesses(1, 20, 300, 4000) == 4321  # paper, IV-B
+        assert nagasaka.memory_accesses([1.0, 2.0], [3.0, 4.0]).tolist() == [4, 6]
+
+    def test_per_second(self) -> None:
+        # Hand: 6 events in 2 ms are 3000 a second.
+        assert nagasaka.per_second([[6.0, 0.0]], [2.0]).tolist() == [[3000.0, 0.0]]
+
+    @pytest.mark.parametrize("time_ms", [0.0, -1.0, np.nan, np.inf])
+    def test_no_time(self, time_ms: float) -> None:
+        with refused("time of a kernel must be positive"):
+            nagasaka.per_second([[1.0]], [time_ms])
+
+
+class TestRidge:
+    @pytest.mark.parametrize(
+        ("penalty", "alpha", "beta"),
+        [(0, 2, 1), (5, 1, 2.5), (1e12, 0, 4)],  # equation sheet, section 3
+    )
+    def test_golden(self, penalty: float, alpha: float, beta: float) -> None:
+        found_alpha, found_beta = nagasaka.fit_ridge(X, Y, [penalty], standardise=False)
+        assert found_alpha == pytest.approx(np.array([[alpha]]), abs=1e-10)
+        assert found_beta == pytest.approx([beta], abs=1e-10)
+
+    def test_standardised(self) -> None:
+        # Closed form: Sxy / (Sxx + lambda s^2) = 10 / (5 + 4 x 1.25) = 1; beta = 4 - 1.5.
+        alpha, beta = nagasaka.fit_ridge(X, Y, [4.0])
+        assert (alpha[0, 0], beta[0]) == pytest.approx((1.0, 2.5))
+
+    def test_several_penalties_are_as_one_by_one(self) -> None:
+        x, y = problem(0, 12, 3)
+        together = nagasaka.fit_ridge(x, y, [0.0, 1.0, 30.0])
+        for position, penalty in enumerate([0.0, 1.0, 30.0]):
+            alone = nagasaka.fit_ridge(x, y, [penalty])
+            assert together[0][position] == pytest.approx(alone[0][0], rel=1e-12)
+            assert together[1][position] == pytest.approx(alone[1][0], rel=1e-12)
+
+    @given(problems, penalties)
+    @settings(deadline=None, max_examples=50)
+    def test_normal_equations(self, made: tuple[np.ndarray, np.ndarray], penalty: float) -> None:
+        """Closed form: least squares of the standardised columns with sqrt(lambda) I below them."""
+        x, y = made
+        z = (x - x.mean(axis=0)) / x.std(axis=0)
+        below = np.sqrt(penalty) * np.eye(x.shape[1])
+        target = np.concatenate([y - y.mean(), np.zeros(x.shape[1])])
+        expected = np.linalg.lstsq(np.vstack([z, below]), target, rcond=None)[0]
+        alpha, beta = nagasaka.fit_ridge(x, y, [penalty])
+        assert alpha[0] * x.std(axis=0) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        assert beta[0] == pytest.approx(y.mean() - x.mean(axis=0) @ alpha[0], rel=1e-9)
+
+    def test_as_scikit_learn(self) -> None:
+        """Peer: Ridge, whose intercept is not penalised either."""
+        from sklearn.linear_model import Ridge
+
+        x, y = problem(3, 20, 4)
+        x /= x.std(axis=0)
+        peer = Ridge(alpha=7.0).fit(x, y)
+        alpha, beta = nagasaka.fit_ridge(x, y, [7.0], standardise=False)
+        assert alpha[0] == pytest.approx(peer.coef_, rel=1e-9)
+        assert beta[0] == pytest.approx(peer.intercept_, rel=1e-9)
+
+    def test_known_energies_are_found(self) -> None:
+        rates = np.random.default_rng(0).uniform(0, 1e10, (15, 2))
+        power = 40.0 + rates @ [2e-9, 0.5e-9]
+        model = nagasaka.fit_power_model(rates, power, 0.0)
+        assert model.energy_j == pytest.approx([2e-9, 0.5e-9], rel=1e-9)
+        assert model.intercept_w == pytest.approx(40.0)
+
+    @pytest.mark.parametrize("penalty", [0.0, 1e-6, 3.0])
+    def test_a_column_given_twice_shares_its_weight(self, penalty: float) -> None:
+        both, _ = nagasaka.fit_ridge(np.hstack([X, X]), Y, [penalty], standardise=False)
+        alone, _ = nagasaka.fit_ridge(X, Y, [penalty / 2], standardise=False)
+        # Closed form: two weights w at a penalty lambda are one weight 2 w at lambda / 2.
+        assert both[0] == pytest.approx([alone[0, 0] / 2] * 2)
+
+    @pytest.mark.parametrize("constant", [0.0, 5e9, 0.1])
+    @pytest.mark.parametrize("penalty", [0.0, 2.0])
+    def test_a_constant_column_has_no_weight(self, constant: float, penalty: float) -> None:
+        found, beta = nagasaka.fit_ridge(np.hstack([X, np.full((4, 1), constant)]), Y, [penalty])
+        alone, beta_alone = nagasaka.fit_ridge(X, Y, [penalty])
+        assert found[0].tolist() == pytest.approx([alone[0, 0], 0.0])
+        assert found[0, 1] == 0
+        assert beta == pytest.approx(beta_alone)
+
+    def test_no_columns_give_the_mean(self) -> None:
+        model = nagasaka.fit_power_model(np.empty((4, 0)), Y, 0.0)
+        assert nagasaka.estimate_power_w(model, np.empty((2, 0))).tolist() == [4.0, 4.0]
+
+    @given(problems, penalties, st.floats(1e-6, 1e6))
+    @settings(deadline=None, max_examples=30)
+    def test_units_of_counters_do_not_matter(
+        self, made: tuple[np.ndarray, np.ndarray], penalty: float, unit: float
+    ) -> None:
+        x, y = made
+        here = nagasaka.estimate_power_w(nagasaka.fit_power_model(x, y, penalty), x)
+        there = nagasaka.estimate_power_w(nagasaka.fit_power_model(x * unit, y, penalty), x * unit)
+        assert there == pytest.approx(here, rel=1e-8)
+
+    @given(problems, penalties, st.floats(1.01, 100))
+    @settings(deadline=None, max_examples=30)
+    def test_more_penalty_means_less_weight_and_a_worse_fit(
+        self, made: tuple[np.ndarray, np.ndarray], penalty: float, factor: float
+    ) -> None:
+        x, y = made
+        alpha, beta = nagasaka.fit_ridge(x, y, [penalty, penalty * factor])
+        weight = np.linalg.norm(alpha * x.std(axis=0), axis=1)
+        residual = [np.linalg.norm(y - x @ a - b) for a, b in zip(alpha, beta, strict=True)]
+        assert weight[1] <= weight[0] * (1 + 1e-9)
+        assert residual[1] >= residual[0] * (1 - 1e-9)
+
+    @pytest.mark.parametrize("penalty", [-1.0, np.nan, np.inf])
+    def test_bad_penalty(self, penalty: float) -> None:
+        with refused("every penalty must be a finite number of at least 0"):
+            nagasaka.fit_ridge(X, Y, [penalty])
+
+    def test_bad_columns(self) -> None:
+        with refused(r"columns \(K, F\) and values \(K,\), not \(4, 1\) and \(3,\)"):
+            nagasaka.fit_ridge(X, Y[:3], [0.0])
+        with refused("needs finite numbers"):
+            nagasaka.fit_ridge(np.where(X == 2, np.nan, X), Y, [0.0])
+        with refused("needs finite numbers"):
+            nagasaka.fit_ridge(X, np.where(Y == 5, np.inf, Y), [0.0])
+        with refused("one kernel at least"):
+            nagasaka.fit_ridge(X[:0], Y[:0], [0.0])
+
+
+class TestContributions:
+    model = nagasaka.PowerModel(energy_j=np.array([2e-9, -1e-9]), intercept_w=60.0)
+    rates = np.array([[20e9, 0.0], [10e9, 20e9]])
+
+    def test_terms_and_estimate(self) -> None:
+        # Hand: 20e9 / s x 2 nJ = 40 W.
+        terms = nagasaka.contributions_w(self.model, self.rates)
+        assert terms == pytest.approx(np.array([[40, 0, 60], [20, -20, 60]]))
+        assert nagasaka.estimate_power_w(self.model, self.rates) == pytest.approx([100, 60])
+
+    def test_mean_ratios(self) -> None:
+        # Hand: the means of 40/100 and 20/60, of 0 and -20/60, of 60/100 and 60/60.
+        ratios = nagasaka.contribution_ratios(self.model, self.rates)
+        assert ratios == pytest.approx([(0.4 + 1 / 3) / 2, -1 / 6, 0.8])
+        assert ratios.sum() == pytest.approx(1)
+
+    def test_no_ratio_to_nothing(self) -> None:
+        with refused("estimated power is not above 0"):
+            nagasaka.contribution_ratios(self.model, [[0.0, 60e9]])
+
+
+class TestErrors:
+    """Golden: equation sheet, section 3."""
+
+    def test_average_error_ratio(self) -> None:
+        assert nagasaka.average_error_ratio([110, 45], [100, 50]) == pytest.approx(0.10)
+
+    def test_mean_squared_error(self) -> None:
+        assert nagasaka.mean_squared_error_w2([110, 45], [100, 50]) == pytest.approx(62.5)

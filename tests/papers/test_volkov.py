@@ -1,0 +1,234 @@
+"""Volkov's survey: numbers by hand and from the equation sheet, and the models' invariants."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlscale.data.devices import load_device
+from mlscale.errors import InputError
+from mlscale.papers import volkov as survey
+from mlscale.papers.volkov import GTX_980, MODELS, ComputeUnit
+
+intensities = st.floats(0.1, 1000)
+occupancies = st.floats(1, 200)
+# A >= t, as on every GPU: an instruction is not over before the next can start.
+units = st.builds(
+    ComputeUnit,
+    arithmetic_latency_cycles=st.floats(2, 50),
+    memory_latency_cycles=st.floats(50, 2000),
+    issue_per_cycle=st.floats(0.5, 8),
+    arithmetic_per_cycle=st.floats(0.5, 8),
+    memory_per_cycle=st.floats(0.005, 1),
+)
+modest = settings(deadline=None, max_examples=60)
+SLACK = 1 + 1e-9
+
+# A = 2, L = 10, I = 3, T = 2, B = 0.5 at n = 4, alpha = 3, worked by hand from the poster's lines:
+# lambda = 4/16; Tb = min(3, 2 * 4/3, 0.5 * 4); CWP = min(4, 1 + 20/4), MWP = min(4, 5): case 1,
+# 16/(2 + 10); tau = max(2/4, 1/2), mu = max(10/4, 2): 16/max(6, 10); alu = 1.5: 4/(1.5 + 10 - 4.5)
+# and 16/(1.5 + 10).
+SMALL = ComputeUnit(2, 10, 3, 2, 0.5)
+BY_HAND = {
+    "classical bounds": 1.0,
+    "Hong & Kim": 16 / 12,
+    "Chen & Aamodt 1": 0.25,
+    "Chen & Aamodt 2": 1.0,
+    "Chen & Aamodt 3": 1 - 0.75**4,
+    "Huang": 1.0,
+    "Zhang & Owens, Sim": 1.6,
+    "same, mu = 1/B": 2.0,
+    "Baghsorkhi*": 4 / 7,
+    "Baghsorkhi*, shared": 16 / 11.5,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model_by_hand(name: str) -> None:
+    assert MODELS[name](4, 3, SMALL) == pytest.approx(BY_HAND[name], rel=1e-12)
+
+
+def test_throughput_bound_takes_each_of_its_three_terms() -> None:
+    # By hand: B (1 + 1) = 1; T (1 + 1/8) = 2.25; I = 3 where T would allow 2 (1 + 1) = 4.
+    assert survey.throughput_bound([1, 8], SMALL) == pytest.approx([1.0, 2.25])
+    fast_memory = dataclasses.replace(SMALL, memory_per_cycle=9)
+    assert survey.throughput_bound(1, fast_memory) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "warps", "intensity", "expected"),
+    # Equation sheet, section 2, "six-digit goldens".
+    [
+        (survey.latency_bound, 16, 32, 0.942857),
+        (survey.hong_kim, 16, 32, 1.403322),
+        (survey.chen_aamodt_3, 16, 32, 0.621591),
+        (survey.zhang_owens, 16, 32, 1.434783),
+        (survey.baghsorkhi, 16, 32, 0.165),
+        (survey.latency_bound, 8, 128, 0.908451),
+        (survey.hong_kim, 8, 128, 2.578389),
+        (survey.chen_aamodt_3, 8, 128, 0.618751),
+        (survey.zhang_owens, 8, 128, 1.34375),
+        (survey.classical_bounds, 64, 128, 4.0),
+        (survey.huang, 64, 128, 7.267606),
+    ],
+)
+def test_sheet_goldens(model: survey.Model, warps: int, intensity: int, expected: float) -> None:
+    assert model(warps, intensity, GTX_980) == pytest.approx(expected, abs=5e-7)
+
+
+def test_warps_for_full_throughput_of_the_sheet() -> None:
+    # Equation sheet, section 2: claim (ii) and "knee of bounds".
+    alpha = [1, 8, 32, 128]
+    assert survey.vendor_warps(alpha) == pytest.approx([1472, 184, 46, 11.5])
+    assert survey.saavedra_barrera_warps(alpha) == pytest.approx([1473, 185, 47, 12.5])
+    assert survey.bounds_warps(alpha) == pytest.approx([29.92, 33.28, 44.80, 35.22], abs=5e-3)
+    assert survey.throughput_bound(32) == pytest.approx(2.64)
+
+
+def test_hong_kim_cases_and_the_tie_that_the_poster_leaves_open() -> None:
+    # Cases of the sheet's table at alpha = 32 and 128.
+    assert survey.hong_kim_case([16, 32], 32).tolist() == [1, 2]
+    assert survey.hong_kim_case([8, 16], 128).tolist() == [1, 3]
+    # By hand: 1 + L T / (alpha + 1) = 1 + 9 = 10 = L B, below n = 20: B (alpha + 1) = 2 > T = 1.
+    tie = ComputeUnit(1, 18, 4, 1, 10 / 18)
+    assert survey.hong_kim_case(20, 1, tie) == 3
+    assert survey.hong_kim(20, 1, tie) == 1
+    # The same with B (alpha + 1) = 0.875 < T = 1: 1 + 48/8 = 7 = L B, n = 8.
+    tie = ComputeUnit(1, 48, 4, 1, 7 / 48)
+    assert survey.hong_kim(8, 7, tie) == pytest.approx(min(1, 7 / 48 * 8))
+
+
+def test_hong_kim_reaches_case_3_without_a_jump_and_case_2_with_one() -> None:
+    # Equation sheet, invariants: T at n = 1 + L T / (alpha + 1); factor 1 + (alpha + 1) t / L.
+    edge = 1 + 368 * 4 / 129
+    assert survey.hong_kim([edge, edge + 1e-9], 128) == pytest.approx([4, 4])
+    before, after = survey.hong_kim([368 * 0.08, 368 * 0.08 + 1e-9], 32)
+    assert after / before == pytest.approx(1 + 33 / 4 / 368)
+
+
+def test_gtx_980_follows_from_the_device_table() -> None:
+    # Equation sheet: 224 GB/s, 82 % of it reached, 16 SMs, 128 bytes a warp, 1.126 GHz.
+    device = load_device("gtx980")
+    assert device.schedulers_per_cu == GTX_980.issue_per_cycle
+    assert device.lanes_per_cu / device.wave_size == GTX_980.arithmetic_per_cycle
+    bytes_per_cycle = 0.82 * device.peak_bandwidth_gb_per_s(3505) / 1.126 / device.cu_count
+    assert bytes_per_cycle / 128 == pytest.approx(GTX_980.memory_per_cycle, rel=0.01)
+
+
+def test_a_grid_equals_its_points() -> None:
+    warps, alpha = np.arange(1, 65), np.array([[0.5], [8.0], [300.0]])
+    for model in MODELS.values():
+        surface = model(warps, alpha, GTX_980)
+        assert surface.shape == (3, 64)
+        assert surface[1, 15] == model(16, 8, GTX_980)
+
+
+def test_warps_needed_is_none_where_no_occupancy_is_enough() -> None:
+    # lambda1 never grows; lambda3 ends at 1 IPC, below 0.99 * 2.64.
+    assert survey.warps_needed(survey.chen_aamodt_1, 32, most=64) is None
+    assert survey.warps_needed(survey.chen_aamodt_3, 32, most=10_000) is None
+    # ceil(0.99 * 44.8) by hand; the limit itself is enough.
+    assert survey.warps_needed(survey.classical_bounds, 32, most=45) == 45
+    assert survey.warps_needed(survey.classical_bounds, 32, most=44) is None
+
+
+@modest
+@given(occupancies, occupancies, intensities, units)
+def test_more_warps_never_give_less(n: float, m: float, alpha: float, cu: ComputeUnit) -> None:
+    few, many = sorted((n, m))
+    for model in MODELS.values():
+        assert model(few, alpha, cu) <= model(many, alpha, cu) * SLACK
+
+
+@modest
+@given(occupancies, intensities, units)
+def test_order_of_the_models(n: float, alpha: float, cu: ComputeUnit) -> None:
+    arithmetic = cu.arithmetic_per_cycle * (1 + 1 / alpha)
+    memory = cu.memory_per_cycle * (1 + alpha)
+    bounds = survey.classical_bounds(n, alpha, cu)
+    assert bounds <= survey.throughput_bound(alpha, cu)
+    assert survey.hong_kim(n, alpha, cu) <= max(cu.arithmetic_per_cycle, memory) * SLACK
+    for reading in (survey.zhang_owens, survey.zhang_owens_peak):
+        assert reading(n, alpha, cu) <= min(arithmetic, memory) * SLACK
+        assert reading(n, alpha, cu) * SLACK >= bounds
+    assert survey.zhang_owens(n, alpha, cu) <= survey.zhang_owens_peak(n, alpha, cu) * SLACK
+    assert survey.huang(n, alpha, cu) >= bounds
+    first, second = survey.chen_aamodt_1(n, alpha, cu), survey.chen_aamodt_2(n, alpha, cu)
+    assert first <= survey.chen_aamodt_3(n, alpha, cu) * SLACK
+    assert survey.chen_aamodt_3(n, alpha, cu) <= min(1, second) * SLACK
+    assert survey.baghsorkhi(n, alpha, cu) <= survey.baghsorkhi_shared(n, alpha, cu) * SLACK
+
+
+@modest
+@given(occupancies, intensities)
+def test_hong_kim_breaks_the_issue_limit_in_one_narrow_band(n: float, alpha: float) -> None:
+    # By hand: case 2 holds up to alpha + 1 = L T / (L B - 1) = 51.76, but B (alpha + 1) passes
+    # I = 4 at 50 already. The sheet says "<= I", checked at 11 alphas, none in between.
+    band = 49 < alpha <= 1472 / 28.44 - 1
+    highest = 0.08 * 1472 / 28.44 if band else GTX_980.issue_per_cycle
+    assert survey.hong_kim(n, alpha) <= highest * SLACK
+
+
+def test_models_above_the_issue_limit() -> None:
+    # By hand: B (alpha + 1) = 0.08 * 51; T (1 + 1/128), for the issue rate is not in the model.
+    assert survey.hong_kim(30, 50) == pytest.approx(4.08)
+    assert survey.zhang_owens(64, 128) == pytest.approx(4.03125)
+    assert survey.baghsorkhi(64, 128) == pytest.approx(4.03125)
+
+
+@modest
+@given(intensities, units)
+def test_one_warp(alpha: float, cu: ComputeUnit) -> None:
+    alone = (alpha + 1) / (alpha * cu.arithmetic_latency_cycles + cu.memory_latency_cycles)
+    same = {"Chen & Aamodt 1", "Chen & Aamodt 2", "Chen & Aamodt 3", "Huang"}
+    same |= {"Baghsorkhi*", "Baghsorkhi*, shared"}
+    if alone <= survey.throughput_bound(alpha, cu):
+        same.add("classical bounds")
+    for name in same:
+        assert MODELS[name](1, alpha, cu) == pytest.approx(alone, rel=1e-9)
+
+
+@modest
+@given(intensities, units)
+def test_very_many_warps(alpha: float, cu: ComputeUnit) -> None:
+    n = 1e12
+    arithmetic = cu.arithmetic_per_cycle * (1 + 1 / alpha)
+    bound = survey.throughput_bound(alpha, cu)
+    assert survey.classical_bounds(n, alpha, cu) == bound
+    assert survey.chen_aamodt_3(n, alpha, cu) == pytest.approx(1)
+    assert survey.huang(n, alpha, cu) > 1e6 * bound
+    ends = (cu.arithmetic_per_cycle, cu.memory_per_cycle * (1 + alpha))
+    assert any(survey.hong_kim(n, alpha, cu) == pytest.approx(end) for end in ends)
+    assert survey.baghsorkhi(n, alpha, cu) == pytest.approx(arithmetic)
+
+
+@pytest.mark.parametrize("warps", [0, 0.5, -3, math.nan, math.inf, [1, 2, 0]])
+def test_occupancy_that_cannot_be(warps: object) -> None:
+    for model in MODELS.values():
+        with pytest.raises(InputError, match="warps per CU must be at least 1 and finite, not"):
+            model(warps, 8, GTX_980)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("intensity", [0, -1, math.nan, math.inf])
+def test_intensity_that_cannot_be(intensity: float) -> None:
+    with pytest.raises(InputError, match="per memory instruction must be above 0 and finite"):
+        survey.classical_bounds(8, intensity)
+    with pytest.raises(InputError, match="per memory instruction must be above 0 and finite"):
+        survey.vendor_warps([8, intensity])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("memory_per_cycle", 0, "must be positive and finite"),
+        ("issue_per_cycle", math.inf, "must be positive and finite"),
+        ("memory_latency_cycles", math.nan, "must be positive and finite"),
+        ("arithmetic_latency_cycles", 0.5, "must be at least 1 cycle"),
+    ],
+)
+def test_cu_that_cannot_be(field: str, value: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(GTX_980, **{field: value})

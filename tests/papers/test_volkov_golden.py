@@ -1,0 +1,235 @@
+"""Volkov's survey on the sheet's grid: golden columns, the poster's claims, command and figures."""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mlscale.cli import literature_survey
+from mlscale.errors import InputError
+from mlscale.papers import volkov as survey
+from mlscale.papers.volkov import GTX_980, MODELS
+from mlscale.papers.volkov_simulation import (
+    GRID_INTENSITIES,
+    GRID_WARPS,
+    simulate_grid,
+    simulated_warps_needed,
+)
+
+Floats = NDArray[np.float64]
+Columns = dict[str, Floats]
+
+GOLDEN_COLUMNS = {
+    "bounds": ("classical bounds",),
+    "hk": ("Hong & Kim",),
+    "huang=lam2": ("Huang", "Chen & Aamodt 2"),
+    "lam3": ("Chen & Aamodt 3",),
+    "zo_peak": ("same, mu = 1/B",),
+    "zo_occ": ("Zhang & Owens, Sim",),
+    "bagh": ("Baghsorkhi*",),
+    "bagh_ov": ("Baghsorkhi*, shared",),
+}
+
+
+@pytest.fixture(scope="module")
+def golden(data_folder: Path) -> Columns:
+    with (data_folder / "golden" / "volkov_grid.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 126
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
+
+
+def ratio_to_simulation(name: str, golden: Columns) -> Floats:
+    predicted = MODELS[name](golden["n"], golden["a"], GTX_980)
+    return np.asarray(predicted / golden["sim"])
+
+
+def latency_bound_points(golden: Columns) -> NDArray[np.bool_]:
+    n, alpha = golden["n"], golden["a"]
+    return np.asarray(survey.latency_bound(n, alpha) < survey.throughput_bound(alpha))
+
+
+@pytest.mark.parametrize("column", GOLDEN_COLUMNS)
+def test_golden_model_columns(column: str, golden: Columns) -> None:
+    for name in GOLDEN_COLUMNS[column]:
+        predicted = MODELS[name](golden["n"], golden["a"], GTX_980)
+        np.testing.assert_allclose(predicted, golden[column], rtol=1e-9, atol=0)
+
+
+def test_golden_simulation(golden: Columns) -> None:
+    # The aim is 1 %. Window, first positions and order of issue are those of the golden file, so
+    # every instruction falls into the same cycle.
+    assert golden["a"].reshape(9, 14)[:, 0].tolist() == list(GRID_INTENSITIES)
+    assert golden["n"].reshape(9, 14)[0].tolist() == list(GRID_WARPS)
+    np.testing.assert_allclose(simulate_grid().ravel(), golden["sim"], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "percent", "tolerance"),
+    # Equation sheet, section 2: mean absolute error against the simulation on the 126 points.
+    [
+        ("classical bounds", 0.3, 0.05),
+        ("Huang", 15, 0.5),
+        ("Zhang & Owens, Sim", 21, 0.5),
+        ("Chen & Aamodt 3", 28, 0.5),
+        ("Hong & Kim", 41, 0.5),
+        ("Baghsorkhi*", 59, 0.5),
+        ("same, mu = 1/B", 204, 0.5),
+    ],
+)
+def test_mean_error(name: str, percent: float, tolerance: float, golden: Columns) -> None:
+    error = 100 * np.abs(ratio_to_simulation(name, golden) - 1).mean()
+    assert error == pytest.approx(percent, abs=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "largest"),
+    # Equation sheet, section 2, claim (i), with "Mean pred/sim where latency-bound".
+    [
+        ("Hong & Kim", 1.59, 4.4),
+        ("Zhang & Owens, Sim", 1.29, 1.96),
+        ("Chen & Aamodt 3", 0.80, None),
+        ("Baghsorkhi*", 0.63, 1.96),
+        ("classical bounds", 1.00, None),
+        ("same, mu = 1/B", 3.92, None),
+    ],
+)
+def test_claim_1_overestimates_where_latency_limits(
+    name: str, mean: float, largest: float | None, golden: Columns
+) -> None:
+    ratio = ratio_to_simulation(name, golden)[latency_bound_points(golden)]
+    assert ratio.mean() == pytest.approx(mean, abs=0.006)
+    if largest is not None:
+        assert ratio.max() == pytest.approx(largest, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "smallest", "largest"),
+    # Equation sheet, section 2, "Where throughput-bound"; None where it gives no number.
+    [
+        ("Huang", 1.50, None, 2.16),
+        ("Chen & Aamodt 3", 0.78, 0.25, 1.82),
+        ("Baghsorkhi*", None, 0.03, None),
+        ("Hong & Kim", None, 1.0, 1.05),
+        ("Zhang & Owens, Sim", None, 1.0, 1.05),
+    ],
+)
+def test_where_throughput_limits(
+    name: str,
+    mean: float | None,
+    smallest: float | None,
+    largest: float | None,
+    golden: Columns,
+) -> None:
+    ratio = ratio_to_simulation(name, golden)[~latency_bound_points(golden)]
+    found = {"mean": ratio.mean(), "smallest": ratio.min(), "largest": ratio.max()}
+    for key, expected in {"mean": mean, "smallest": smallest, "largest": largest}.items():
+        if expected is not None:
+            assert found[key] == pytest.approx(expected, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "simulated", "bounds", "hong_kim", "zhang_owens"),
+    # Equation sheet, section 2, claim (ii).
+    [(1, 30, 30, 30, 30), (8, 33, 33, 30, 30), (32, 45, 45, 30, 30), (128, 42, 35, 13, 24)],
+)
+def test_claim_2_underestimates_the_warps_needed(
+    alpha: int, simulated: int, bounds: int, hong_kim: int, zhang_owens: int
+) -> None:
+    assert simulated_warps_needed(alpha, most=64) == simulated
+    for model, expected in (
+        (survey.classical_bounds, bounds),
+        (survey.hong_kim, hong_kim),
+        (survey.zhang_owens, zhang_owens),
+    ):
+        assert survey.warps_needed(model, alpha, most=64) == expected
+    # The guide underestimates at 128 and asks for what no CU holds where memory limits.
+    guide = survey.vendor_warps(alpha)
+    assert guide < simulated if alpha == 128 else guide > simulated
+
+
+def test_claim_3_baghsorkhi_far_below_where_memory_limits(golden: Columns) -> None:
+    # Equation sheet: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
+    memory_intensive = (golden["a"] <= 8) & (golden["n"] >= 32)
+    ratio = ratio_to_simulation("Baghsorkhi*", golden)[memory_intensive]
+    assert len(ratio) == 20
+    assert ratio.min() > 0.03
+    assert ratio.max() < 0.06
+    assert ratio_to_simulation("Baghsorkhi*, shared", golden)[memory_intensive].min() > 1
+
+
+def test_claim_4_huang_above_the_issue_limit(golden: Columns) -> None:
+    # Equation sheet: 7.27 IPC at alpha = 128, 64 warps, where 4 can issue.
+    assert survey.huang(64, 128) == pytest.approx(7.27, abs=0.005)
+    assert golden["sim"].max() <= GTX_980.issue_per_cycle
+
+
+def test_claim_5_the_classical_bounds_are_best(golden: Columns) -> None:
+    errors = {n: np.abs(ratio_to_simulation(n, golden) - 1) for n in MODELS}
+    assert min(errors, key=lambda name: errors[name].mean()) == "classical bounds"
+    # Equation sheet: the worst point, near the knee, is 5 % high.
+    worst = errors["classical bounds"].argmax()
+    ratio = ratio_to_simulation("classical bounds", golden)[worst]
+    assert ratio == pytest.approx(1.05, abs=0.005)
+    knee = survey.bounds_warps(golden["a"][worst])
+    assert golden["n"][worst] == pytest.approx(knee, rel=0.1)
+
+
+def given(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    literature_survey.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_command_prints_three_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    literature_survey.run(given("--alpha", "128", "--warps", "64"))
+    printed = capsys.readouterr().out
+    lines = {
+        tuple(line.split()[:-1]): line.split()[-1] for line in printed.splitlines()[:25] if line
+    }
+    assert "it is not hardware" in printed
+    # 7.267606 by the sheet, shown with four digits; case 3 and 4 IPC of its table.
+    assert lines["Huang",] == "7.268"
+    assert lines["case", "of", "Hong", "&", "Kim"] == "3"
+    assert lines["classical", "bounds"] == "4.000"
+    # Claim (ii) and the mean errors of the sheet.
+    assert "simulation                    42" in printed
+    assert "vendor's guide             11.50" in printed
+    assert "Hong & Kim            41.0" in printed
+
+
+def test_command_gives_one_json_document_and_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    literature_survey.run(given("--json", "--alpha", "32", "--figure", str(tmp_path / "new")))
+    document = json.loads(capsys.readouterr().out)
+    assert [row["warps"] for row in document["throughput"]] == [1, 8, 16, 32, 64]
+    by_warps = {row["warps"]: row for row in document["throughput"]}
+    # Equation sheet, six-digit goldens at (32, 16).
+    assert by_warps[16]["models"]["Zhang & Owens, Sim"] == pytest.approx(1.434783, abs=5e-7)
+    assert by_warps[16]["hong_kim_case"] == 1
+    assert document["warps_needed"][0]["models"]["Chen & Aamodt 1"] is None
+    assert {row["model"] for row in document["errors"]} == set(MODELS)
+    names = ["survey-figure-1.png", "survey-figure-1.svg"]
+    names += ["survey-figure-2.png", "survey-figure-2.svg"]
+    assert [Path(path).name for path in document["figures"]] == names
+    for path in map(Path, document["figures"]):
+        content = path.read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else b"<?xml")
+        assert len(content) > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--warps", "65"], "--warps 65: a CU of gtx980 holds at most 64 warps"),
+        (["--alpha", "2000"], "2000 arithmetic instructions .* at most 1024"),
+    ],
+)
+def test_command_refuses(arguments: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        literature_survey.run(given(*arguments))

@@ -1,0 +1,366 @@
+"""Wang and Chu's equations: golden numbers of the equation sheet (1.7) and its invariants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlscale.data.devices import load_device
+from mlscale.papers import wang_chu as model
+from mlscale.papers.wang_chu_gpus import load_gpu, specification_gpu
+from mlscale.papers.wang_chu_inputs import WarpInputs
+
+GTX_980 = load_gpu("gtx980")
+
+# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (sheet 1.3, row 11).
+TABLE_II = (
+    (400, 500.0),
+    (500, 455.5),
+    (600, 425.8),
+    (700, 404.6),
+    (800, 388.7),
+    (900, 376.3),
+    (1000, 366.4),
+)
+
+cycles = st.floats(0.01, 1e4)
+warp_counts = st.floats(1, 64)
+periods = st.floats(1, 1e4)
+clocks = st.floats(100, 6000)
+
+
+def warp_inputs(
+    transactions: float = 20.0,
+    miss_rate: float = 0.5,
+    shared: float = 0.0,
+    compute: float = 100.0,
+    resident_warps: float = 48.0,
+    warps: float = 1e5,
+    memory_instructions: float | None = None,
+) -> WarpInputs:
+    """One kernel; by default 4 transactions to a memory instruction, as in the sheet's goldens."""
+    values = (
+        *(warps, resident_warps, transactions, 1 - miss_rate),
+        *(memory_instructions or transactions / 4, shared, compute, 0.0),
+    )
+    return WarpInputs(*(np.array([value]) for value in values), flags=((),))
+
+
+def dram(engine: float, memory: float) -> tuple[float, float]:
+    latency = model.dram_latency_cycles(
+        engine, memory, GTX_980.dram_latency_slope, GTX_980.dram_latency_offset
+    )
+    delay = model.dram_delay_cycles(
+        engine, memory, GTX_980.dram_delay_slope, GTX_980.dram_delay_offset
+    )
+    return float(latency), float(delay)
+
+
+@pytest.mark.parametrize(
+    ("engine", "memory", "latency", "delay", "half", "mostly"),
+    # Equation sheet 1.7: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
+    [
+        (400, 400, 500.1, 10.188775, (361.05, 5.594387), (228.9525, 1.229719)),
+        (700, 700, 500.1, 9.326243, (361.05, 5.163121), (228.9525, 1.208156)),
+        (1000, 1000, 500.1, 8.981230, (361.05, 4.990615), (228.9525, 1.199531)),
+        (1000, 400, 834.27, 25.471937, (528.135, 13.235969), (237.3068, 1.611798)),
+        (400, 1000, 366.432, 3.592492, (294.216, 2.296246), (225.6108, 1.064812)),
+    ],
+)
+def test_memory_of_the_gtx_980(
+    engine: float,
+    memory: float,
+    latency: float,
+    delay: float,
+    half: tuple[float, float],
+    mostly: tuple[float, float],
+) -> None:
+    found = dram(engine, memory)
+    assert found == pytest.approx((latency, delay), abs=5e-7)
+    for rate, expected in ((0.5, half), (0.975, mostly)):
+        average = (
+            float(model.average_access_cycles(GTX_980.l2_latency, found[0], rate)),
+            float(model.average_access_cycles(GTX_980.l2_delay, found[1], rate)),
+        )
+        assert average == pytest.approx(expected, abs=1e-4)
+        assert average[1] == pytest.approx(expected[1], abs=1e-6)
+
+
+def test_latency_is_table_ii_with_its_engine_clock_mended() -> None:
+    """Paper, Table II: the seven cycles are (4) at an engine of 400 MHz."""
+    memory, expected = zip(*TABLE_II, strict=True)
+    found = model.dram_latency_cycles(400, memory, 222.78, 277.32)
+    np.testing.assert_allclose(found, expected, atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("compute", "service", "warps", "expected", "case"),
+    # Equation sheet 1.7, L = 500 and o = 10.
+    [(20, 10, 48, 10100, 9), (20, 10, 16, 5500, 15), (4, 10, 64, 6904, 11), (4, 10, 32, 5360, 13)],
+)
+def test_golden_rounds(
+    compute: float, service: float, warps: float, expected: float, case: int
+) -> None:
+    found = model.round_time(compute, service, 500, warps, 10)
+    assert found.cycles == expected
+    assert found.case == case
+    assert case in model.CASES
+
+
+def test_infrequent_shared_memory() -> None:
+    """Equation sheet 1.7, (17); NaN where (16a) or (16b) fails, by hand."""
+    golden = {
+        "compute": 4,
+        "delay": 10,
+        "latency": 500,
+        "shared_latency": 28,
+        "resident_warps": 64,
+        "warps_per_block": 8,
+        "transactions_per_warp": 8,
+    }
+    assert model.infrequent_shared_cycles(**golden) == 5624
+    assert np.isnan(model.infrequent_shared_cycles(**{**golden, "compute": 10.1}))
+    # 4 + 28 = 32 = 8 (12 - 8): the limit of (16b).
+    limit = {**golden, "delay": 8, "resident_warps": 12}
+    assert np.isfinite(model.infrequent_shared_cycles(**limit))
+    assert np.isnan(model.infrequent_shared_cycles(**{**limit, "resident_warps": 11.9}))
+
+
+def test_infrequent_shared_memory_equals_the_saturated_queue() -> None:
+    """Sheet 1.2: (17) is (11) with o k = G; here 8 transactions in 2 instructions."""
+    shared = model.infrequent_shared_cycles(
+        compute=4,
+        delay=10,
+        latency=500,
+        shared_latency=28,
+        resident_warps=64,
+        warps_per_block=8,
+        transactions_per_warp=8,
+    )
+    queue = model.round_time(4, 10 * 4, 500, 64, 2)
+    assert queue.case == 11
+    assert shared == queue.cycles
+
+
+def test_intensive_shared_memory() -> None:
+    """Equation sheet 1.7, (18) to (21)."""
+    found = model.intensive_shared_cycles(
+        compute=3,
+        delay=5,
+        latency=368,
+        shared_latency=28,
+        resident_warps=64,
+        warps_per_block=32,
+        transactions_per_tile=8,
+        shared_accesses_per_tile=50,
+        tiles=32,
+    )
+    phases = (found.first_load, found.shared_access, found.next_load)
+    assert phases == (2962, 1643, 1682)
+    assert found.cycles == 109362
+
+
+@pytest.mark.parametrize(
+    ("interval", "service", "expected"),
+    [
+        # (2) by hand: 12 x 64 + 500 x 8.
+        (12, 10, 12 * 64 + 500 * 8),
+        # (2) at its limit, interArr = dm_del: 10 x 64 + 500 x 8.
+        (10, 10, 10 * 64 + 500 * 8),
+        # (3) by hand: 500 + 10 x 8 x 64, as 10 x 64 >= 500.
+        (4, 10, 500 + 10 * 8 * 64),
+        # Our reading of the case left open: 5 x 64 < 500; 5 x 64 + 500 x 8.
+        (4, 5, 5 * 64 + 500 * 8),
+    ],
+)
+def test_memory_queue(interval: float, service: float, expected: float) -> None:
+    assert model.memory_queue_cycles(interval, service, 500, 8, 64) == expected
+
+
+@given(latency=cycles, trans=periods, warps=st.integers(1, 10_000))
+@settings(max_examples=50, deadline=None)
+def test_memory_queue_has_no_jump_where_it_fills(latency: float, trans: float, warps: int) -> None:
+    """Closed form: at dm_del W = dm_lat the open case meets (3)."""
+    service = latency / warps
+    below, above = (
+        model.memory_queue_cycles(0, service * factor, latency, trans, warps)
+        for factor in (1 - 1e-9, 1 + 1e-9)
+    )
+    assert below == pytest.approx(above, rel=1e-6)
+
+
+def test_execution_time() -> None:
+    """By hand: 2.5 rounds of 10 000 cycles at 500 MHz are 0.05 ms."""
+    time = model.execution_time_ms(10_000, 2.5 * 32 * 16, 32, 16, 500)
+    assert time == pytest.approx(0.05, rel=1e-12)
+
+
+def test_average_compute() -> None:
+    """By hand: 160 instructions at 0.25 cycles and 8 shared cycles in 4 periods."""
+    assert model.average_compute_cycles(0.25, 160, 4, 8) == 12
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    # Equation sheet 1.7: inputs at 700/700; predicted ms at 700/700, 1000/400, 400/1000.
+    [
+        ((20.00191, 0.9982, 0, 157.99952, 57.76416, 131072), (2.28240, 4.28580, 1.60234)),
+        ((12.14255, 0.97202, 0, 17.96436, 61.47725, 32768), (0.34654, 0.64368, 0.24914)),
+        ((5124.0061, 0.02671, 0, 16418.99847, 62.46682, 32768), (18.33652, 17.36173, 28.07047)),
+        ((260.00671, 0.52646, 1600, 1324.99832, 63.68435, 32768), (5.66721, 7.41137, 9.91196)),
+        ((8.00048, 1, 9, 21.99988, 61.47725, 2097152), (15.51649, 28.50501, 11.40982)),
+    ],
+    ids=["BlackScholes", "vectorAdd", "matrixMul(Global)", "matrixMul", "transpose"],
+)
+def test_golden_kernels(inputs: tuple[float, ...], expected: tuple[float, ...]) -> None:
+    engine, memory = np.array([700, 1000, 400]), np.array([700, 400, 1000])
+    found = model.predict_time_ms(warp_inputs(*inputs), GTX_980, engine, memory)
+    assert found.shape == (1, 3)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-3)
+
+
+def test_fp64_and_shared_memory_occupy_the_cu() -> None:
+    """By hand: 0.25 x 100 + 1 x 10 + 8 x 5 = 75 cycles in 5 periods of 48 warps, + 222 of (9)."""
+    inputs = replace(
+        warp_inputs(miss_rate=0, shared=10.0, compute=100.0), fp64_instructions=np.array([5.0])
+    )
+    found = model.kernel_round(inputs, GTX_980, 700, 700)
+    assert found.case == 9
+    assert found.cycles == pytest.approx(75 * 48 + 222)
+
+
+def test_golden_cases_of_matrix_multiplication() -> None:
+    """Equation sheet 1.7: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
+    inputs = warp_inputs(260.00671, 0.52646, 1600, 1324.99832, 63.68435, 32768)
+    found = model.kernel_round(inputs, GTX_980, np.array([700, 1000, 400]), [700, 400, 1000])
+    assert found.case.tolist() == [[9, 11, 9]]
+
+
+class TestInvariantsOfTheRound:
+    """Equation sheet 1.7, 'Invariants'."""
+
+    def test_the_larger_equation_is_the_one_whose_conditions_hold(self) -> None:
+        """20 000 random cases, as the sheet counts them; conditions (8), (10), (12), (14) alone."""
+        random = np.random.default_rng(0)
+        comp, del_, lat, warps, o_itrs = np.exp(
+            random.uniform(
+                np.log([0.1, 0.1, 1, 1, 1]), np.log([1e3, 1e3, 2e3, 64, 1e3]), (20_000, 5)
+            )
+        ).T
+        equations = {
+            9: comp * warps * o_itrs + lat,
+            11: lat + comp + del_ * warps * o_itrs,
+            13: del_ * warps + lat + comp + (comp + lat) * (o_itrs - 1),
+            15: comp * (warps - 1) + (comp + lat) * o_itrs,
+        }
+        found = model.round_time(comp, del_, lat, warps, o_itrs)
+        assert set(found.case.tolist()) == set(equations)
+        for case, value in equations.items():
+            holds = found.case == case
+            np.testing.assert_allclose(found.cycles[holds], value[holds], rtol=1e-12)
+
+    @given(comp=cycles, warps=st.floats(1.5, 64), o_itrs=periods)
+    @settings(max_examples=50, deadline=None)
+    def test_compute_cases_meet(self, comp: float, warps: float, o_itrs: float) -> None:
+        lat = comp * (warps - 1)
+        found = model.round_time(comp, comp / 2, lat, warps, o_itrs)
+        assert found.cycles == pytest.approx(comp * warps * o_itrs + lat, rel=1e-9)
+
+    @given(comp=cycles, lat=cycles, warps=warp_counts, o_itrs=periods)
+    @settings(max_examples=50, deadline=None)
+    def test_memory_cases_meet(self, comp: float, lat: float, warps: float, o_itrs: float) -> None:
+        del_ = (comp + lat) / warps
+        t11 = lat + comp + del_ * warps * o_itrs
+        t13 = del_ * warps + (comp + lat) * o_itrs
+        assert t11 == pytest.approx(t13, rel=1e-9)
+        if comp < del_:
+            assert model.round_time(comp, del_, lat, warps, o_itrs).cycles == pytest.approx(t11)
+
+    @given(comp=cycles, warps=warp_counts, o_itrs=periods)
+    @settings(max_examples=50, deadline=None)
+    def test_one_compute_period_lies_between_the_branches(
+        self, comp: float, warps: float, o_itrs: float
+    ) -> None:
+        """(9) - (11) = -s at s = d, both saturated."""
+        at, above = (
+            model.round_time(comp, d, 0.0, warps, o_itrs).cycles for d in (comp, comp * (1 + 1e-9))
+        )
+        assert above - at == pytest.approx(comp, rel=1e-3)
+
+    @given(
+        values=st.tuples(cycles, cycles, cycles, warp_counts, periods),
+        which=st.sampled_from([1, 2, 3, 4]),
+        factor=st.floats(1, 3),
+    )
+    @settings(max_examples=200, deadline=None)
+    def test_more_of_anything_takes_no_less(
+        self, values: tuple[float, ...], which: int, factor: float
+    ) -> None:
+        """In warps, service, latency and periods; compute falls by one period where it crosses."""
+        more = list(values)
+        more[which] *= factor
+        low, high = model.round_time(*values), model.round_time(*more)
+        assert high.cycles >= low.cycles * (1 - 1e-12)
+
+    @given(comp=cycles, del_=cycles, lat=cycles, o_itrs=periods)
+    @settings(max_examples=100, deadline=None)
+    def test_a_single_warp(self, comp: float, del_: float, lat: float, o_itrs: float) -> None:
+        found = model.round_time(comp, del_, lat, 1, o_itrs)
+        alone = (comp + lat) * o_itrs
+        if comp >= del_:
+            assert found.case == 15
+            assert found.cycles == pytest.approx(alone)
+        elif del_ < comp + lat:
+            assert found.case == 13
+            assert found.cycles == pytest.approx(del_ + alone)
+
+
+class TestInvariantsOfTheKernel:
+    @given(memory=clocks, other=clocks, engine=clocks)
+    @settings(max_examples=30, deadline=None)
+    def test_all_hits_do_not_see_the_memory_clock(
+        self, memory: float, other: float, engine: float
+    ) -> None:
+        inputs = warp_inputs(miss_rate=0)
+        one, two = (
+            model.predict_time_ms(inputs, GTX_980, engine, clock) for clock in (memory, other)
+        )
+        assert one == two
+
+    @given(
+        engine=clocks,
+        memory=clocks,
+        factor=st.floats(0.5, 2),
+        compute=st.floats(0, 1e4),
+        miss_rate=st.floats(0, 1),
+        base_time=st.floats(1e-3, 1e3),
+    )
+    @settings(max_examples=50, deadline=None)
+    def test_both_clocks_together(
+        self,
+        engine: float,
+        memory: float,
+        factor: float,
+        compute: float,
+        miss_rate: float,
+        base_time: float,
+    ) -> None:
+        """With a DRAM delay that follows the ratio alone, time falls as both clocks rise."""
+        gpu = specification_gpu(load_device("gtx980"))
+        inputs = warp_inputs(compute=compute, miss_rate=miss_rate)
+        slow, fast = (
+            model.predict_time_ms(inputs, gpu, engine * f, memory * f) for f in (1, factor)
+        )
+        assert fast == pytest.approx(slow / factor, rel=1e-9)
+        found = model.predict_time_factor(
+            inputs, gpu, (engine, memory), [base_time], engine * factor, memory * factor
+        )
+        assert found == pytest.approx(1 / factor, rel=1e-9)
+
+    def test_shapes(self) -> None:
+        engine, memory = np.meshgrid([400.0, 700.0], [400.0, 700.0, 1000.0], indexing="ij")
+        inputs = warp_inputs()
+        assert model.predict_time_ms(inputs, GTX_980, engine, memory).shape == (1, 2, 3)
+        assert model.predict_time_ms(inputs, GTX_980, 700, 700).shape == (1,)

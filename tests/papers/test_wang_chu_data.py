@@ -1,0 +1,224 @@
+"""Wang and Chu's model on public measurements: the errors of the equation sheet, 1.5 and 1.6."""
+
+import csv
+import functools
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlscale.data.devices import load_device
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.errors import DataWarning
+from mlscale.papers import wang_chu as model
+from mlscale.papers.wang_chu_gpus import Gpu, load_gpu, specification_gpu
+from mlscale.papers.wang_chu_inputs import derive_inputs
+from mlscale.predictors.wang_chu import WangChu
+from mlscale.studies.metrics import absolute_percentage_error, summarise, without_base
+
+FILES = {
+    "gtx980-49": "wang-chu-gtx980/gtx980-DVFS-Performance.csv",
+    "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
+    "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
+    "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
+    "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
+}
+BASES = {
+    "gtx980-49": HardwareConfig(16, 700, 700),
+    "gtx980-low": HardwareConfig(16, 700, 700),
+    "gtx980-high": HardwareConfig(16, 1100, 3100),
+    "gtx1080ti": HardwareConfig(28, 1800, 5000),
+    "p100": HardwareConfig(56, 1012, 715),
+}
+
+# Sheet 1.5, 'Per kernel, settled': MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
+TABLE_VI = {
+    "BlackScholes": (2.73, 2.7),
+    "conjugateGradient": (7.15, 7.0),
+    "convolutionSeparable": (1.07, 0.6),
+    "fastWalshTransform": (1.58, -0.3),
+    "matrixMul": (3.97, -0.8),
+    "matrixMul(Global)": (6.22, 4.3),
+    "scan": (1.52, 1.4),
+    "sortingNetworks": (0.98, 0.6),
+    "scalarProd": (2.36, -0.4),
+    "transpose": (8.03, -3.8),
+    "vectorAdd": (4.51, 4.5),
+}
+OTHERS = {
+    "mergeSort": 5.54,
+    "SobolQRNG": 7.51,
+    "quasirandomGenerator": 6.88,
+    "backprop": 7.76,
+    "histogram": 10.3,
+    "convolutionTexture": 14.0,
+    "reduction": 19.7,
+    "nn": 32.7,
+    "hotspot": 36.8,
+}
+
+
+@functools.cache
+def measured(folder: Path, name: str) -> Measurements:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return read_nv_dvfs(folder / FILES[name], None)
+
+
+def absolute_ms(data: Measurements, base: HardwareConfig, gpu: Gpu) -> np.ndarray:
+    _, engine, memory = np.meshgrid(
+        data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz, indexing="ij"
+    )
+    return model.predict_time_ms(derive_inputs(data.profiles(base), gpu), gpu, engine, memory)
+
+
+def relative_errors(factors: np.ndarray, data: Measurements, base: HardwareConfig) -> np.ndarray:
+    at = data.grid.index(base)
+    actual = data.time_ms / data.time_ms[(slice(None), *at)][:, None, None, None]
+    return without_base(absolute_percentage_error(factors, actual), at)
+
+
+def test_absolute_errors_per_kernel(data_folder: Path) -> None:
+    data = measured(data_folder, "gtx980-49")
+    predicted = absolute_ms(data, BASES["gtx980-49"], load_gpu("gtx980"))
+    signed = (100 * (predicted / data.time_ms - 1)).reshape(len(data.kernels), -1)
+    mape = dict(zip(data.kernels, np.abs(signed).mean(axis=1), strict=True))
+    bias = dict(zip(data.kernels, signed.mean(axis=1), strict=True))
+    assert set(mape) == {*TABLE_VI, *OTHERS}
+    for kernel, (error, offset) in TABLE_VI.items():
+        assert mape[kernel] == pytest.approx(error, abs=0.006), kernel
+        assert bias[kernel] == pytest.approx(offset, abs=0.06), kernel
+    for kernel, error in OTHERS.items():
+        assert mape[kernel] == pytest.approx(error, abs=0.06), kernel
+    # Sheet 1.5: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
+    assert np.mean([mape[kernel] for kernel in TABLE_VI]) == pytest.approx(3.65, abs=0.01)
+    assert np.mean(list(mape.values())) == pytest.approx(9.07, abs=0.01)
+    of_paper = signed[[kernel in TABLE_VI for kernel in data.kernels]]
+    assert (np.abs(of_paper) < 10).mean() == pytest.approx(0.94, abs=0.005)
+    assert np.abs(of_paper).max() == pytest.approx(38.2, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("engine", "memory", "expected"),
+    # Sheet 1.3, row 15: any base works.
+    [(400, 400, 4.44), (1000, 1000, 3.76), (1000, 400, 3.69), (400, 1000, 3.93)],
+)
+def test_absolute_errors_from_other_bases(
+    data_folder: Path, engine: float, memory: float, expected: float
+) -> None:
+    data = measured(data_folder, "gtx980-49")
+    of_paper = data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
+    predicted = absolute_ms(of_paper, HardwareConfig(16, engine, memory), load_gpu("gtx980"))
+    errors = absolute_percentage_error(predicted, of_paper.time_ms)
+    assert errors.mean() == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "expected"),
+    # Sheet 1.6, column max+X; FP64 delays 8 (GeForce) and 1 (P100).
+    [
+        ("gtx980-49", 20, 4.52),
+        ("gtx980-low", 30, 2.91),
+        ("gtx980-high", 30, 3.44),
+        ("gtx1080ti", 30, 2.15),
+        ("p100", 30, 3.57),
+    ],
+)
+def test_relative_errors(data_folder: Path, name: str, kernels: int, expected: float) -> None:
+    data, base = measured(data_folder, name), BASES[name]
+    assert load_gpu(data.device).fp64_delay == (1 if name == "p100" else 8)
+    assert len(data.kernels) == kernels
+    found = WangChu().fit([], []).predict(data.profiles(base), data.grid)
+    summary = summarise(relative_errors(found.values, data, base), data.kernels)
+    assert summary.mape == pytest.approx(expected, abs=0.006)
+    assert summary.median_kernel < 3.5
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "memory", "expected"),
+    # Sheet 1.6, 'Corner bases'.
+    [
+        ("gtx980-low", 1000, 1000, 3.69),
+        ("gtx980-high", 1500, 3900, 5.01),
+        ("gtx1080ti", 2000, 5500, 2.57),
+    ],
+)
+def test_relative_errors_from_a_corner(
+    data_folder: Path, name: str, engine: float, memory: float, expected: float
+) -> None:
+    data = measured(data_folder, name)
+    base = HardwareConfig(data.grid.cu_count[0], engine, memory)
+    found = WangChu().fit([], []).predict(data.profiles(base), data.grid)
+    errors = relative_errors(found.values, data, base)
+    assert errors.mean() == pytest.approx(expected, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    # Sheet 1.4: 'a spec-only dm_del loses only 0.3-0.5 points'. For the 1080 Ti it has 2.06; the
+    # default here also leaves out that row's corrections to issue, L2 and shared memory.
+    [("gtx980-low", 3.44), ("gtx980-high", 3.80), ("gtx1080ti", 2.07)],
+)
+def test_specification_alone(data_folder: Path, name: str, expected: float) -> None:
+    data, base = measured(data_folder, name), BASES[name]
+    gpu = specification_gpu(load_device(data.device))
+    profiles = data.profiles(base)
+    _, engine, memory = np.meshgrid(
+        data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz, indexing="ij"
+    )
+    factors = model.predict_time_factor(
+        derive_inputs(profiles, gpu),
+        gpu,
+        (base.engine_mhz, base.memory_mhz),
+        profiles.time_ms,
+        engine,
+        memory,
+    )
+    assert relative_errors(factors, data, base).mean() == pytest.approx(expected, abs=0.006)
+
+
+def test_inputs_and_memory_are_those_of_the_authors(data_folder: Path) -> None:
+    """Data: the authors' own derived parameters, at each of the 49 settings' own counters."""
+    path = data_folder / "wang-chu-gtx980" / "gtx980-dvfs-real-features.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    data = measured(data_folder, "gtx980-49")
+    gpu = load_gpu("gtx980")
+    assert len(rows) == data.grid.size * len(data.kernels)
+    for config in data.grid:
+        inputs = derive_inputs(data.profiles(config), gpu)
+        engine, memory = config.engine_mhz, config.memory_mhz
+        latency = model.dram_latency_cycles(
+            engine, memory, gpu.dram_latency_slope, gpu.dram_latency_offset
+        )
+        delay = model.dram_delay_cycles(engine, memory, gpu.dram_delay_slope, gpu.dram_delay_offset)
+        here = [r for r in rows if (float(r["coreF"]), float(r["memF"])) == (engine, memory)]
+        for row in here:
+            k = data.kernels.index(row["appName"])
+            assert float(row["L_DM"]) == pytest.approx(float(latency), rel=1e-9)
+            assert float(row["D_DM"]) == pytest.approx(float(delay), rel=1e-9)
+            transactions = float(row["n_gld"]) + float(row["n_gst"])
+            assert inputs.global_transactions[k] == pytest.approx(transactions, rel=1e-9)
+            shared = float(row["n_shm_ld"]) + float(row["n_shm_st"])
+            assert inputs.shared_transactions[k] == pytest.approx(shared, rel=1e-9)
+            assert inputs.resident_warps[k] == pytest.approx(64 * float(row["act_util"]), rel=1e-9)
+            hit_rate = max(0.0, float(row["l2_hit"]))
+            assert inputs.l2_hit_rate[k] == pytest.approx(hit_rate, abs=1e-9)
+
+
+def test_what_lies_outside_the_scope_is_found(data_folder: Path) -> None:
+    """Data: the FP64 and texture kernels of the GTX 980 set, and no others."""
+    data, base = measured(data_folder, "gtx980-low"), BASES["gtx980-low"]
+    flags = dict(
+        zip(data.kernels, derive_inputs(data.profiles(base), load_gpu("gtx980")).flags, strict=True)
+    )
+
+    def flagged(word: str) -> set[str]:
+        return {kernel for kernel, found in flags.items() if any(word in flag for flag in found)}
+
+    assert flagged("FP64") == {"backpropBackward", "binomialOptions", "hotspot", "srad"}
+    assert flagged("texture") == {"convolutionTexture", "stereoDisparity"}
+    assert flagged("clipped") == {"histogram", "scalarProd"}

@@ -1,0 +1,214 @@
+"""GPUs of Wang and Chu's model against the equation sheet and the vendor's; the fits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlscale.data.devices import device_keys, load_device
+from mlscale.errors import InputError
+from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
+from mlscale.papers.wang_chu_fit import fit_dram_delay, fit_dram_latency
+from mlscale.papers.wang_chu_gpus import (
+    ideal_dram_delay,
+    load_gpu,
+    micro_benchmarked,
+    require_cu_count,
+    specification_gpu,
+)
+
+# Equation sheet 1.4, row by row: aL, bL, aD, bD, L2 latency and delay, shared latency and delay,
+# instruction factor x 32 / cores, #SM, ideal DRAM delay; FP64 delay as in 1.6 (titanx: 32 / 4).
+SHEET = {
+    "gtx980": (222.78, 277.32, 805.03, 8.1762, 222, 1, 28, 1, 0.25, 16, 8.0, 8),
+    "gtx1080ti": (178.22, 396.72, 7208.57, 10.0305, 220, 1.3, 28, 0.95, 0.3, 28, 10.18, 8),
+    "titanx": (222.78, 500, 1300, 11.539, 222, 1.2, 28, 1, 0.25, 28, 9.33, 8),
+    "p100": (26.73, 266.23, 176.26, 1.8, 263, 1, 28, 1, 0.7, 56, 1.75, 1),
+    "v100": (26.73, 133.23, 251.26, 2.5, 263, 1, 28, 1, 0.25, 80, 2.5, 0.5),
+}
+# Paper, Table III: clock of engine and memory [MHz], delay [cycles], bandwidth efficiency.
+TABLE_III = np.array(
+    [
+        (400, 10.06, 0.76),
+        (500, 9.76, 0.7813),
+        (600, 9.54, 0.798),
+        (700, 9.31, 0.8183),
+        (800, 9.19, 0.8342),
+        (900, 9.06, 0.8451),
+        (1000, 9.0, 0.85),
+    ]
+)
+
+
+@pytest.mark.parametrize("key", SHEET)
+class TestRows:
+    def test_parameters(self, key: str) -> None:
+        gpu = load_gpu(key)
+        assert (
+            gpu.dram_latency_slope,
+            gpu.dram_latency_offset,
+            gpu.dram_delay_slope,
+            gpu.dram_delay_offset,
+            gpu.l2_latency,
+            gpu.l2_delay,
+            gpu.shared_latency,
+            gpu.shared_delay,
+            pytest.approx(gpu.instruction_delay),
+            gpu.cu_count,
+            pytest.approx(ideal_dram_delay(load_device(key)), abs=5e-3),
+            gpu.fp64_delay,
+        ) == SHEET[key]
+        assert gpu.max_resident_warps == 64
+        assert gpu.source
+        assert gpu.note
+
+    def test_delay_is_the_ideal_one_at_a_plausible_efficiency(self, key: str) -> None:
+        """Saturated DRAM gives 75 to 91 % of its peak: at the data sheet's memory clock, and on
+        the GTX 980 within the clocks of its micro-benchmark (at 3505 MHz its fit gives 95 %).
+        """
+        gpu, device = load_gpu(key), load_device(key)
+        assert device.datasheet is not None
+        clock = 700 if key == "gtx980" else device.datasheet.memory_mhz
+        delay = dram_delay_cycles(clock, clock, gpu.dram_delay_slope, gpu.dram_delay_offset)
+        assert 0.75 < ideal_dram_delay(device) / float(delay) < 0.91
+
+
+def test_the_rows_are_those_of_the_sheet() -> None:
+    assert micro_benchmarked() == tuple(SHEET)
+
+
+@pytest.mark.parametrize("key", [key for key in device_keys() if load_device(key).datasheet])
+def test_ideal_delay_against_the_data_sheet(key: str) -> None:
+    """Vendor's sheet: at this delay all CUs together draw the printed bandwidth.
+
+    A transaction of 32 bytes per CU and delay; the H200's sheet rounds 4.92 TB/s to 4.8.
+    """
+    device = load_device(key)
+    sheet = device.datasheet
+    assert sheet is not None
+    gb_per_s = device.cu_count * 32 * sheet.memory_mhz / ideal_dram_delay(device) / 1e3
+    assert gb_per_s == pytest.approx(sheet.bandwidth_gb_per_s, rel=0.025 if key == "h200" else 0.01)
+
+
+def test_ideal_delay_against_table_iii() -> None:
+    """Sheet 1.4: delay x efficiency is 7.61 to 7.67 throughout, 5 % under the ideal 8.0."""
+    products = TABLE_III[:, 1] * TABLE_III[:, 2]
+    assert products.min() >= 7.61
+    assert products.max() <= 7.67
+    assert ideal_dram_delay(load_device("gtx980")) == 8
+    assert products.mean() / 8 == pytest.approx(0.955, abs=0.002)
+
+
+def test_authors_fit_of_table_iii_is_close_to_it() -> None:
+    gpu = load_gpu("gtx980")
+    clock = TABLE_III[:, 0]
+    found = dram_delay_cycles(clock, clock, gpu.dram_delay_slope, gpu.dram_delay_offset)
+    np.testing.assert_allclose(found, TABLE_III[:, 1], rtol=0.015)
+
+
+@pytest.mark.parametrize("key", device_keys())
+def test_specification_default(key: str) -> None:
+    """Closed form, from the device table: units and bus alone, 85 % of the bandwidth."""
+    device = load_device(key)
+    gpu = specification_gpu(device)
+    assert gpu.dram_delay_slope == 0
+    assert gpu.dram_delay_offset == pytest.approx(ideal_dram_delay(device) / 0.85)
+    assert gpu.instruction_delay == device.wave_size / device.lanes_per_cu
+    assert gpu.fp64_delay == device.wave_size / device.fp64_lanes_per_cu
+    assert gpu.cu_count == device.cu_count
+    assert gpu.max_resident_warps == device.max_waves_per_cu
+    assert "specification only" in gpu.source
+
+
+def test_a_device_without_a_row_gets_the_default() -> None:
+    assert load_gpu("rtx8000") == specification_gpu(load_device("rtx8000"))
+    # By hand: 72 SMs x 32 bytes / (2 x 48 bytes) / 0.85; 2 of 64 lanes do FP64.
+    assert load_gpu("rtx8000").dram_delay_offset == pytest.approx(24 / 0.85)
+    assert load_gpu("rtx8000").fp64_delay == 16
+
+
+def test_unknown_device_names_the_known_and_how_to_add_one() -> None:
+    with pytest.raises(InputError) as error:
+        load_gpu("gtx98")
+    message = str(error.value)
+    assert message.startswith(f"there is no device 'gtx98'; known are {', '.join(device_keys())}")
+    assert "did you mean gtx980?" in message
+    assert "to add one" in message
+    assert "devices.json" in message
+    assert "wang_chu_gpus.json" in message
+    assert "\n" not in message
+
+
+def test_another_number_of_cus() -> None:
+    gpu = load_gpu("gtx980")
+    require_cu_count(gpu, (16, 16))
+    with pytest.raises(InputError, match="of 'gtx980' holds for its 16 CUs, not for 8"):
+        require_cu_count(gpu, (16, 8))
+
+
+class TestFit:
+    def test_table_iii(self) -> None:
+        """Equation sheet 1.4: least squares of the printed Table III."""
+        fit = fit_dram_delay(TABLE_III[:, 0], TABLE_III[:, 0], TABLE_III[:, 1])
+        assert fit.slope == pytest.approx(726.127, abs=5e-4)
+        assert fit.offset == pytest.approx(8.28061, abs=5e-6)
+        assert fit.r_squared == pytest.approx(0.994, abs=5e-4)
+
+    def test_table_ii(self) -> None:
+        """Paper, Table II with the engine at 400 MHz; it returns (4)."""
+        memory = [400, 500, 600, 700, 800, 900, 1000]
+        cycles = [500, 455.5, 425.8, 404.6, 388.7, 376.3, 366.4]
+        fit = fit_dram_latency([400] * 7, memory, cycles)
+        assert fit.slope == pytest.approx(222.78, abs=0.2)
+        assert fit.offset == pytest.approx(277.32, abs=0.2)
+        assert fit.r_squared > 0.9999
+
+    @given(
+        slope=st.floats(10, 1e4),
+        offset=st.floats(0.5, 500),
+        pairs=st.lists(
+            st.tuples(st.integers(3, 20), st.integers(3, 20)), min_size=2, max_size=12, unique=True
+        ),
+    )
+    @settings(max_examples=50, deadline=None)
+    def test_it_recovers_the_truth(
+        self, slope: float, offset: float, pairs: list[tuple[int, int]]
+    ) -> None:
+        engine, memory = (100.0 * np.array(column) for column in zip(*pairs, strict=True))
+        if len(set(engine / memory)) > 1:
+            latency = dram_latency_cycles(engine, memory, slope, offset)
+            fit = fit_dram_latency(engine, memory, latency)
+            assert (fit.slope, fit.offset) == pytest.approx((slope, offset), rel=1e-6)
+        if len(set(memory)) > 1:
+            delay = dram_delay_cycles(engine, memory, slope, offset)
+            fit = fit_dram_delay(engine, memory, delay)
+            assert (fit.slope, fit.offset) == pytest.approx((slope, offset), rel=1e-6)
+            assert fit.r_squared == pytest.approx(1)
+
+    def test_a_fit_goes_into_a_gpu(self) -> None:
+        fit = fit_dram_delay([500, 500], [400, 800], [12.5, 5.625])
+        # By hand: at equal clocks 12.5 x 400 / 500 = 10 and 5.625 x 800 / 500 = 9, so
+        # 800 / 400 + 8 = 10 and 800 / 800 + 8 = 9.
+        gpu = replace(load_gpu("gtx980"), dram_delay_slope=fit.slope, dram_delay_offset=fit.offset)
+        assert gpu.dram_delay_slope == pytest.approx(800)
+        assert gpu.dram_delay_offset == pytest.approx(8)
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            (([400, 500], [400], [1, 2]), "as many engine clocks .* not 2, 1, 2"),
+            (([400, -1], [400, 500], [1, 2]), "sample 2, engine_mhz: -1 must be positive"),
+            (([400, 400], [400, 500], [1, np.nan]), "sample 2, cycles: nan must be positive"),
+            (([400, 800], [400, 800], [1, 2]), "two ratios of engine to memory clock .* not 1"),
+            (([], [], []), "two ratios .* at least, not 0"),
+        ],
+    )
+    def test_bad_samples(self, columns: tuple[list[float], ...], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            fit_dram_latency(*columns)
+
+    def test_one_memory_clock_gives_no_delay_fit(self) -> None:
+        with pytest.raises(InputError, match="two memory clocks at least, not 1"):
+            fit_dram_delay([400, 500], [700, 700], [5, 6])

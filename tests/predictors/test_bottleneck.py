@@ -1,0 +1,342 @@
+"""The bottleneck predictor: its curve, its gradient, recovery of a known truth, files, errors."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from synthetic import bottleneck_kernels as made
+from synthetic.profiled import one_by_one, profiles, some_of
+from synthetic.tidy import refused, same_bits
+
+from mlscale import (
+    ConfigGrid,
+    DataWarning,
+    HardwareConfig,
+    Measurements,
+    load_model,
+    save_model,
+    train,
+)
+from mlscale.counters.kernel_use import kernel_use
+from mlscale.predictors import create
+from mlscale.predictors.bottleneck import fit as bottleneck_fit
+from mlscale.predictors.bottleneck import power_fit as bottleneck_power_fit
+from mlscale.predictors.bottleneck import training
+from mlscale.predictors.bottleneck.curve import bottleneck_curve, physics_logit
+from mlscale.predictors.bottleneck.estimator import Bottleneck
+
+MID = made.CLOCKS.mid
+GRID = ConfigGrid((16, 32), (700.0,), (700.0,))
+DEVICES = {"gtx980": HardwareConfig(16, 1000.0, 3500.0)}
+
+
+def quick(quantity: str = "time") -> Bottleneck:
+    return Bottleneck(quantity=quantity, intervals=False)
+
+
+def mean_error(predictor: Bottleneck, truth: Measurements, base: HardwareConfig) -> float:
+    """Mean error [%] over kernels and configurations."""
+    values = predictor.predict(truth.profiles(base)).values
+    actual = truth.quantity(predictor.quantity)
+    at = truth.grid.index(base)
+    relative = actual / actual[(slice(None), *at)][:, None, None, None]
+    return float(100 * np.abs(values / relative - 1).mean())
+
+
+class TestCurve:
+    def test_a_kernel_of_one_part_takes_its_slowdown(self) -> None:
+        slow = np.array([[[0.0, 0.3]], [[0.0, -0.7]]])
+        for logit, expected in ((40.0, -0.7), (-40.0, 0.3)):
+            curve = bottleneck_curve(np.array([[logit]]), slow, 4.0)
+            assert curve.log_time[0] == pytest.approx([0, expected], abs=1e-9)
+
+    def test_two_equal_parts(self) -> None:
+        # By hand: p = 2, shares 1/2, parts x 2 and x 1: sqrt((4 + 1) / 2).
+        slow = np.array([[[np.log(2)]], [[0.0]]])
+        curve = bottleneck_curve(np.zeros((1, 1)), slow, 2.0)
+        assert np.exp(curve.log_time[0, 0]) == pytest.approx(np.sqrt(2.5))
+        assert curve.shares[:, 0].tolist() == [0.5, 0.5]
+        assert curve.weights[:, 0, 0] == pytest.approx([0.8, 0.2])
+
+    def test_more_use_is_a_larger_share(self) -> None:
+        odds, by_use, _ = physics_logit(np.log(np.linspace(0.05, 0.99, 20)), 5.0)
+        assert (np.diff(odds) > 0).all()
+        assert (by_use > 0).all()
+
+
+class TestGradient:
+    @pytest.mark.parametrize("table", [made.measurements(5), made.with_cu_axis(5)])
+    def test_of_time(self, table: Measurements) -> None:
+        """Against finite differences, away from the start."""
+        base = table.grid.mid
+        shares = 1 if len(table.grid.cu_count) == 1 else 2
+        _, data, _ = bottleneck_fit._time_data(table, base, uses_other=False)
+        made_layout = training.layout([data], 5, shares)
+        basis = np.eye(5) + 0.1
+        objective = training.Objective([data], basis, made_layout, shares, 0.25)
+        start, sd = training.priors(made_layout, 1, shares)
+        x = start + 0.3 * sd * np.random.default_rng(1).normal(size=len(start))
+        numeric = approx_fprime(x, lambda v: objective(v)[0], 1e-7)
+        assert objective(x)[1] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
+
+    def test_of_power(self) -> None:
+        table = made.measurements(5)
+        model = quick().fit(table, MID)
+        found = {}
+
+        def keep(objective: bottleneck_power_fit._PowerObjective, *_: object, **__: object) -> None:
+            found["objective"] = objective
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bottleneck_power_fit, "minimize", keep)
+            with pytest.raises(KeyboardInterrupt):
+                bottleneck_power_fit.fit_power(model.time_, table, MID)
+        objective = found["objective"]
+        x = objective.start() + 0.05 * np.random.default_rng(0).normal(size=len(objective.start()))
+        numeric = approx_fprime(x, lambda v: objective(v)[0], 1e-7)
+        assert objective(x)[1] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
+
+
+class TestRecovery:
+    def test_kernels_of_the_curve_itself(self) -> None:
+        """Held-out kernels of the same law, and the sharpness that made them: 4.
+
+        The odds of a use of 1 are capped in the model, so not exact.
+        """
+        model = quick().fit(made.measurements(24, seed=0), MID)
+        assert mean_error(model, made.measurements(9, seed=1), MID) < 1
+        values = model.time_.values
+        assert np.exp(values["sharpness"] + values["gpu_sharpness"]) == pytest.approx(4, rel=0.05)
+
+    def test_kernels_of_the_cu_axis(self) -> None:
+        table = made.with_cu_axis(24)
+        model = quick().fit(table, table.grid.mid)
+        assert mean_error(model, made.with_cu_axis(9, seed=1), table.grid.mid) < 2
+
+    def test_power(self) -> None:
+        model = quick("power").fit(made.measurements(24, seed=0), MID)
+        assert mean_error(model, made.measurements(9, seed=1), MID) < 1
+
+    def test_two_gpus_at_once(self) -> None:
+        other = replace(made.measurements(12, seed=3), device="gtx1080ti")
+        model = quick().fit([made.measurements(12), other], [MID, MID])
+        assert mean_error(model, made.measurements(9, seed=1), MID) < 1
+
+    def test_a_gpu_without_training_data(self) -> None:
+        """Peaks from profiles whose times at other clocks nobody looks at."""
+        model = quick().fit(replace(made.measurements(24), device="titanx"), MID)
+        new = made.measurements(9, seed=1)
+        model.learn_peaks(new.profiles(MID), new.grid)
+        surfaces = model.predict(new.profiles(MID), new.grid)
+        actual = new.time_ms / new.time_ms[:, :1, 2:3, 2:3]
+        assert 100 * np.abs(surfaces.values / actual - 1).mean() < 2
+        assert all("no training data of gtx980" in flags[0] for flags in surfaces.flags)
+
+    def test_a_trained_gpu_on_another_grid(self, trained: Bottleneck) -> None:
+        """Its clock tables stay: on a part of the grid the curve is the same to the bit."""
+        few = ConfigGrid((16,), (500.0, 900.0), (2000.0, 3000.0))
+        profiles = made.measurements(5, seed=2).profiles(MID)
+        values = trained.time_.values
+        for name in ("engine0", "memory0"):
+            assert np.abs(values[name]).max() > 1e-4
+        bare = replace(trained.time_, corrections=(None,))
+        law, _, _ = bare.predict(profiles, bare.gpus[0], 0)
+        whole = law.logs(law.mean).reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]
+        found = trained.predict(profiles, few)
+        assert found.values == pytest.approx(np.exp(whole)[:, None], rel=1e-12)
+        assert all("not on the grid of the training data" in own[0] for own in found.flags)
+
+    def test_peaks_without_issue_counters_are_the_trained_gpus(self) -> None:
+        """Not none at all, which would make every kernel wait for the CUs."""
+        table = made.with_cu_axis(8)
+        model = quick().fit(table, table.grid.mid)
+        new = replace(made.with_cu_axis(4, seed=1), device="r9nano").profiles(table.grid.mid)
+        kept = [f for f, name in enumerate(new.counter_names) if name != "V_IPC"]
+        names = tuple(new.counter_names[f] for f in kept)
+        model.learn_peaks(replace(new, counter_names=names, counters=new.counters[:, kept]), GRID)
+        assert model.others_[0].issue_peak == model.time_.gpus[0].issue_peak
+
+
+@pytest.fixture(scope="module")
+def trained() -> Bottleneck:
+    return Bottleneck().fit(made.measurements(16), MID)
+
+
+class TestPredictions:
+    def test_are_1_at_the_base_to_the_bit(self, trained: Bottleneck) -> None:
+        values = trained.predict(made.measurements(8, seed=2).profiles(MID)).values
+        assert (values[:, 0, 2, 2] == 1).all()
+
+    def test_do_not_depend_on_the_other_kernels(self, trained: Bottleneck) -> None:
+        several = made.measurements(8, seed=2).profiles(MID)
+        alone = [trained.predict(one).values[0] for one in one_by_one(several)]
+        assert trained.predict(several).values == pytest.approx(np.array(alone), rel=1e-12)
+
+    def test_a_use_beyond_the_trained_is_flagged_and_wider(self, trained: Bottleneck) -> None:
+        usual = some_of(made.measurements(8, seed=2).profiles(MID), [0])
+        strange = replace(usual, counters=usual.counters * np.array([0.0, 3.0]))
+        assert any("write share" in flag for flag in trained.predict(strange).flags[0])
+        same_traffic = usual.counters.sum() / strange.counters.sum()
+        strange = replace(strange, counters=strange.counters * same_traffic)
+        widths = []
+        for profile in (usual, strange):
+            surfaces = trained.predict_interval(profile)
+            assert surfaces is not None
+            widths.append(np.log(surfaces.high / surfaces.low).mean())
+        assert widths[1] > widths[0]
+
+    def test_intervals_hold_the_prediction_and_widen_with_coverage(
+        self, trained: Bottleneck
+    ) -> None:
+        several = made.measurements(8, seed=2).profiles(MID)
+        half, most = (trained.predict_interval(several, c) for c in (0.5, 0.95))
+        assert half is not None
+        assert most is not None
+        assert (most.low <= half.low).all()
+        assert (half.low <= half.values).all()
+        assert (half.values <= half.high).all()
+        assert (half.high <= most.high).all()
+        assert (most.low[:, 0, 2, 2] == most.high[:, 0, 2, 2]).all()
+        assert (most.low < most.high).any()
+
+    def test_without_calibration_there_are_none(self) -> None:
+        model = quick().fit(made.measurements(4), MID)
+        assert model.predict_interval(made.measurements(4).profiles(MID)) is None
+
+    def test_a_table_of_one_kernel_beside_another_gets_intervals(self) -> None:
+        other = replace(made.measurements(5, seed=3), device="gtx1080ti")
+        model = Bottleneck().fit([made.measurements(4).select([0]), other], [MID, MID])
+        found = model.predict_interval(made.measurements(4).profiles(MID))
+        assert found is not None
+        assert (found.low <= found.values).all()
+        assert (found.values <= found.high).all()
+
+    def test_a_base_at_the_edge_and_two_configurations(self) -> None:
+        table = made.measurements(8, grid=ConfigGrid((16,), (500.0, 1000.0), (3000.0,)))
+        base = made.edge(table.grid)
+        assert mean_error(quick().fit(table, base), table, base) < 3
+
+
+class TestFile:
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        save_model(train(made.measurements(12), MID, "bottleneck"), tmp_path / "b.mlscale")
+        return tmp_path / "b.mlscale"
+
+    def test_saved_and_loaded_gives_the_same_bits(self, file: Path) -> None:
+        model = train(made.measurements(12), MID, "bottleneck")
+        new, loaded = made.measurements(5, seed=4).profiles(MID), load_model(file)
+        for quantity, surfaces in model.predict(new).items():
+            assert same_bits(loaded.predict(new)[quantity].values, surfaces.values)
+            again = loaded.predictors[quantity].predict_interval(new)
+            interval = model.predictors[quantity].predict_interval(new)
+            assert again is not None
+            assert interval is not None
+            assert same_bits(again.low, interval.low)
+
+    def test_a_damaged_state_is_refused(self) -> None:
+        model = quick().fit(made.measurements(6), MID)
+        state = model.state()
+        state["time"]["values"]["gain"] = np.zeros(3)
+        with pytest.raises(ValueError, match="shape"):
+            quick().restore(state)
+
+    def test_predicting_imports_neither_scipy_nor_torch(self, file: Path) -> None:
+        code = (
+            "import sys; from mlscale import load_model; load_model(sys.argv[1]); "
+            "print([m for m in ('scipy', 'torch', 'sklearn', 'pandas') if m in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(file)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={k: v for k, v in os.environ.items() if not k.startswith("COV_")},
+        )
+        assert done.stdout.strip() == "[]"
+
+
+class TestCounters:
+    def test_of_nvprof(self) -> None:
+        # By hand: 256 bits x 2 x 3500 MHz = 224 GB/s; in 1 ms 224 MB; 3.5e6 sectors are 112 MB.
+        given = {"dram_read_transactions": [2.5e6], "dram_write_transactions": [1e6]}
+        use = kernel_use(profiles(given, base=DEVICES["gtx980"], device="gtx980"))
+        assert use.memory[0] == pytest.approx(0.5)
+        assert use.write_share[0] == pytest.approx(2 / 7, rel=1e-5)
+        assert np.isnan([use.issue[0], use.occupancy[0], use.workgroups[0]]).all()
+
+    def test_of_table_2(self) -> None:
+        # By hand: 2048 bits at 700 MHz = 179.2 GB/s; 44.8 are a quarter.
+        given = {
+            "ReadBandwidth": [33.6e9],
+            "WriteBandwidth": [11.2e9],
+            "V_IPC": [0.2],
+            "VALUInsts": [50.0],
+            "LDSInsts": [25.0],
+            "CacheHit": [60.0],
+            "NumWorkGroups": [64.0],
+        }
+        base = HardwareConfig(16, 800.0, 700.0)
+        use = kernel_use(profiles(given, base=base, device="simulated-gcn3"))
+        assert use.memory[0] == pytest.approx(0.25)
+        assert use.shared[0] == pytest.approx(0.1)
+        assert use.l2_miss[0] == pytest.approx(0.4)
+        assert (use.workgroups[0], use.waves_per_workgroup[0]) == (64, 1)
+
+
+class TestBadInput:
+    def test_an_unknown_gpu(self) -> None:
+        with refused("needs its memory bus width"):
+            quick().fit(replace(made.measurements(4), device="gpu-x"), MID)
+
+    def test_no_traffic(self) -> None:
+        table = replace(made.measurements(4), counter_names=("a", "b"))
+        assert not Bottleneck.applies_to(table)
+        with refused("dram_read_transactions"):
+            quick().fit(table, MID)
+
+    def test_a_kernel_without_its_traffic(self) -> None:
+        table = made.measurements(4)
+        table.counter_samples[:, 2] = np.nan
+        with refused("'k2' lacks its DRAM traffic"):
+            quick().fit(table, MID)
+
+    def test_one_kernel(self) -> None:
+        with refused("two training kernels"):
+            quick().fit(made.measurements(4).select([0]), MID)
+
+    def test_one_configuration(self) -> None:
+        table = made.measurements(4, grid=ConfigGrid((16,), (500.0,), (3000.0,)))
+        with refused("^'bottleneck' needs two configurations at least$"):
+            Bottleneck().fit(table, table.grid.mid)
+
+    def test_power_of_another_gpu_than_the_first(self) -> None:
+        own, other = made.measurements(4), replace(made.measurements(4), device="gtx1080ti")
+        model = quick("power").fit([own, other], [MID, MID])
+        with refused("power is learnt on the GPU itself, here 'gtx980'"):
+            model.predict(other.profiles(MID))
+
+    def test_a_coverage_that_is_none(self, trained: Bottleneck) -> None:
+        with refused("between 0 and 1"):
+            trained.predict_interval(made.measurements(4).profiles(MID), 90)
+
+    def test_another_base(self, trained: Bottleneck) -> None:
+        with refused("the model's base is"):
+            trained.predict(made.measurements(4).profiles(made.edge(made.CLOCKS)))
+
+    def test_times_that_rise_with_the_clocks_are_flagged(self) -> None:
+        table = made.measurements(6)
+        upside_down = replace(table, time_samples=table.time_samples[:, :, :, ::-1, ::-1].copy())
+        with pytest.warns(DataWarning, match="longer at the highest clocks"):
+            model = quick().fit(upside_down, MID)
+        assert np.isfinite(model.predict(upside_down.profiles(MID)).values).all()
+
+
+def test_is_known_by_name() -> None:
+    assert isinstance(create("bottleneck", quantity="power"), Bottleneck)

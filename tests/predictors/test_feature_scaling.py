@@ -1,0 +1,227 @@
+"""Min-max scaling of features, learnt on training kernels."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from synthetic.profiled import one_by_one, profiles
+from synthetic.tidy import refused, same_bits
+
+from mlscale import Profiles
+from mlscale.predictors.features import FeatureScaling
+
+NAN = math.nan
+
+values = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
+tables = st.tuples(st.integers(1, 6), st.integers(1, 4)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=values)
+)
+
+
+def fitted(**columns: list[float]) -> FeatureScaling:
+    """A scaling of raw features, learnt on kernels with these counters."""
+    return FeatureScaling.fit("raw", profiles(columns))
+
+
+def transformed(scaling: FeatureScaling, **columns: float) -> tuple[list[float], tuple[str, ...]]:
+    """Features and flags of one kernel with these counters."""
+    points, flags = scaling.transform(profiles({name: [v] for name, v in columns.items()}))
+    return points[0].tolist(), flags[0]
+
+
+def of_table(table: np.ndarray) -> Profiles:
+    """Profiles with a row of counters for each kernel."""
+    return profiles({f"c{f}": column for f, column in enumerate(table.T)})
+
+
+class TestMinMax:
+    def test_by_hand(self) -> None:
+        # 10 to 50: 20 lies a quarter of the way, 40 three quarters.
+        scaling = fitted(busy=[10.0, 50.0, 30.0])
+        assert transformed(scaling, busy=20.0) == ([0.25], ())
+        assert transformed(scaling, busy=40.0) == ([0.75], ())
+
+    @settings(deadline=None, max_examples=50)
+    @given(tables)
+    def test_training_kernels_span_the_unit_range_and_raise_no_flag(
+        self, table: np.ndarray
+    ) -> None:
+        training = of_table(table)
+        points, flags = FeatureScaling.fit("raw", training).transform(training)
+        for column, before in zip(points.T, table.T, strict=True):
+            # Closed form: the least maps to 0, the greatest to 1; 0 where they are the same.
+            assert column[before.argmin()] == 0
+            assert column[before.argmax()] == (0 if before.min() == before.max() else 1)
+            assert (np.diff(column[before.argsort()]) >= 0).all()
+        assert flags == ((),) * len(table)
+
+    @settings(deadline=None, max_examples=50)
+    @given(tables, st.data())
+    def test_any_kernel_lies_in_the_unit_range_and_is_flagged_outside(
+        self, table: np.ndarray, data: st.DataObject
+    ) -> None:
+        new = data.draw(arrays(np.float64, (1, table.shape[1]), elements=values))
+        points, flags = FeatureScaling.fit("raw", of_table(table)).transform(of_table(new))
+        assert ((points >= 0) & (points <= 1)).all()
+        outside = (new[0] < table.min(axis=0)) | (new[0] > table.max(axis=0))
+        assert [flag.split()[0] for flag in flags[0]] == [
+            f"c{f}" for f in np.flatnonzero(outside).tolist()
+        ]
+
+    def test_a_kernel_does_not_depend_on_the_others(self) -> None:
+        scaling = fitted(busy=[10.0, 50.0], loads=[1.0, 3.0])
+        kernels = profiles({"busy": [20.0, 70.0, 10.0], "loads": [2.5, 0.0, 3.0]})
+        points, flags = scaling.transform(kernels)
+        alone = [scaling.transform(one) for one in one_by_one(kernels)]
+        np.testing.assert_array_equal(points, np.concatenate([p for p, _ in alone]))
+        assert flags == tuple(f[0] for _, f in alone)
+
+
+class TestOutsideTheTrainedRange:
+    # By hand: the range is 10 to 50, so 40 wide.
+    @pytest.mark.parametrize(
+        ("value", "point", "flag"),
+        [
+            (60.0, 1.0, "busy 60 above trained 50 by 25 % of the range"),
+            (50.4, 1.0, "busy 50.4 above trained 50 by 1 % of the range"),
+            (6.0, 0.0, "busy 6 below trained 10 by 10 % of the range"),
+            (-10.0, 0.0, "busy -10 below trained 10 by 50 % of the range"),
+            (110.0, 1.0, "busy 110 above trained 50 by 150 % of the range"),
+        ],
+    )
+    def test_is_clipped_and_flagged_by_how_much(
+        self, value: float, point: float, flag: str
+    ) -> None:
+        scaling = fitted(busy=[10.0, 50.0], loads=[1.0, 3.0])
+        assert transformed(scaling, busy=value, loads=2.0) == ([point, 0.5], (flag,))
+
+    def test_every_counter_has_its_own_flag(self) -> None:
+        _, flags = transformed(fitted(busy=[10.0, 50.0], loads=[1.0, 3.0]), busy=60.0, loads=0.0)
+        assert flags == (
+            "busy 60 above trained 50 by 25 % of the range",
+            "loads 0 below trained 1 by 50 % of the range",
+        )
+
+
+class TestAConstantFeature:
+    SCALING = fitted(busy=[10.0, 50.0], wave=[64.0, 64.0])
+
+    def test_maps_to_zero(self) -> None:
+        assert transformed(self.SCALING, busy=30.0, wave=64.0) == ([0.5, 0.0], ())
+
+    @pytest.mark.parametrize(("value", "shown"), [(32.0, "32"), (65.0, "65")])
+    def test_is_flagged_where_a_kernel_differs(self, value: float, shown: str) -> None:
+        assert transformed(self.SCALING, busy=30.0, wave=value) == (
+            [0.5, 0.0],
+            (f"wave {shown} differs from the one trained value 64",),
+        )
+
+
+class TestMissingValues:
+    # Trained on 10, 50, (none) and 20: the median is 20, a quarter of the way from 10 to 50.
+    SOME = fitted(rate=[10.0, 50.0, NAN, 20.0], busy=[0.0, 1.0, 0.5, 0.5])
+
+    def test_where_some_training_kernel_had_none_the_median_stands_in(self) -> None:
+        assert transformed(self.SOME, rate=NAN, busy=0.5) == ([0.25, 0.5], ("rate missing",))
+
+    def test_there_the_column_may_be_left_out_altogether(self) -> None:
+        # An absent counter is absent, whether its cell is empty or its column is not there.
+        assert transformed(self.SOME, busy=0.5) == ([0.25, 0.5], ("rate missing",))
+
+    def test_where_every_training_kernel_had_one_it_is_refused(self) -> None:
+        kernels = profiles({"rate": [20.0, 20.0], "busy": [0.5, NAN]})
+        with refused("kernel 'k1' has no value for 'busy', which the model needs; profile it"):
+            self.SOME.transform(kernels)
+
+    def test_a_column_that_every_training_kernel_had_is_named(self) -> None:
+        with refused(r"no column 'busy'; is 'Busy' meant\? Names are matched to the letter"):
+            transformed(self.SOME, rate=20.0, Busy=0.5)
+
+    def test_a_feature_that_no_training_kernel_has_is_left_out(self) -> None:
+        scaling = fitted(rate=[NAN, NAN], busy=[0.0, 1.0])
+        assert scaling.names == ("busy",)
+        assert transformed(scaling, busy=0.5) == ([0.5], ())
+        assert transformed(scaling, busy=0.5, rate=7.0) == ([0.5], ())
+
+    def test_no_feature_at_all_is_refused(self) -> None:
+        with refused("no training kernel has a value for any 'raw' feature"):
+            fitted(rate=[NAN, NAN], busy=[NAN, NAN])
+
+    def test_a_constant_feature_may_be_missing_too(self) -> None:
+        scaling = fitted(rate=[7.0, NAN], busy=[0.0, 1.0])
+        assert transformed(scaling, rate=NAN, busy=1.0) == ([0.0, 1.0], ("rate missing",))
+
+
+class TestColumns:
+    @settings(deadline=None, max_examples=20)
+    @given(st.permutations("abc"), st.booleans())
+    def test_order_and_strangers_in_the_profile_do_not_matter(
+        self, order: list[str], stranger: bool
+    ) -> None:
+        scaling = fitted(c=[3.0, 4.0], a=[1.0, 9.0], b=[0.0, 2.0])
+        kernel = {"c": 3.5, "a": 3.0, "b": 3.0}
+        given_columns = ({"stranger": 1e9} if stranger else {}) | {n: kernel[n] for n in order}
+        assert transformed(scaling, **given_columns) == (
+            [0.5, 0.25, 1.0],
+            ("b 3 above trained 2 by 50 % of the range",),
+        )
+
+
+class TestKind:
+    def test_none_takes_what_suits_the_counters(self) -> None:
+        assert FeatureScaling.fit(None, profiles({"busy": [0.0, 1.0]})).kind == "raw"
+        nvprof = {"dram_read_transactions": [1e6, 2e6], "dram_write_transactions": [1e6, 1e6]}
+        scaling = FeatureScaling.fit(None, profiles(nvprof, device="gtx980"))
+        assert scaling.kind == "utilisation"
+        assert scaling.device is not None
+        assert scaling.device.key == "gtx980"
+
+    def test_a_device_without_peaks_is_refused_where_they_are_needed(self) -> None:
+        nvprof = {"dram_read_transactions": [1e6, 2e6], "dram_write_transactions": [1e6, 1e6]}
+        with refused(r"peaks of 'made-gpu'.*use --features raw or rates"):
+            FeatureScaling.fit("utilisation", profiles(nvprof))
+
+
+class TestState:
+    TRAINING = profiles(
+        {
+            "dram_read_transactions": [1e6, 2e6, NAN, 7e5],
+            "dram_write_transactions": [3e5, 2e6, 1e6, 0.0],
+            "achieved_occupancy": [0.5, 0.25, 0.9, 0.4],
+        },
+        time_ms=[1.0, 2.0, 3.0, 0.3],
+        device="gtx980",
+    )
+    NEW = replace(
+        TRAINING,
+        counters=TRAINING.counters * [1.5, 0.2, 1.01],
+        time_ms=TRAINING.time_ms / 3,
+    )
+
+    @pytest.mark.parametrize("kind", ["raw", "rates", "utilisation"])
+    def test_a_restored_scaling_gives_the_same_bits_and_flags(self, kind: str) -> None:
+        scaling = FeatureScaling.fit(kind, self.TRAINING)
+        state = scaling.state()
+        # What is no array must pass through JSON.
+        through_json: dict[str, Any] = {
+            key: value if isinstance(value, np.ndarray) else json.loads(json.dumps(value))
+            for key, value in state.items()
+        }
+        points, flags = scaling.transform(self.NEW)
+        again, flags_again = FeatureScaling.restore(through_json).transform(self.NEW)
+        assert same_bits(points, again)
+        assert flags == flags_again
+        assert any(flags)
+
+    @pytest.mark.parametrize("key", ["minimum", "maximum", "median", "may_be_missing"])
+    def test_another_number_of_values_than_names_is_refused(self, key: str) -> None:
+        state = FeatureScaling.fit("raw", self.TRAINING).state()
+        state[key] = state[key][:-1]
+        with pytest.raises(ValueError, match="shape"):
+            FeatureScaling.restore(state)

@@ -1,0 +1,42 @@
+"""The optimiser of wu's networks against torch's own, which it must follow to the last bit."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from mlscale.predictors.wu.training import (  # noqa: E402
+    FIRST_STEP,
+    _rprop,
+    _side_by_side,
+)
+
+
+def test_steps_are_those_of_torch() -> None:
+    """200 steps on a bumpy function whose gradients turn, vanish and stay (peer: torch's Rprop)."""
+    torch.manual_seed(0)
+    first = torch.randn(500)
+    target = torch.randn(500)
+
+    def gradient(x: "torch.Tensor") -> "torch.Tensor":
+        found = (x - target) + torch.sin(7 * x)
+        found[::50] = 0
+        return found
+
+    peer = first.clone()
+    optimiser = torch.optim.Rprop([peer], lr=FIRST_STEP)
+    ours, before, step = first.clone(), torch.zeros(500), torch.full((500,), FIRST_STEP)
+    for _ in range(200):
+        peer.grad = gradient(peer)
+        optimiser.step()
+        _rprop(ours, gradient(ours), before, step)
+        assert torch.equal(ours, peer)
+    assert not torch.equal(ours, first)
+
+
+def test_views_are_of_one_row() -> None:
+    row, (left, right) = _side_by_side([torch.ones(2, 3), torch.zeros(1, 4)])
+    row += 1
+    assert left.shape == (2, 3)
+    assert right.shape == (1, 4)
+    assert (left == 2).all()
+    assert (right == 1).all()

@@ -1,0 +1,168 @@
+"""Scaling values and the walk: Wu et al., section III-B, Fig. 7 and 8, Eq. (1)."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from synthetic import kernels as made
+
+from mlscale import read_measurements
+from mlscale.predictors.wu.scaling import ScalingValues, scaling_values, walk
+
+positive_grids = arrays(
+    np.float64,
+    array_shapes(min_dims=3, max_dims=3, min_side=1, max_side=4),
+    elements=st.floats(1e-3, 1e6),
+)
+
+
+def every_index(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return list(itertools.product(*(range(length) for length in shape)))
+
+
+class TestScalingValuesByHand:
+    """Hand: rows of the first array are engine clocks, columns memory clocks (Fig. 7a)."""
+
+    TIME = np.array([[[60.0, 30.0, 10.0], [20.0, 15.0, 12.0]], [[30.0, 6.0, 2.0], [9.0, 3.0, 1.0]]])
+
+    def test_memory_values_stand_by_engine_clock(self) -> None:
+        memory = scaling_values(self.TIME, (0, 0, 0)).memory
+        expected = [[[1 / 2, 1 / 3], [3 / 4, 4 / 5]], [[1 / 5, 1 / 3], [1 / 3, 1 / 3]]]
+        np.testing.assert_allclose(memory, expected, rtol=1e-15)
+
+    def test_engine_values_stand_by_memory_clock(self) -> None:
+        engine = scaling_values(self.TIME, (0, 0, 0)).engine
+        expected = [[[1 / 3, 1 / 2, 6 / 5]], [[3 / 10, 1 / 2, 1 / 2]]]
+        np.testing.assert_allclose(engine, expected, rtol=1e-15)
+
+    @pytest.mark.parametrize(
+        ("base", "expected"), [((0, 0, 0), 1 / 2), ((1, 0, 2), 1 / 5), ((0, 1, 1), 1 / 5)]
+    )
+    def test_cu_values_are_taken_at_the_bases_clocks(
+        self, base: tuple[int, int, int], expected: float
+    ) -> None:
+        np.testing.assert_allclose(scaling_values(self.TIME, base).cu, [expected], rtol=1e-15)
+
+
+class TestEquationOne:
+    """The order of the walk. The values contradict each other, so only one order is right."""
+
+    def test_engine_along_the_bases_memory_clock_memory_along_the_targets_engine_clock(
+        self,
+    ) -> None:
+        # Hand, on 3 x 3 clocks: e[j, 0] = 1/2, 1/3 at the base's memory clock, m[2, i] = 1/5,
+        # 1/7 at the target's engine clock: 1/2 x 1/3 x 1/5 x 1/7 = 1/210. Every other value is
+        # a prime of its own. Read as printed (m[i, 2]) Eq. (1) would take other values.
+        scaling = ScalingValues(
+            memory=np.array([[[11.0, 13.0], [17.0, 19.0], [1 / 5, 1 / 7]]]),
+            engine=np.array([[[1 / 2, 23.0, 29.0], [1 / 3, 31.0, 37.0]]]),
+            cu=np.empty(0),
+        )
+        surface = walk(scaling, (0, 0, 0))
+        assert surface[0, 2, 2] == pytest.approx(1 / 210, rel=1e-14)
+        # Hand, the way there: engine only; then one memory step at engine step 1.
+        assert surface[0, 1, 0] == pytest.approx(1 / 2, rel=1e-14)
+        assert surface[0, 1, 1] == pytest.approx(17 / 2, rel=1e-14)
+
+    def test_whole_surface_with_cu_step_and_steps_down(self) -> None:
+        # 2 CU counts x 2 engine clocks x 2 memory clocks, base in the upper corner of the first
+        # CU count: every clock step goes down and divides.
+        scaling = ScalingValues(
+            memory=np.array([[[2.0], [3.0]], [[5.0], [7.0]]]),
+            engine=np.array([[[11.0, 13.0]], [[17.0, 19.0]]]),
+            cu=np.array([0.5]),
+        )
+        # Hand. CU count 0: 1/13 down the engine at memory 1, then 1/2 or 1/3 down the memory.
+        # CU count 1: first 0.5, then its own values: 1/19; 1/5 at engine 0, 1/7 at engine 1.
+        expected = [
+            [[1 / (13 * 2), 1 / 13], [1 / 3, 1.0]],
+            [[0.5 / (19 * 5), 0.5 / 19], [0.5 / 7, 0.5]],
+        ]
+        np.testing.assert_allclose(walk(scaling, (0, 1, 1)), expected, rtol=1e-14)
+
+    def test_a_cu_step_down_divides(self) -> None:
+        # Hand, from the second CU count and the lower corner of the clocks: 1 / 0.5 = 2, then
+        # the first CU count's own values: engine 11 at memory 0, memory 3 at engine 1.
+        scaling = ScalingValues(
+            memory=np.array([[[2.0], [3.0]], [[5.0], [7.0]]]),
+            engine=np.array([[[11.0, 13.0]], [[17.0, 19.0]]]),
+            cu=np.array([0.5]),
+        )
+        surface = walk(scaling, (1, 0, 0))
+        assert surface[0, 0, 0] == pytest.approx(2.0, rel=1e-14)
+        assert surface[0, 1, 1] == pytest.approx(2 * 11 * 3, rel=1e-14)
+        assert surface[1, 1, 1] == pytest.approx(17 * 7, rel=1e-14)
+
+
+class TestTheWalkReproducesAKernel:
+    """Truth: the kernel itself, from every base to every target (wu-2015.md)."""
+
+    @settings(deadline=None, max_examples=80)
+    @given(positive_grids)
+    def test_exactly(self, time: np.ndarray) -> None:
+        for base in every_index(time.shape):
+            surface = walk(scaling_values(time, base), base)
+            np.testing.assert_allclose(surface, time / time[base], rtol=1e-12)
+
+    @pytest.mark.parametrize("shape", every_index((2, 2, 2)))
+    def test_with_any_axis_of_length_one(self, shape: tuple[int, ...]) -> None:
+        shape = tuple(1 if short else 3 for short in shape)
+        time = np.random.default_rng(5).uniform(0.1, 10.0, shape)
+        for base in every_index(shape):
+            scaling = scaling_values(time, base)
+            assert scaling.memory.size == shape[0] * shape[1] * (shape[2] - 1)
+            assert scaling.engine.size == shape[0] * (shape[1] - 1) * shape[2]
+            assert scaling.cu.size == shape[0] - 1
+            np.testing.assert_allclose(walk(scaling, base), time / time[base], rtol=1e-12)
+
+    @pytest.mark.parametrize("law", made.LAWS.values(), ids=made.LAWS)
+    def test_power_laws(self, law: tuple[float, float, float]) -> None:
+        # Closed form: (CU / CU at base) ** a x (engine ...) ** b x (memory ...) ** c.
+        base = (1, 2, 0)
+        surface = walk(scaling_values(made.surface(law), base), base)
+        for index, config in zip(every_index(made.GRID.shape), made.GRID, strict=True):
+            expected = (
+                (config.cu_count / 8) ** law[0]
+                * (config.engine_mhz / 800) ** law[1]
+                * (config.memory_mhz / 400) ** law[2]
+            )
+            assert surface[index] == pytest.approx(expected, rel=1e-12)
+
+    def test_measured_kernels_of_the_simulated_set(self, data_folder: Path) -> None:
+        # Truth: the 48 kernels themselves, not monotonic, times over three decades.
+        time = read_measurements(data_folder / "mgpusim" / "gcn3-scaling.csv").time_ms
+        assert time.shape == (48, 4, 4, 3)
+        for base in every_index(time.shape[1:]):
+            surface = walk(scaling_values(time, base), base)
+            np.testing.assert_allclose(
+                surface, time / time[:, *base][:, None, None, None], rtol=1e-12
+            )
+
+
+@settings(deadline=None, max_examples=40)
+@given(positive_grids, st.floats(1e-3, 1e3))
+def test_a_longer_kernel_of_the_same_shape_has_the_same_values(
+    time: np.ndarray, factor: float
+) -> None:
+    short, long = scaling_values(time, (0, 0, 0)), scaling_values(time * factor, (0, 0, 0))
+    for name in ("memory", "engine", "cu"):
+        np.testing.assert_allclose(getattr(short, name), getattr(long, name), rtol=1e-14)
+
+
+def test_leading_dimensions_are_kernels_of_their_own() -> None:
+    # Truth: each kernel walked alone.
+    random = np.random.default_rng(3)
+    values = ScalingValues(
+        memory=random.uniform(0.5, 2.0, (2, 5, 3, 4, 1)),
+        engine=random.uniform(0.5, 2.0, (2, 5, 3, 3, 2)),
+        cu=random.uniform(0.5, 2.0, (2, 5, 2)),
+    )
+    together = walk(values, (2, 1, 0))
+    assert together.shape == (2, 5, 3, 4, 2)
+    for i, j in itertools.product(range(2), range(5)):
+        alone = ScalingValues(values.memory[i, j], values.engine[i, j], values.cu[i, j])
+        np.testing.assert_array_equal(together[i, j], walk(alone, (2, 1, 0)))

@@ -1,0 +1,362 @@
+"""Wu's predictor: what it recovers, and on which grids; refusals stand at the end."""
+
+import itertools
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+from synthetic import kernels as made
+from synthetic.tidy import refused, same_bits
+
+from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.predictors.wu import training as wu_training
+from mlscale.predictors.wu.clusters import (
+    CU_AXIS,
+    Network,
+    region_sizes,
+    region_values,
+    scaling_from_regions,
+)
+from mlscale.predictors.wu.estimator import Wu
+from mlscale.predictors.wu.scaling import scaling_values
+from mlscale.predictors.wu.training import ClassifierTask, cluster, train_networks
+
+MID = made.GRID.mid
+QUANTITIES = ("time", "power")
+GROUPS = np.repeat(np.arange(len(made.LAWS)), 3)  # of the kernels that made.measurements() gives
+
+EIGHT_LAWS = {
+    f"law{i}": law
+    for i, law in enumerate(
+        itertools.product((-1.0, -0.3), (-0.9, -0.2), (-0.7, 0.0)),
+    )
+}
+
+
+def truth(measurements: Measurements, quantity: str, base: HardwareConfig) -> np.ndarray:
+    """The true surfaces relative to the base."""
+    c, e, m = measurements.grid.index(base)
+    values = measurements.quantity(quantity)
+    return values / values[:, c : c + 1, e : e + 1, m : m + 1]
+
+
+def steps(axis: tuple[float, ...], power: float) -> np.ndarray:
+    """Closed form: the scaling values of a power law along one axis."""
+    return (np.array(axis[1:]) / np.array(axis[:-1])) ** power
+
+
+def law_values(law: tuple[float, float, float], quantity: str) -> dict[str, np.ndarray]:
+    """Closed form: scaling values of a group on made.GRID, for a CU count and for the CU axis.
+
+    Power goes with time ** -0.5.
+    """
+    cu, engine, memory = law if quantity == "time" else (-0.5 * power for power in law)
+    by_memory = np.tile(steps(made.GRID.memory_mhz, memory), len(made.GRID.engine_mhz))
+    by_engine = np.repeat(steps(made.GRID.engine_mhz, engine), len(made.GRID.memory_mhz))
+    return {
+        "clocks": np.concatenate([by_memory, by_engine]),
+        "cu": steps(made.GRID.cu_count, cu),
+    }
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, Wu]:
+    """A model of time and one of power, four clusters, of twelve kernels of four groups."""
+    models = {quantity: Wu(quantity, clusters=4) for quantity in QUANTITIES}
+    measurements = made.measurements()
+    Wu.fit_together([(model, measurements, MID) for model in models.values()])
+    return models
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+class TestMadeGroupsAreRecovered:
+    def test_labels_are_the_groups(self, quantity: str) -> None:
+        measurements = made.measurements()
+        values = scaling_values(measurements.quantity(quantity), made.GRID.index(MID))
+        regions = region_values(values)
+        assert regions.keys() == {0, 1, 2, CU_AXIS}
+        for region, rows in regions.items():
+            # On the CU axis 'bandwidth' (1) and 'latency' (2) have the same law.
+            groups = np.where(GROUPS == 2, 1, GROUPS) if region == CU_AXIS else GROUPS
+            labels, _ = cluster(rows, 4, seed=0)
+            pairs = set(zip(groups.tolist(), labels.tolist(), strict=True))
+            assert len(pairs) == len(set(groups.tolist())) == len(set(labels.tolist()))
+
+    def test_centroids_are_the_laws(self, quantity: str, trained: dict[str, Wu]) -> None:
+        for cluster_set in trained[quantity].cluster_sets_:
+            kind = "cu" if cluster_set.region == CU_AXIS else "clocks"
+            laws = [law_values(law, quantity)[kind] for law in made.LAWS.values()]
+            expected = np.unique(np.round(laws, 12), axis=0)
+            found = np.unique(np.round(cluster_set.centroids, 12), axis=0)
+            np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+    def test_new_kernels_get_their_groups_surface(
+        self, quantity: str, trained: dict[str, Wu]
+    ) -> None:
+        # The truth is the law; 20 kernels that training has not seen.
+        new = made.measurements(per_group=5, seed=1)
+        predicted = trained[quantity].predict(new.profiles(MID)).values
+        np.testing.assert_allclose(predicted, truth(new, quantity, MID), rtol=1e-9)
+
+    def test_more_clusters_than_groups_change_nothing(self, quantity: str) -> None:
+        # The default is 12; kernels of one group coincide, so four distinct ones remain.
+        model = Wu(quantity).fit(made.measurements(), MID)
+        sizes = {s.region: len(s.centroids) for s in model.cluster_sets_}
+        assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
+        new = made.measurements(per_group=5, seed=1)
+        predicted = model.predict(new.profiles(MID)).values
+        np.testing.assert_allclose(predicted, truth(new, quantity, MID), rtol=1e-9)
+
+
+class TestOverfitting:
+    @pytest.mark.parametrize("base", [(0, 0, 0), (1, 2, 1), (2, 3, 2), (2, 0, 0)])
+    def test_eight_kernels_and_eight_clusters(self, base: tuple[int, int, int]) -> None:
+        # The truth is each training kernel's own surface.
+        eight = made.measurements(per_group=1, laws=EIGHT_LAWS)
+        model = Wu(clusters=8).fit(eight, base)
+        config = made.GRID.config(base)
+        predicted = model.predict(eight.profiles(config)).values
+        np.testing.assert_allclose(predicted, truth(eight, "time", config), rtol=1e-9)
+
+    @pytest.mark.parametrize("quantity", QUANTITIES)
+    def test_eight_real_kernels(self, data_folder: Path, quantity: str) -> None:
+        # Bound: none but rounding; each kernel is a cluster of its own.
+        path = next((data_folder / "dvfs").glob("gtx980-low-*.csv"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            eight = read_nv_dvfs(path, None).select(range(0, 24, 3))
+        base = eight.grid.mid
+        model = Wu(quantity, clusters=8).fit(eight, base)
+        predicted = model.predict(eight.profiles(base)).values
+        np.testing.assert_allclose(predicted, truth(eight, quantity, base), rtol=1e-9)
+
+
+class TestGrids:
+    @pytest.mark.parametrize("lengths", list(itertools.product((1, 3), repeat=3)))
+    def test_axes_of_length_one(self, lengths: tuple[int, int, int]) -> None:
+        # The truth is the law. A single configuration gives no scaling values and the factor 1.
+        c, e, m = lengths
+        grid = ConfigGrid((4, 8, 16)[:c], (400.0, 700.0, 1000.0)[:e], (500.0, 700.0, 900.0)[:m])
+        model = Wu(clusters=4).fit(made.measurements(grid=grid), grid.mid)
+        assert {s.region for s in model.cluster_sets_} == {
+            *(range(c) if e * m > 1 else ()),
+            *((CU_AXIS,) if c > 1 else ()),
+        }
+        new = made.measurements(per_group=2, grid=grid, seed=1)
+        surfaces = model.predict(new.profiles(grid.mid))
+        assert surfaces.grid == grid
+        np.testing.assert_allclose(surfaces.values, truth(new, "time", grid.mid), rtol=1e-9)
+
+    @settings(deadline=None, max_examples=30)
+    @given(st.tuples(*[st.integers(1, 4)] * 3), st.integers(1, 3), st.data())
+    def test_regions_and_scaling_values_are_one(
+        self, shape: tuple[int, int, int], count: int, data: st.DataObject
+    ) -> None:
+        # Taking apart and putting together loses nothing.
+        time = data.draw(arrays(np.float64, (count, *shape), elements=st.floats(0.5, 2)))
+        scaling = scaling_values(time, tuple(length // 2 for length in shape))
+        regions = region_values(scaling)
+        assert {region: values.shape[1] for region, values in regions.items()} == region_sizes(
+            shape
+        )
+        again = scaling_from_regions(regions, shape, count)
+        for name in ("memory", "engine", "cu"):
+            assert same_bits(getattr(again, name), getattr(scaling, name))
+
+
+class TestKMeans:
+    def test_by_hand(self) -> None:
+        labels, centroids = cluster(np.array([[1.0], [3.0], [1.2], [3.4]]), 2, seed=0)
+        assert labels[0] == labels[2] != labels[1] == labels[3]
+        assert centroids[labels[0]] == pytest.approx([1.1], rel=1e-12)
+        assert centroids[labels[1]] == pytest.approx([3.2], rel=1e-12)
+
+    @pytest.mark.parametrize("value", [1 / 3, 0.5000000005, 1.0009765625, 0.5 + 2.0**-25])
+    @pytest.mark.parametrize("other", [2.0, 30.0])
+    def test_rows_that_differ_by_rounding_leave_no_empty_cluster(
+        self, value: float, other: float
+    ) -> None:
+        # The later values lie where rounding (to nine places, to single precision) goes up or
+        # down, so that two rows can look distinct where K-means finds them the same.
+        rows = np.array([[value - 3e-16], [value + 3e-16], [other]])
+        labels, centroids = cluster(rows, 3, seed=0)
+        np.testing.assert_allclose(centroids[labels][:, 0], [value, value, other], rtol=1e-12)
+        assert np.isfinite(centroids).all()
+        assert set(labels.tolist()) == set(range(len(centroids)))
+
+    def test_rows_that_nearly_coincide_are_their_own_clusters_where_there_are_enough(self) -> None:
+        # Single precision tells 1.20001 from 1.20003; K-means' distances do not.
+        rows = np.array([[1.20001], [1.20003], [0.5], [2.0]])
+        labels, centroids = cluster(rows, 4, seed=0)
+        np.testing.assert_array_equal(centroids[labels], rows)
+
+    def test_identical_kernels_are_one_cluster(self) -> None:
+        once = made.measurements(per_group=1)
+        twice = once.select([0, 0, 1, 1, 2, 3])
+        model = Wu(clusters=6).fit(twice, MID)
+        sizes = {s.region: len(s.centroids) for s in model.cluster_sets_}
+        assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
+
+
+class TestNetwork:
+    def test_by_hand(self) -> None:
+        # Hidden sigmoid(0) = 1/2; outputs sigmoid(log 3) = 3/4 and sigmoid(-log 3) = 1/4.
+        network = Network(
+            np.array([[1.0, 2.0]]),
+            np.array([-0.5, -1.0]),
+            np.log(3) * np.array([[1.0, -3.0], [1.0, 1.0]]),
+            np.zeros(2),
+        )
+        np.testing.assert_allclose(network.outputs(np.array([[0.5]])), [[0.75, 0.25]], rtol=1e-12)
+
+    @settings(deadline=None, max_examples=50)
+    @given(arrays(np.float64, (5, 4), elements=st.floats(0, 1)))
+    def test_outputs_lie_between_0_and_1(self, trained: dict[str, Wu], points: np.ndarray) -> None:
+        for cluster_set in trained["time"].cluster_sets_:
+            outputs = cluster_set.network.outputs(points)
+            assert outputs.shape == (5, len(cluster_set.centroids))
+            assert ((outputs > 0) & (outputs < 1)).all()
+
+
+class TestTraining:
+    def test_reaches_the_least_loss(self) -> None:
+        # The loss is decision 0003's: cross-entropy of the softmax over the outputs' inputs, and
+        # weight decay 0.1 / kernels, features in [-1, 1]. BFGS, from where training ended, finds
+        # no loss that is lower by more than a thousandth; without training it is log 3.
+        n, f, k = 12, 4, 3
+        numbers = np.random.default_rng(0)
+        features, labels = numbers.random((n, f)), np.arange(n) % k
+        beside = ClassifierTask(numbers.random((20, 6)), np.arange(20) % 5, (1,))
+        network, _ = train_networks([ClassifierTask(features, labels, (0,)), beside])
+
+        def loss(parameters: np.ndarray) -> float:
+            w1, b1, w2, b2 = np.split(parameters, np.cumsum([f * k, k, k * k]))
+            hidden = 1 / (1 + np.exp(-((2 * features - 1) @ w1.reshape(f, k) + b1)))
+            outputs = hidden @ w2.reshape(k, k) + b2
+            log_share = outputs - np.log(np.exp(outputs).sum(axis=1, keepdims=True))
+            decay = 0.1 / n * (w1 @ w1 + w2 @ w2) / 2
+            return float(decay - log_share[np.arange(n), labels].mean())
+
+        w1 = network.hidden_weights / 2
+        b1 = network.hidden_bias + w1.sum(axis=0)
+        ended = np.concatenate(
+            [a.ravel() for a in (w1, b1, network.output_weights, network.output_bias)]
+        )
+        least = minimize(loss, ended).fun
+        assert least == pytest.approx(loss(ended), abs=1e-3)
+        assert least < 0.8 * np.log(3)
+
+
+class TestSeed:
+    def weights(self, seed: int) -> np.ndarray:
+        model = Wu(clusters=4, seed=seed).fit(made.measurements(), MID)
+        return np.concatenate(
+            [
+                array.ravel()
+                for s in model.cluster_sets_
+                for array in (s.centroids, *vars(s.network).values())
+            ]
+        )
+
+    def test_the_same_gives_the_same_to_the_last_bit(self) -> None:
+        import torch
+
+        first = self.weights(seed=7)
+        np.random.seed(1)  # noqa: NPY002 - nobody else's random state may matter
+        torch.manual_seed(1)
+        random.seed(1)
+        assert same_bits(self.weights(seed=7), first)
+
+    def test_another_starts_elsewhere(self) -> None:
+        assert not same_bits(self.weights(seed=8), self.weights(seed=7))
+
+
+class TestTogether:
+    @pytest.mark.parametrize("numbers_per_chunk", [1, 2000, 10**9])
+    def test_makes_the_same_choices_as_alone(
+        self, numbers_per_chunk: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Jobs of several shapes, so that every one is padded somewhere; a chunk holds one
+        # network, a few, or all of them.
+        monkeypatch.setattr(wu_training, "NUMBERS_PER_CHUNK", numbers_per_chunk)
+        small = made.measurements(
+            per_group=2,
+            grid=ConfigGrid((1, 2), (300.0, 400.0), (500.0,)),
+            laws={"core": (-1.0, -1.0, 0.0), "fixed": (0.0, 0.0, 0.0)},
+        )
+        jobs = [
+            (Wu(quantity, clusters=clusters, seed=seed), measurements, measurements.grid.mid)
+            for measurements in (made.measurements(), small)
+            for quantity in QUANTITIES
+            for clusters, seed in ((2, 0), (3, 1), (None, 2))
+        ]
+        Wu.fit_together(jobs)
+        for together, measurements, base in jobs:
+            alone = Wu(**together.get_params()).fit(measurements, base)
+            for one, other in zip(alone.cluster_sets_, together.cluster_sets_, strict=True):
+                assert same_bits(one.centroids, other.centroids)
+            profiles = measurements.profiles(base)
+            alone_values = alone.predict(profiles).values
+            assert same_bits(alone_values, together.predict(profiles).values)
+
+    def test_no_jobs_are_no_work(self) -> None:
+        Wu.fit_together([])
+
+
+class TestRefused:
+    @pytest.mark.parametrize("clusters", [13, 0, -1])
+    def test_clusters_that_cannot_be(self, clusters: int) -> None:
+        message = f"{clusters} clusters cannot be made of 12 training kernels; give 1 to 12"
+        with refused(message):
+            Wu(clusters=clusters).fit(made.measurements(), MID)
+
+    @pytest.mark.parametrize(
+        ("kernels", "message"), [([0], "two training kernels"), ([], "at least one")]
+    )
+    def test_too_few_kernels(self, kernels: list[int], message: str) -> None:
+        with refused(f"'wu' needs .*{message}"):
+            Wu().fit(made.measurements().select(kernels), MID)
+
+    def test_constant_counters(self) -> None:
+        same = made.measurements()
+        same.counter_samples[:] = 5.0
+        with refused("every 'raw' feature is the same for all training kernels"):
+            Wu().fit(same, MID)
+
+    def test_several_gpus(self) -> None:
+        one, other = made.measurements(), made.measurements(device="other-gpu")
+        with refused("'wu' learns from one GPU at a time, not from 2 tables"):
+            Wu().fit([one, other], [MID, MID])
+
+    def test_no_gpu(self) -> None:
+        with refused("'wu' learns from one GPU at a time, not from 0 tables"):
+            Wu().fit([], [])
+
+    def test_power_that_was_not_measured(self) -> None:
+        with refused("no column 'power_w'"):
+            Wu("power").fit(made.measurements(power=False), MID)
+
+    def test_a_profile_at_another_base(self, trained: dict[str, Wu]) -> None:
+        elsewhere = made.measurements().profiles(HardwareConfig(4, 400.0, 400.0))
+        message = "base is cu=8,engine=800,memory=700, .* taken at cu=4,engine=400,memory=400"
+        with refused(message):
+            trained["time"].predict(elsewhere)
+
+    def test_another_grid(self, trained: dict[str, Wu]) -> None:
+        profiles = made.measurements().profiles(MID)
+        with refused("'wu' predicts on its training grid only; interpolate its surfaces"):
+            trained["time"].predict(profiles, ConfigGrid((4, 8), (800.0,), (700.0,)))
+
+    def test_training_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "torch", None)
+        monkeypatch.delitem(sys.modules, "mlscale.predictors.wu.training")
+        with refused(r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"):
+            Wu().fit(made.measurements(), MID)

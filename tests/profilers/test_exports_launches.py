@@ -1,0 +1,85 @@
+"""Launch by launch (`--each`) over several files of a run, and what cannot be told apart.
+
+Made files in the layouts of design/profiler-exports.md; every expected number is written into them.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from synthetic.exported import V3_TRACE, read, rocprof_v1, rocprofv3
+
+from mlscale import InputError
+from mlscale.profilers import Imported
+
+COUNTED = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 3)  # dispatches 0, 1, 2
+
+
+def times_alone(*microseconds: int, first: int = 0) -> str:
+    """A v1 file of timestamps without counters."""
+    text = rocprof_v1({}, len(microseconds), [(1000, 1000 + 1000 * us) for us in microseconds])
+    header, *rows = text.splitlines()
+    rows = [f"{first + i},{row.partition(',')[2]}" for i, row in enumerate(rows)]
+    return "\n".join([header, *rows]) + "\n"
+
+
+def each(folder: Path, *texts: str) -> Imported:
+    return read(folder, *texts, device="mi210", each=True)
+
+
+class TestTimesInAFileOfTheirOwn:
+    @pytest.mark.parametrize("first", [0, 1, 7])
+    def test_are_those_of_the_same_launches(self, tmp_path: Path, first: int) -> None:
+        """v2 counts dispatches from 0 beside counters and from 1 without them (1.5)."""
+        imported = each(tmp_path, COUNTED, times_alone(20, 30, 50, first=first))
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.02, 0.03, 0.05])
+        np.testing.assert_array_equal(imported.table.numbers["SQ_INSTS_VALU"], [500] * 3)
+        assert len(set(imported.table.text["kernel"])) == 1
+
+    def test_without_each_their_mean_is_taken(self, tmp_path: Path) -> None:
+        imported = read(tmp_path, COUNTED, times_alone(20, 30, 50, first=1), device="mi210")
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.1 / 3])
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_of_more_launches_cannot_be_told_apart(self, tmp_path: Path, first: int) -> None:
+        texts = COUNTED, times_alone(20, 30, 50, 70, first=first)
+        with pytest.raises(InputError, match=r"has 4 launches of 'f.int, int.* has 3; .* --each"):
+            each(tmp_path, *texts)
+
+    def test_of_another_kernel(self, tmp_path: Path) -> None:
+        other = times_alone(20, 30, 50).replace("f(int, int)", "g(int)")
+        with pytest.raises(InputError, match=r"has no time of 'f.int, int.*launch 0"):
+            each(tmp_path, COUNTED, other)
+
+    @given(order=st.permutations([0, 1]))
+    @settings(
+        deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    def test_of_a_v3_trace_in_any_order(self, tmp_path: Path, order: list[int]) -> None:
+        """Dispatch 1 took 2 us, dispatch 2 took 4 us, in whatever order they stand."""
+        header, *rows = V3_TRACE.splitlines()
+        trace = "\n".join([header, *(rows[i] for i in order)]) + "\n"
+        imported = each(tmp_path, rocprofv3({"SQ_WAVES": 10}), trace)
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.002, 0.004])
+
+
+def test_two_processes_of_one_v3_file_are_not_one_launch(tmp_path: Path) -> None:
+    """Dispatch 1 of process 7 (2 us) and dispatch 1 of process 8 (5 us) are two launches."""
+    one, other = rocprofv3({"SQ_WAVES": 10}), rocprofv3({"SQ_WAVES": 10}, 1000, 6000)
+    text = one + "".join(other.replace(",1,7,7,640", ",1,8,8,640").partition("\n")[2])
+    imported = each(tmp_path, text)
+    assert imported.table.numbers["time_ms"] == pytest.approx([0.002, 0.002, 0.005, 0.005])
+    assert imported.launches == 4
+
+
+def test_nvprofs_metrics_launch_by_launch_are_refused(tmp_path: Path) -> None:
+    """Columns as the design page has them (1.3); no such file was ever seen, so none is read."""
+    text = (
+        '==9== Profiling result:\n"Device","Context","Stream","Kernel","Correlation_ID","ipc",'
+        '"dram_read_throughput"\n,,,,,,"GB/s"\n"Tesla P100 (0)","1","7","k(int)",12,2.0,3.5\n'
+    )
+    message = r"row 2: cannot read nvprof's metrics launch by launch.*; run --metrics alone, and "
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, text)

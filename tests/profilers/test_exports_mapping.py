@@ -1,0 +1,104 @@
+"""mapping.json is checked data: complete, in its own small language, and evaluated right."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlscale.counters.features import TABLE_2
+from mlscale.data.devices import device_keys
+from mlscale.profilers import TOOLS, mapping, obtainable_features
+from mlscale.profilers.formulas import MissingError, Scope, counters_of
+from mlscale.profilers.samples import Numbers
+
+DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
+FACTS = ("time_s", "workgroups", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
+         "se_count")  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
+def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> None:
+    entry = DOCUMENT["tools"][tool]
+    assert tuple(entry["features"]) == TABLE_2
+    formulas = [(f, entry["quantities"]) for fs in entry["quantities"].values() for f in fs]
+    for alternatives in entry["features"].values():
+        for alternative in alternatives:
+            assert alternative["status"] in ("exact", "nearest")
+            formulas.append((alternative["formula"], entry["quantities"]))
+    for formula, quantities in formulas:
+        counters = {name: 2.0 + i for i, name in enumerate(sorted(counters_of(formula)))}
+        for several in quantities.values():
+            for one in several:
+                counters |= {name: 3.0 + i for i, name in enumerate(sorted(counters_of(one)))}
+        counters |= {"GRBM_GUI_ACTIVE": 7.0, "FlatVMemInsts": 0.0}
+        scope = Scope(counters, {}, dict.fromkeys(FACTS, 5.0), quantities)
+        scope.value(formula)
+
+
+@pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
+def test_the_commands_of_the_docs_ask_for_every_feature(tool: str) -> None:
+    """Each feature has an alternative whose counters docs/profiling.md names, all of them."""
+    page = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text(encoding="utf-8")
+    entry = DOCUMENT["tools"][tool]
+
+    def asked(formula: str) -> bool:
+        words = re.findall(r"\w+", re.sub(r"\{[^{}]*\}", "", formula))
+        quantities = [of_one for name, of_one in entry["quantities"].items() if name in words]
+        named = all(name in page for name in counters_of(formula))
+        return named and all(any(map(asked, of_one)) for of_one in quantities)
+
+    for feature in obtainable_features(tool):
+        assert any(asked(a["formula"]) for a in entry["features"][feature]), feature
+
+
+def test_statuses_of_the_design_page() -> None:
+    """design/profiler-exports.md, section 2: what no counter of a tool gives."""
+    lost = {tool: set(TABLE_2) - set(obtainable_features(tool)) for tool in TOOLS}
+    stalls = {"MemUnitStalled", "WriteUnitStalled"}
+    assert lost["ncu"] == {"SFetchInsts", *stalls}
+    assert lost["nvprof"] == {"SFetchInsts", "SALUInsts", "SALUBusy", *stalls}
+    assert lost["codexl"] == set()
+    assert lost["rocprof"] == lost["rocprofv3"] == {"Occupancy"}  # not computed yet
+
+
+def test_names_lead_to_the_device_table() -> None:
+    assert set(DOCUMENT["device_names"].values()) <= set(device_keys())
+    assert mapping.device_key("NVIDIA GeForce RTX 2070 SUPER") == "rtx2070s"
+    assert mapping.device_key("NVIDIA B200") is None
+
+
+class TestLanguage:
+    def scope(self, **counters: float) -> Scope:
+        return Scope(counters, {"a": 50.0}, {"xcd_count": 2.0, "time_s": None}, {"q": ["{z}", "9"]})
+
+    @pytest.mark.parametrize(
+        ("formula", "value"),
+        [
+            ("100*{a}/({a}+{b})", 25.0), ("{a}-optional({z})", 1.0), ("q+1", 10.0),
+            ("cycles({a})", 25.0), ("minimum({b},2)", 2.0), ("equals({a},1)", 1.0),
+        ],
+    )  # fmt: skip
+    def test_values(self, formula: str, value: float) -> None:
+        assert self.scope(a=1.0, b=3.0).value(formula) == value
+
+    @pytest.mark.parametrize("formula", ["{z}", "{a}/0", "time_s", "cycles({b})", "{b}*1"])
+    def test_missing_is_not_zero(self, formula: str) -> None:
+        with pytest.raises(MissingError):
+            self.scope(a=1.0, b=float("nan")).value(formula)
+
+    @pytest.mark.parametrize("formula", ["__import__('os')", "{a}**9", "[1]", "a.b", "{a} < 1"])
+    def test_runs_no_code(self, formula: str) -> None:
+        with pytest.raises((ValueError, KeyError, MissingError)):
+            self.scope(a=1.0).value(formula)
+
+
+@given(st.lists(st.integers(0, 30)))
+@settings(deadline=None)
+def test_numbers_that_came_before_are_known(numbers: list[int]) -> None:
+    known, seen = Numbers(), set()
+    for number in numbers:
+        assert known.add(number) == (number not in seen)
+        seen.add(number)

@@ -1,0 +1,95 @@
+"""The report of `bottleneck`, the default predictor: what it has, and what it must not claim."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from html_page import Node
+from report_pages import report, section, text_of
+from synthetic import bottleneck_kernels as made
+
+from mlscale import Measurements, Model, Profiles, train
+from mlscale.counters.kernel_use import MEANINGS
+
+MID = made.CLOCKS.mid
+EVIDENCE = "Counters against the training range"
+
+
+def with_occupancy(data: Measurements, shares: np.ndarray) -> Measurements:
+    """A third counter: resident warps as a share of what an SM holds."""
+    samples = np.broadcast_to(
+        shares[:, None, None, None, None], (*data.counter_samples.shape[:-1], 1)
+    )
+    return replace(
+        data,
+        counter_names=(*data.counter_names, "achieved_occupancy"),
+        counter_samples=np.concatenate([data.counter_samples, samples], axis=-1),
+    )
+
+
+SHARES = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.7, 0.9])
+
+
+@cache
+def model() -> Model:
+    return train(with_occupancy(made.measurements(8), SHARES), MID, "bottleneck")
+
+
+def profiles(share: float) -> Profiles:
+    """One kernel, with that occupancy."""
+    data = with_occupancy(made.measurements(4, seed=1), np.full(4, share))
+    return data.profiles(MID)
+
+
+def feature(page: Node, name: str) -> list[str]:
+    rows = section(page, EVIDENCE)[1].rows()
+    return next(row for row in rows if row[0] == name)
+
+
+def test_it_has_every_section_with_numbers() -> None:
+    page = report(model(), profiles(0.5))
+    headings = [node.text for node in page.all("h3")]
+    for heading in (
+        "Surfaces", "Along each axis through the base", "Time against energy",
+        "Best configurations", EVIDENCE, "Nearest training kernels", "What is extrapolated",
+        "References",
+    ):  # fmt: skip
+        assert heading in headings
+    assert "90 % intervals" in page.text
+    assert page.all("polygon", "band")  # the intervals along the axes
+    assert len(section(page, "Nearest training kernels")[1].rows()) == 5
+
+
+def test_it_has_no_clusters_and_says_so() -> None:
+    page = report(model(), profiles(0.5))
+    assert "no clusters" in text_of(section(page, "Nearest training kernels"))
+    assert "cluster" not in page.text.replace("sorts kernels into no clusters", "")
+
+
+def test_its_features_are_explained() -> None:
+    rows = section(report(model(), profiles(0.5)), EVIDENCE)[1].rows()
+    assert {row[0] for row in rows} <= MEANINGS.keys()
+    assert all(MEANINGS[row[0]] in row[5] for row in rows)
+
+
+def test_counters_are_told_apart_by_whether_it_looks_at_them() -> None:
+    text = text_of(section(report(model(), profiles(0.5)), EVIDENCE))
+    traffic = "dram_read_transactions, dram_write_transactions"
+    assert f"looks at beside them: {traffic}." in text
+    assert "not used as they are: achieved_occupancy." in text
+
+
+def test_a_missing_feature_is_taken_at_the_mean_of_training() -> None:
+    """Of these shares the mean is 0.6 and the median 0.55."""
+    skewed = SHARES.copy()
+    skewed[-1] = 1.3
+    other = train(with_occupancy(made.measurements(8), skewed), MID, "bottleneck")
+    note = feature(report(other, profiles(np.nan)), "occupancy")[5]
+    assert "missing, taken as 0.6" in note
+
+
+def test_outside_the_range_it_does_not_claim_the_nearest_trained_value() -> None:
+    """It goes on to three standard deviations (predictors/bottleneck_surface.py)."""
+    page = report(model(), profiles(0.95))
+    assert "above the range" in feature(page, "occupancy")[5]
+    assert "nearest value" not in page.text

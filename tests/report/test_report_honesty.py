@@ -1,0 +1,241 @@
+"""The report says what data are and what lacks, on any grid, and foreign names are text."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from html_page import Node
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_pages import (
+    ATTRIBUTES,
+    ELEMENTS,
+    MID,
+    SMALL,
+    SOURCE,
+    cells,
+    new_profiles,
+    report,
+    section,
+    text_of,
+    trained,
+)
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+from mlscale import ConfigGrid, Model, Profiles, Surfaces, train
+from mlscale.predictors import Predictor
+from mlscale.report.markup import visible
+from mlscale.report.page import Source, page
+
+
+class TestHonesty:
+    @pytest.mark.parametrize(
+        ("origin", "shown"), [("made", "MADE DATA"), ("simulated", "SIMULATED")]
+    )
+    def test_made_and_simulated_data_are_labelled_at_the_top(self, origin: str, shown: str) -> None:
+        model = replace(trained(), card={**trained().card, "metadata": {"origin": origin}})
+        banners = report(model).texts("p", "banner")
+        assert [b.startswith(shown) for b in banners] == [True]
+        both = report(model, replace(new_profiles(), metadata={"origin": origin}))
+        assert len(both.texts("p", "banner")) == 2
+
+    def test_measured_data_have_no_label(self) -> None:
+        model = replace(trained(), card={**trained().card, "metadata": {"origin": "measured"}})
+        assert report(model).texts("p", "banner") == []
+
+    @pytest.mark.parametrize("lacks", ["model", "profile"])
+    def test_without_power_the_sections_say_so(self, lacks: str) -> None:
+        root = report(trained(power=lacks == "profile"), new_profiles(power=lacks == "model"))
+        why = (
+            "the model was trained without power"
+            if lacks == "model"
+            else "the profile has no power_w"
+        )
+        lacks = f"Power and energy are not predicted: {why}."
+        assert text_of(section(root, "Time against energy")) == lacks
+        best = section(root, "Best configurations")
+        assert best[-1].text == lacks
+        assert lacks in root.one("header").one("div", "flags").texts("li")
+        assert [row[0] for row in best[1].rows()] == ["shortest time"]
+        assert cells(root, "Power") == cells(root, "Energy") == {}
+        assert len(cells(root, "Time")) == 36
+        assert "lowest energy" not in root.one("nav").text
+
+    def test_dynamic_power_makes_no_energy_without_static_power(self) -> None:
+        model = replace(trained(), card={**trained().card, "metadata": {"power_kind": "dynamic"}})
+        root = report(model)
+        assert cells(root, "Energy") == {}
+        assert len(cells(root, "Power")) == 36
+        text = text_of(section(root, "Time against energy"))
+        assert text.startswith("Energy is not predicted: power_w is dynamic power;")
+        rows = section(root, "Best configurations")[1].rows()
+        assert [row[0] for row in rows] == ["shortest time", "lowest power"]
+
+    def test_static_power_is_added_to_dynamic_power(self) -> None:
+        """By hand: power and energy at the base with and without 50 W."""
+        model = replace(trained(), card={**trained().card, "metadata": {"power_kind": "dynamic"}})
+        root = report(model, source=replace(SOURCE, static_power_w=50.0))
+        profiles = new_profiles()
+        power = float(profiles.quantity("power")[0]) + 50
+        assert float(cells(root, "Power")[8, 800, 700][0]) == pytest.approx(power, rel=6e-3)
+        energy = power * float(profiles.time_ms[0])
+        assert float(cells(root, "Energy")[8, 800, 700][0]) == pytest.approx(energy, rel=6e-3)
+        assert "50 W of static power were added" in root.one("header").text
+
+    def test_static_power_without_dynamic_power_is_refused(self) -> None:
+        static = replace(SOURCE, static_power_w=50.0)
+        with refused("static power is of no use: the model was trained without power"):
+            page(trained(power=False), new_profiles(), (0,), static)
+        board = replace(trained(), card={**trained().card, "metadata": {"power_kind": "board"}})
+        with refused("power_w is board power"):
+            page(board, new_profiles(), (0,), static)
+
+    def test_intervals_are_shown_where_the_predictor_gives_them(self) -> None:
+        class WithIntervals(type(trained("core-bound").predictors["time"])):  # type: ignore[misc]
+            def predict_interval(
+                self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+            ) -> Surfaces:
+                assert (coverage, grid) == (0.9, None)
+                found = self.predict(profiles)
+                return replace(found, low=found.values * 0.8, high=found.values * 1.25)
+
+        plain = trained("core-bound")
+        predictor: Predictor = WithIntervals().fit(made.measurements(), MID)
+        root = report(replace(plain, predictors={**plain.predictors, "time": predictor}))
+        assert len(root.all("polygon", "band")) == 3
+        table = root.all("details")[-1].one("table")
+        assert table.texts("th")[5:7] == ["low ms", "high ms"]
+        for row in table.rows():
+            assert float(row[5]) == pytest.approx(0.8 * float(row[3]), rel=2e-3)
+            assert float(row[6]) == pytest.approx(1.25 * float(row[3]), rel=2e-3)
+        assert "90 % intervals" in root.one("section", "kernel").text
+        assert report(plain).all("polygon", "band") == []
+
+    def test_predictions_that_are_not_finite_are_refused(self) -> None:
+        huge = replace(new_profiles(), time_ms=np.full(4, 1e308))
+        with refused("kernel 'new compute0': its predictions are not finite"):
+            page(trained("core-bound"), huge, (0,), SOURCE)
+
+    def test_how_it_was_made(self) -> None:
+        card = {
+            **trained().card,
+            "metadata": {"power_kind": None},
+            "made_by": {"command": "mlscale train t.csv", "versions": {"torch": "2"}},
+        }
+        root = report(replace(trained("wu"), card=card))
+        made_by = root.one("section", "end")
+        assert made_by.texts("pre") == ["mlscale train t.csv -o MODEL", SOURCE.command]
+        assert "torch 2" in made_by.text
+        assert "of a kind not said, taken for board power" in made_by.text
+        assert "None" not in made_by.text
+        assert "12 kernels of 12 applications" in made_by.text
+        assert "GPGPU Performance and Power Estimation Using Machine Learning" in made_by.text
+        assert report().texts("pre") == ["not kept in the model file", SOURCE.command]
+
+
+class TestGrids:
+    @pytest.mark.parametrize(
+        ("grid", "charts"),
+        [
+            (ConfigGrid((8,), (400.0, 800.0), (500.0, 700.0)), 2),
+            (ConfigGrid((4, 8), (800.0,), (500.0, 700.0)), 2),
+            (ConfigGrid((4, 8), (400.0, 800.0), (700.0,)), 2),
+            (ConfigGrid((4, 8), (800.0,), (700.0,)), 1),
+            (ConfigGrid((1,), (800.0,), (700.0,)), 0),
+        ],
+    )
+    def test_axes_of_one_step(self, grid: ConfigGrid, charts: int) -> None:
+        model = train(made.measurements(grid=grid), grid.mid, "nearest")
+        root = report(model, new_profiles(grid=grid))
+        nodes = section(root, "Along each axis through the base")
+        assert sum(len(n.all("figure")) for n in nodes) == charts
+        assert ("Not varied" in text_of(nodes)) == (charts > 0)
+        maps = [f for f in root.all("figure") if f.all("g", "cell")]
+        assert len(maps) == 3 * len(grid.cu_count)
+        assert sum(len(f.all("g", "cell")) for f in maps) == 3 * grid.size
+        assert sum("base" in g.kinds for f in maps for g in f.all("g", "cell")) == 3
+
+
+def test_of_many_cu_counts_those_of_base_and_best_are_not_folded() -> None:
+    grid = ConfigGrid((1, 2, 3, 4, 5, 6), (400.0, 800.0), (700.0,))
+    model = train(made.measurements(grid=grid), grid.mid, "nearest")
+    root = report(model, new_profiles(grid=grid))  # compute0: best at 6 CUs, 800 MHz
+    maps = [figure for figure in root.all("figure") if figure.all("g", "cell")]
+    assert len(maps) == 3 * 6
+    folded = [f.one("figcaption").text for d in root.all("details") for f in d.all("figure")]
+    assert folded[:4] == ["1 compute unit", *(f"{cu} compute units" for cu in (2, 3, 5))]
+    for quantity in ("Time", "Energy"):
+        text = root.one("section", "kernel").text
+        assert f"{quantity} at 4 further CU counts" in text
+    assert "Best: " in text
+    assert "of the base, at 6 compute units, 800 / 700 MHz." in text
+
+
+class TestHostileText:
+    """Whoever wrote the profile or the model writes nothing but text into the page."""
+
+    HOSTILE = "</title><script>alert(1)</script>\"onload='x' \u202e\x00 --> ]]>"
+
+    def everywhere(self, text: str) -> tuple[Model, Profiles, Source]:
+        """A model and a profile in which every name is the text."""
+        plain = trained("nearest")
+        measured = made.measurements(grid=SMALL)
+        kernels = tuple(f"{text}{k}" for k in range(len(measured.kernels)))
+        counter = f"{text}!"
+        names = (counter, *measured.counter_names[1:])
+        hostile = replace(measured, kernels=kernels, counter_names=names, device=text)
+        card: dict[str, Any] = {
+            **plain.card,
+            "kernels": list(kernels),
+            "metadata": {"origin": text, "source": text, "counter_tool": text, "power_kind": text},
+            "made_by": {"command": text, "versions": {text: text}},
+        }
+        model = replace(train(hostile, SMALL.mid, "nearest", features="raw"), card=card)
+        plain_profiles = new_profiles(grid=SMALL)
+        profiles = replace(
+            plain_profiles,
+            device=text,
+            kernels=(text, *(f"{text}{text}{k}" for k in range(3))),
+            applications=(text,) * 4,
+            counter_names=(*names, text),
+            counters=np.column_stack([plain_profiles.counters, np.ones(4)]),
+            metadata={"feature_status": {counter: text}, "counter_tool": text, "origin": text},
+        )
+        return model, profiles, Source(text, text, text, text)
+
+    def check(self, text: str) -> Node:
+        model, profiles, source = self.everywhere(text)
+        root = report(model, profiles, (0, 1), source)
+        assert {node.tag for node in root.nodes()} - {""} <= ELEMENTS
+        assert {name for node in root.nodes() for name in node.attributes} <= ATTRIBUTES
+        links = [a.attributes["href"] for a in root.all("a")]
+        assert all(link.startswith("#") for link in links)
+        return root
+
+    def test_is_inert_wherever_a_name_can_stand(self) -> None:
+        root = self.check(self.HOSTILE)
+        shown = visible(self.HOSTILE)
+        assert root.one("head").one("title").text == f"mlscale report: 2 kernels on {shown}"
+        first = root.all("section", "kernel")[0]
+        assert first.one("h2").text == shown
+        assert first.all("dd")[:2][0].text == first.all("dd")[1].text == shown
+        labels = [svg.attributes["aria-label"] for svg in first.all("svg")]
+        assert f"{shown}!: above the training range" in labels
+        assert root.texts("pre") == [f"{shown} -o MODEL", shown]
+
+    @settings(deadline=None, max_examples=40)
+    @given(st.text(st.characters(), min_size=1, max_size=30).filter(str.strip))
+    def test_any_text_is_inert_and_comes_back(self, text: str) -> None:
+        root = self.check(text)
+        first = root.all("section", "kernel")[0]
+        assert first.all("dd")[0].text == first.all("dd")[1].text == visible(text)
+        assert visible(text) in root.one("nav").texts("a")
+
+    def test_a_name_of_thousands_of_characters_is_shortened_but_once_whole(self) -> None:
+        long = "void gemm<" + "float, " * 600 + ">"
+        profiles = replace(new_profiles(), kernels=(long, "b", "c", "d"))
+        root = report(profiles=profiles)
+        assert len(root.one("section", "kernel").one("h2").text) == 90
+        assert root.one("section", "kernel").all("dd")[0].text == long

@@ -1,0 +1,230 @@
+"""The report as a page: its parts, and known truth in them."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from html_page import parse
+from report_pages import (
+    ATTRIBUTES,
+    ELEMENTS,
+    MID,
+    SOURCE,
+    cells,
+    marked,
+    new_profiles,
+    report,
+    section,
+    text_of,
+    trained,
+)
+from synthetic import kernels as made
+
+from mlscale import train
+from mlscale.report.page import page
+
+
+class TestStructure:
+    def test_every_kernel_has_a_section_that_the_contents_link_to(self) -> None:
+        root = report(kernels=(0, 1, 2, 3))
+        headings = [s.one("h2").text for s in root.all("section", "kernel")]
+        names = [f"new {law}0" for law in made.LAWS]
+        assert headings == names
+        links = root.one("nav").all("a")
+        assert [link.text for link in links] == names
+        targets = [link.attributes["href"] for link in links]
+        assert targets == [f"#{s.attributes['id']}" for s in root.all("section", "kernel")]
+
+    def test_kernels_that_are_not_shown_are_named(self) -> None:
+        root = report(kernels=(1, 3))
+        assert [s.one("h2").text for s in root.all("section", "kernel")] == [
+            "new bandwidth0",
+            "new contended0",
+        ]
+        text = root.one("header").text
+        assert "2 of the profile's 4 kernels are shown" in text
+        assert "Not shown: new compute0, new latency0." in text
+
+    def test_headings_and_ids_are_in_order(self) -> None:
+        root = report(kernels=(0, 1))
+        levels = [int(n.tag[1]) for n in root.nodes() if n.tag in ("h1", "h2", "h3", "h4")]
+        assert levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+        ids = [n.attributes["id"] for n in root.nodes() if "id" in n.attributes]
+        assert len(set(ids)) == len(ids)
+
+    def test_nothing_runs_and_nothing_is_loaded(self) -> None:
+        text = page(trained("wu"), new_profiles(), (0, 1, 2, 3), SOURCE)
+        root = parse(text)
+        assert {node.tag for node in root.nodes()} - {""} <= ELEMENTS
+        assert {name for node in root.nodes() for name in node.attributes} <= ATTRIBUTES
+        policy = root.all("meta")[1].attributes
+        assert policy["http-equiv"] == "Content-Security-Policy"
+        assert policy["content"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+        assert "url(" not in root.one("style").text
+        assert "@import" not in root.one("style").text
+        links = [a.attributes["href"] for a in root.all("a")]
+        assert all(
+            link.startswith(("#", "https://doi.org/", "https://github.com/")) for link in links
+        )
+
+    def test_the_same_input_gives_the_same_bytes(self) -> None:
+        first = page(trained("wu"), new_profiles(), (0, 1), SOURCE)
+        assert page(trained("wu"), new_profiles(), (0, 1), SOURCE) == first
+
+    def test_a_date_is_shown_only_if_it_is_given(self) -> None:
+        assert "Date" not in report().texts("dt")
+        assert "14 March" in report(source=replace(SOURCE, date="14 March")).one("header").text
+
+
+class TestKnownTruth:
+    """Laws of tests/made.py; the nearest training kernel follows the same law exactly."""
+
+    # Fastest: compute and bandwidth by hand, ties go to the lowest clock (advice.best_index).
+    FASTEST = (
+        (16, 1000, 400),  # compute: CU^-1 engine^-1, any memory clock
+        (4, 400, 1000),  # bandwidth: memory^-1 alone
+        (4, 1000, 1000),  # latency: engine^-0.8 memory^-0.1, any CU count
+        (4, 1000, 1000),  # contended: CU^0.3 engine^-0.5 memory^-0.2
+    )
+
+    @pytest.mark.parametrize("k", range(4))
+    def test_base_and_best_are_marked_where_they_are(self, k: int) -> None:
+        root = report(kernels=(k,))
+        for quantity in ("Time", "Power", "Energy"):
+            assert marked(root, quantity, "base") == [(8, 800, 700)]
+        assert len(cells(root, "Time")) == 36
+        assert marked(root, "Power", "best") != marked(root, "Time", "best")
+        best = marked(root, "Time", "best")
+        # Power is 100 W x time^-0.5, so of equal times power is equal too: the first of the grid.
+        assert best == [self.FASTEST[k]]
+
+    def test_every_cell_has_the_time_of_the_law(self) -> None:
+        profiles = new_profiles()
+        shown = cells(report(kernels=(2,)), "Time")
+        base = profiles.time_ms[2]
+        for (cu, engine, memory), (number, _) in shown.items():
+            del cu
+            law = (engine / 800) ** -0.8 * (memory / 700) ** -0.1
+            assert float(number) == pytest.approx(base * law, rel=6e-3)  # three digits
+
+    def test_savings_are_those_of_the_law(self) -> None:
+        """Power ~ time^-0.5, so energy ~ time^0.5, EDP ~ time^1.5, ED2P ~ time^2.5."""
+        (wrapper,) = [
+            n for n in section(report(kernels=(0,)), "Best configurations") if n.tag == "div"
+        ]
+        fastest = (8 * 800) / (16 * 1000)
+        expected = [1 - fastest**power for power in (1, 0.5, 1.5, 2.5)]
+        slowest = (8 * 800) / (4 * 400)
+        expected.append(1 - slowest**-0.5)  # lowest power
+        savings = [float(row[2].removesuffix(" %")) / 100 for row in wrapper.rows()]
+        assert savings == pytest.approx(expected, abs=6e-4)
+        assert wrapper.rows()[0][1] == "16 compute units, 1000 / 400 MHz"
+
+    def test_the_front_of_a_kernel_that_only_gains_by_speed_is_its_fastest(self) -> None:
+        """Energy ~ time^0.5: the fastest configurations, all equal over memory, are the front."""
+        nodes = section(report(kernels=(0,)), "Time against energy")
+        assert "3 of 36 configurations are on the front" in text_of(nodes)
+        (wrapper,) = [d for n in nodes for d in n.all("div", "scroll")]
+        assert {row[0] for row in wrapper.rows()} == {
+            f"16 compute units, 1000 / {memory} MHz" for memory in (400, 700, 1000)
+        }
+
+    def test_the_table_has_every_configuration(self) -> None:
+        rows = report().one("details").one("table").rows()
+        assert len(rows) == 36
+        base = next(row for row in rows if row[:3] == ["8", "800", "700"])
+        time = float(new_profiles().time_ms[0])
+        assert float(base[3]) == pytest.approx(time, rel=1e-3)
+        assert base[4] == "\N{MULTIPLICATION SIGN}1.00"
+
+    def test_the_head_has_the_range_of_each_quantity(self) -> None:
+        text = report(kernels=(1,)).one("section", "kernel").all("dl")[0].text
+        time = float(new_profiles().time_ms[1])
+        # bandwidth: from 700/1000 to 700/400 of the base.
+        assert f"predicted {time * 0.7:.4g}"[:15] in text
+        for unit in ("ms", "W", "mJ"):
+            assert f" {unit} at the base; predicted " in text
+
+
+class TestEvidence:
+    def test_features_stand_beside_their_training_range(self) -> None:
+        odd = new_profiles()
+        counters = odd.counters.copy()
+        counters[0, 0] = 7.0
+        root = report(profiles=replace(odd, counters=counters))
+        rows = section(root, "Counters against the training range")[1].rows()
+        assert [row[0] for row in rows] == [f"busy_{law}" for law in made.LAWS]
+        training = made.measurements().profiles(MID).counters[:, 0]
+        assert rows[0][2:5] == ["7", f"{training.min():.4g}", f"{training.max():.4g}"]
+        over = 100 * (7 - training.max()) / (training.max() - training.min())
+        assert rows[0][5] == f"above the range by {over:.3g} % of it"
+        assert rows[0][1].endswith("above the training range")
+        flags = text_of(section(root, "What is extrapolated"))
+        assert "busy_compute 7 above trained" in flags
+
+    def test_a_feature_may_be_missing_and_is_named(self) -> None:
+        lacking = made.measurements()
+        counters = lacking.counter_samples.copy()
+        counters[:, 0, ..., 3] = np.nan
+        model = train(replace(lacking, counter_samples=counters), MID, "nearest")
+        profiles = new_profiles()
+        profiles.counters[0, 3] = np.nan
+        nodes = section(report(model, profiles), "Counters against the training range")
+        assert nodes[1].rows()[3][2] == "missing"
+        assert "Missing: busy_contended." in text_of(nodes)
+
+    def test_what_the_profiler_gives_otherwise_is_said(self) -> None:
+        told = replace(new_profiles(), metadata={"feature_status": {"busy_compute": "nearest"}})
+        rows = section(report(profiles=told), "Counters against the training range")[1].rows()
+        assert rows[0][5].endswith("nearest by the profiler")
+        assert rows[1][5] == ""
+
+    def test_counters_that_are_not_used_are_named(self) -> None:
+        plain = new_profiles()
+        profiles = replace(
+            plain,
+            counter_names=(*plain.counter_names, "spare", "empty"),
+            counters=np.column_stack([plain.counters, np.ones(4), np.full(4, np.nan)]),
+        )
+        model = train(made.measurements(), MID, "nearest", features="raw")
+        text = text_of(section(report(model, profiles), "Counters against the training range"))
+        assert "not used as they are: spare." in text
+
+    def test_nearest_training_kernels_are_of_the_same_law(self) -> None:
+        for name in ("nearest", "wu"):
+            heading = "Nearest training kernels" + (" and clusters" if name == "wu" else "")
+            nodes = section(report(trained(name), kernels=(3,)), heading)
+            rows = next(n for n in nodes if n.tag == "div").rows()
+            assert len(rows) == 5
+            assert {row[0] for row in rows[:3]} == {"contended0", "contended1", "contended2"}
+            assert [float(row[1]) for row in rows] == sorted(float(row[1]) for row in rows)
+            assert float(rows[2][1]) < 0.3 < float(rows[3][1])  # others differ by 1 in two features
+
+    def test_clusters_of_wu_hold_the_kernels_of_the_same_law(self) -> None:
+        nodes = section(
+            report(trained("wu"), kernels=(0,)), "Nearest training kernels and clusters"
+        )
+        tables = [n.rows() for n in nodes if n.tag == "div"][1:]
+        assert len(tables) == 2  # time and power
+        for table in tables:
+            assert [row[0] for row in table] == [
+                *(f"clocks at {cu} compute units" for cu in (4, 8, 16)),
+                "compute units at the base's clocks",
+            ]
+            for row in table[:-1]:
+                assert row[2] == "compute0, compute1, compute2"
+
+    def test_a_kernel_of_the_training_set_is_told(self) -> None:
+        own = made.measurements().profiles(MID)
+        root = report(profiles=own)
+        assert "among the model's training kernels" in root.one("header").text
+        assert "among the model's training kernels" not in report().one("header").text
+
+    def test_a_predictor_without_features_says_so(self) -> None:
+        root = report(trained("core-bound"))
+        assert "looks at no counters" in text_of(
+            section(root, "Counters against the training range")
+        )
+        assert "Flags: none" in text_of(section(root, "What is extrapolated"))

@@ -1,0 +1,111 @@
+"""A study on a Dask cluster of two worker processes of which one is killed on the way."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import refuse, succeed
+from synthetic import kernels as made
+
+from mlscale import ConfigGrid
+from mlscale.cli.main import main
+from mlscale.records import PROGRESS, Progress
+
+distributed = pytest.importorskip("distributed")
+
+Capture = pytest.CaptureFixture[str]
+
+STUDY = ("study", "cluster-count", "--quantity", "time", "--seeds", "1")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    grid = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
+    made.measurements(per_group=2, grid=grid).write(path)
+    return path
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Two worker processes."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        silence_logs=50,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.mark.filterwarnings("ignore")  # of a worker that was killed
+def test_a_killed_worker_changes_nothing(
+    capsys: Capture,
+    table: Path,
+    tmp_path: Path,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add, killed = Progress.add, []
+
+    def add_and_kill(self: Progress, number: int, result: Any) -> None:
+        add(self, number, result)
+        if len(self.done) == 3:
+            victim = next(iter(cluster.workers.values())).pid
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "add", add_and_kill)
+        spread = tmp_path / "spread"
+        succeed(capsys, *STUDY, table, "--dask", cluster.scheduler_address, "-o", spread)
+    assert len(killed) == 1
+    succeed(capsys, *STUDY, table, "-o", tmp_path / "alone")
+    found, alone = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("spread", "alone")
+    )
+    assert found == alone
+    assert "cluster-count.csv" in found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
+    capsys: Capture,
+    table: Path,
+    tmp_path: Path,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add, address, output = Progress.add, cluster.scheduler_address, tmp_path / "lost"
+
+    def add_and_close(self: Progress, number: int, result: Any) -> None:
+        add(self, number, result)
+        if len(self.done) == 3:
+            cluster.close()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "add", add_and_close)
+        assert main([*STUDY, str(table), "--dask", address, "-o", str(output)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"mlscale: error: the Dask cluster at {address} lost all its workers")
+    assert error.count("\n") == 1
+    assert len((output / PROGRESS).read_text().splitlines()) >= 1 + 3
+    succeed(capsys, *STUDY, table, "-o", output, "--resume")
+    succeed(capsys, *STUDY, table, "-o", tmp_path / "alone")
+    for path in (tmp_path / "alone").iterdir():
+        assert (output / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_without_workers(capsys: Capture, table: Path, tmp_path: Path) -> None:
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as empty:
+        address = empty.scheduler_address
+        message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address, "-o", tmp_path / "o")
+    assert message == (
+        f"the scheduler at {address} has no worker; start one with: dask worker {address}"
+    )

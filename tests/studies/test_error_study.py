@@ -1,0 +1,324 @@
+"""The error study: its figures by hand, and that nothing of what is held out leaks in."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+from mlscale import ConfigGrid, HardwareConfig, Measurements, create
+from mlscale.studies import errors
+from mlscale.studies.candidates import BASELINES, Contender, contenders
+
+LOAO = "leave-one-application-out"
+MID = made.GRID.mid
+AT_MID = made.GRID.index(MID)
+LEARNT = ["mean-surface", "nearest", "extra-trees", "wu"]
+FEATURES = {"nearest": "raw", "extra-trees": "raw", "wu": "raw"}
+
+
+def by_hand() -> tuple[Measurements, HardwareConfig]:
+    """Two kernels at engine clocks 500, 1000, 2000; base 1000.
+
+    time_ms a: 4, 2, 1 (follows the clock); b: 5, 5, 8. power_w a: 10, 20, 20; b: 30, 30, 30.
+    """
+    time = np.array([[4.0, 2.0, 1.0], [5.0, 5.0, 8.0]]).reshape(1, 2, 1, 3, 1)
+    power = np.array([[10.0, 20.0, 20.0], [30.0, 30.0, 30.0]]).reshape(1, 2, 1, 3, 1)
+    data = Measurements(
+        device="made-gpu",
+        grid=ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,)),
+        kernels=("a", "b"),
+        applications=("A", "B"),
+        time_samples=time,
+        power_samples=power,
+        counter_names=("loads",),
+        counter_samples=np.arange(6.0).reshape(1, 2, 1, 3, 1, 1),
+    )
+    return data, data.grid.mid
+
+
+def study(
+    data: Measurements,
+    base: HardwareConfig,
+    predictors: Sequence[str],
+    quantities: Sequence[str] = ("time",),
+    protocol: str = LOAO,
+    seeds: int = 1,
+) -> list[errors.UnitErrors]:
+    """Run a study of one table named 't' with three clusters."""
+    tables = {"t": (data, base)}
+    chosen = [Contender(name, FEATURES.get(name)) for name in predictors]
+    units = errors.plan(tables, {"t": chosen}, quantities, 3, protocol, seeds)
+    return list(errors.run(units, tables))
+
+
+class TestByHand:
+    # Errors [%] of a and b at 500 and 2000 MHz, from the times above: 100 |predicted/true - 1|.
+    # a scales by 2 and 1/2, b by 1 and 1.6; no-scaling says 1, 1; engine-bound says 2, 1/2;
+    # mean-surface says what the other kernel does.
+    @pytest.mark.parametrize(
+        ("predictor", "of_a", "of_b"),
+        [
+            ("no-scaling", [50, 100], [0, 37.5]),
+            ("engine-bound", [0, 0], [100, 68.75]),
+            ("core-bound", [0, 0], [100, 68.75]),
+            ("memory-bound", [50, 100], [0, 37.5]),
+            ("mean-surface", [50, 220], [100, 68.75]),
+        ],
+    )
+    def test_errors_of_time(self, predictor: str, of_a: list[float], of_b: list[float]) -> None:
+        [result] = study(*by_hand(), [predictor])
+        assert (result.kernels, result.applications) == (("a", "b"), ("A", "B"))
+        np.testing.assert_allclose(result.errors, [of_a, of_b], rtol=1e-12, atol=1e-12)
+
+    # Power of a scales by 1/2 and 1, of b not at all; engine-bound says 1/2, 2.
+    @pytest.mark.parametrize(
+        ("predictor", "of_a", "of_b"),
+        [("no-scaling", [100, 0], [0, 0]), ("engine-bound", [0, 100], [50, 100])],
+    )
+    def test_errors_of_power(self, predictor: str, of_a: list[float], of_b: list[float]) -> None:
+        [result] = study(*by_hand(), [predictor], ["power"])
+        np.testing.assert_allclose(result.errors, [of_a, of_b], rtol=1e-12, atol=1e-12)
+
+    def test_row_of_figures(self) -> None:
+        data, base = by_hand()
+        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        seconds = {key: row.pop(key) for key in ("train_seconds", "predict_microseconds")}
+        assert all(value >= 0 for value in seconds.values())
+        assert row == {
+            "table": "t",
+            "base": {"cu_count": 4, "engine_mhz": 1000.0, "memory_mhz": 700.0},
+            "predictor": "no-scaling",
+            "features": None,
+            "quantity": "time",
+            "n_kernels": 2,
+            "n_seeds": 1,
+            "mape": pytest.approx((50 + 100 + 0 + 37.5) / 4),
+            "mape_by_seed": [pytest.approx((50 + 100 + 0 + 37.5) / 4)],
+            "median_kernel": pytest.approx((75 + 18.75) / 2),
+            # Sorted 0, 37.5, 50, 100: 90 % of the way from first to last is 0.7 beyond the third.
+            "p90": pytest.approx(50 + 0.7 * 50),
+            "worst_kernel": "a",
+            "worst_kernel_mape": pytest.approx(75),
+            "coverage": None,
+            "faulty_kernels": [],
+            "without_faulty": None,
+            "n_applications": 2,
+            "compared_with": None,
+            "p_value": None,
+        }
+
+    @pytest.mark.parametrize(
+        ("covered", "expected"), [((80.0, 90.0), 85.0), ((None, None), None), ((80.0, None), None)]
+    )
+    def test_coverage_is_of_all_seeds(
+        self, covered: tuple[float | None, ...], expected: float | None
+    ) -> None:
+        data, base = by_hand()
+        [result] = study(data, base, ["no-scaling"])
+        seeds = [
+            replace(result, unit=replace(result.unit, seed=seed), covered=share)
+            for seed, share in enumerate(covered)
+        ]
+        [row] = errors.rows(seeds, {"t": (data, base)}, seeds=2)
+        assert row["coverage"] == expected
+
+    def test_without_the_kernels_named_faulty(self) -> None:
+        """What is left is b alone: errors 0 and 37.5 %; a is scored beside it as ever."""
+        data, base = by_hand()
+        data = replace(data, metadata={"faults": {"a": "is odd", "elsewhere": "is not here"}})
+        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        assert row["mape"] == pytest.approx((50 + 100 + 0 + 37.5) / 4)
+        assert row["faulty_kernels"] == ["a"]
+        assert row["without_faulty"] == {
+            "mape": pytest.approx(18.75),
+            "median_kernel": pytest.approx(18.75),
+            "p90": pytest.approx(0.9 * 37.5),
+            "worst_kernel": "b",
+            "worst_kernel_mape": pytest.approx(18.75),
+        }
+
+    def test_without_faulty_is_nothing_where_all_are(self) -> None:
+        data, base = by_hand()
+        data = replace(data, metadata={"faults": {"a": "is odd", "b": "too"}})
+        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        assert (row["faulty_kernels"], row["without_faulty"]) == (["a", "b"], None)
+
+    def test_seeds_are_averaged(self) -> None:
+        """And come in any order: a study's processes end when they end."""
+        data, base = by_hand()
+        one, two = two_seeds()
+        [row] = errors.rows([two, one], {"t": (data, base)}, seeds=2)
+        assert row["mape_by_seed"] == [2.0, 6.0]
+        assert row["mape"] == 4.0
+        assert (row["worst_kernel"], row["worst_kernel_mape"]) == ("b", 5.0)
+        assert row["median_kernel"] == (3.0 + 5.0) / 2
+        assert (row["n_kernels"], row["n_seeds"]) == (2, 2)
+
+
+def two_seeds() -> tuple[errors.UnitErrors, errors.UnitErrors]:
+    """Errors of a and b: 1 and 3 with seed 0, 5 and 7 with seed 1."""
+
+    def result(seed: int, found: list[list[float]]) -> errors.UnitErrors:
+        unit = errors.Unit("t", "time", Contender("wu", "raw"), 2, LOAO, seed)
+        return errors.UnitErrors(unit, ("a", "b"), ("A", "B"), np.array(found), 0.0, 0.0)
+
+    return result(0, [[1.0, 1.0], [3.0, 3.0]]), result(1, [[5.0, 5.0], [7.0, 7.0]])
+
+
+class TestPlan:
+    def test_power_only_where_it_was_measured(self) -> None:
+        with_power, without = made.measurements(), made.measurements(power=False)
+        tables = {"yes": (with_power, MID), "no": (without, MID)}
+        chosen = {table: [Contender("no-scaling", None)] for table in tables}
+        units = errors.plan(tables, chosen, ["time", "power"], 4, LOAO, seeds=3)
+        assert [(u.table, u.quantity) for u in units] == [
+            ("yes", "time"), ("yes", "power"), ("no", "time"),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("predictor", "protocol", "count"),
+        [
+            ("mean-surface", LOAO, 1),  # no random number enters
+            ("mean-surface", "k-fold", 3),  # the folds are random
+            ("wu", LOAO, 3),  # K-means and first weights are
+            ("extra-trees", LOAO, 3),
+            ("wu-oracle", LOAO, 3),  # K-means
+        ],
+    )
+    def test_seeds_only_where_they_matter(self, predictor: str, protocol: str, count: int) -> None:
+        chosen = {"t": [Contender(predictor, None)]}
+        tables = {"t": (made.measurements(), MID)}
+        units = errors.plan(tables, chosen, ["time"], 4, protocol, seeds=3)
+        assert [unit.seed for unit in units] == list(range(count))
+
+    def test_baselines_and_oracle_stand_beside_wu(self) -> None:
+        found = contenders(["wu"], [], made.measurements())
+        assert [c.predictor for c in found] == [*BASELINES, "wu", "wu-oracle"]
+        assert set(BASELINES) == {
+            *("no-scaling", "engine-bound", "core-bound"),
+            *("memory-bound", "mean-surface", "nearest"),
+        }
+
+
+def corrupted(data: Measurements, application: str, scale: float) -> Measurements:
+    """The same, but an application's targets are nonsense: far too short, counters unknown."""
+    time, counters = data.time_samples.copy(), data.counter_samples.copy()
+    random = np.random.default_rng(0)
+    for k, name in enumerate(data.applications):
+        if name == application:
+            base_time = time[:, k, *AT_MID].copy()
+            base_counters = counters[:, k, *AT_MID].copy()
+            time[:, k] *= scale * random.uniform(0.5, 2.0, data.grid.shape)
+            counters[:, k] = np.nan
+            time[:, k, *AT_MID], counters[:, k, *AT_MID] = base_time, base_counters
+    return replace(data, time_samples=time, counter_samples=counters)
+
+
+def predicted(data: Measurements, result: errors.UnitErrors) -> dict[str, np.ndarray]:
+    """The factors behind the errors, by kernel, of kernels whose true times are far too short.
+
+    There predicted > true, so the error is 100 (predicted / true - 1).
+    """
+    truth = data.time_ms / data.time_ms[:, *AT_MID][:, None, None, None]
+    targets = np.delete(truth.reshape(len(truth), -1), np.ravel_multi_index(AT_MID, (3, 4, 3)), 1)
+    rows = zip(result.kernels, result.errors, strict=True)
+    return {k: targets[data.kernels.index(k)] * (1 + e / 100) for k, e in rows}
+
+
+HELD_OUT = "two"  # the application of bandwidth1 and latency0
+
+
+def four_applications() -> Measurements:
+    """Two kernels of each group, all a little different, two kernels to an application."""
+    data = made.measurements(per_group=2)
+    noise = np.random.default_rng(5).uniform(0.9, 1.1, data.time_samples.shape)
+    applications = ("one", "three", "four", "two", "two", "four", "one", "three")
+    return replace(data, time_samples=data.time_samples * noise, applications=applications)
+
+
+@functools.cache
+def clean_errors(predictor: str) -> errors.UnitErrors:
+    """The study of the four applications as they are."""
+    [result] = study(four_applications(), MID, [predictor])
+    return result
+
+
+@pytest.mark.parametrize("predictor", LEARNT)
+class TestNoLeak:
+    """What is held out cannot be seen: neither its targets, nor other kernels held out with it."""
+
+    @pytest.fixture(autouse=True)
+    def _small_forests(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(errors, "create", functools.partial(create, trees=10))
+
+    def test_targets_held_out_do_not_change_their_own_prediction(self, predictor: str) -> None:
+        """With true times a million times too short the error tells the prediction."""
+        data = four_applications()
+        bad, worse = (corrupted(data, HELD_OUT, scale) for scale in (1e-6, 1e-7))
+        [one], [other] = (study(d, MID, [predictor]) for d in (bad, worse))
+        clean = clean_errors(predictor)
+        before, after = predicted(bad, one), predicted(worse, other)
+        for kernel in ("bandwidth1", "latency0"):
+            np.testing.assert_allclose(before[kernel], after[kernel], rtol=1e-9)
+            # And so the errors of the study without corruption.
+            at = data.kernels.index(kernel)
+            truth = data.time_ms[at] / data.time_ms[at][AT_MID]
+            targets = np.delete(truth.ravel(), np.ravel_multi_index(AT_MID, truth.shape))
+            error = 100 * np.abs(before[kernel] / targets - 1)
+            position = clean.kernels.index(kernel)
+            np.testing.assert_allclose(error, clean.errors[position], rtol=1e-6, atol=1e-6)
+
+    def test_they_do_change_the_others_which_learn_from_them(self, predictor: str) -> None:
+        """So the test above can fail: the corrupted targets are in use."""
+        data = four_applications()
+        clean = clean_errors(predictor)
+        [one] = study(corrupted(data, HELD_OUT, 1e-6), MID, [predictor])
+        others = [k for k, a in enumerate(clean.applications) if a != HELD_OUT]
+        assert not np.allclose(one.errors[others], clean.errors[others])
+
+    def test_kernels_held_out_together_do_not_see_each_other(self, predictor: str) -> None:
+        """Odd counters of one held-out kernel: ranges are learnt on training kernels alone."""
+        data = four_applications()
+        odd = data.counter_samples.copy()
+        odd[:, data.kernels.index("latency0")] = 1e6
+        clean = clean_errors(predictor)
+        [one] = study(replace(data, counter_samples=odd), MID, [predictor])
+        at = clean.kernels.index("bandwidth1")
+        np.testing.assert_array_equal(one.errors[at], clean.errors[at])
+
+
+@pytest.mark.parametrize("predictor", ["mean-surface", "wu"])
+@pytest.mark.parametrize("protocol", [LOAO, "k-fold"])
+def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
+    data = made.measurements(per_group=2)
+    [result] = study(data, MID, [predictor], protocol=protocol)
+    assert sorted(result.kernels) == sorted(data.kernels)
+    assert result.errors.shape == (8, 35)
+    assert np.isfinite(result.errors).all()
+
+
+class TestTwoProcesses:
+    def test_give_the_same_figures(self) -> None:
+        data, base = by_hand()
+        tables = {"t": (data, base)}
+        chosen = {"t": [Contender(name, None) for name in ("no-scaling", "engine-bound")]}
+        units = errors.plan(tables, chosen, ["time", "power"], 2, LOAO, 1)
+        found = {result.unit: result.errors for result in errors.run(units, tables, jobs=2)}
+        assert found.keys() == set(units)
+        for unit in units:
+            np.testing.assert_array_equal(found[unit], errors.run_unit(unit, data, base).errors)
+
+    def test_pass_an_error_on_and_say_nothing_themselves(
+        self, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        data, base = by_hand()
+        tables = {"t": (replace(data, power_samples=None), base)}
+        contender = Contender("no-scaling", None)
+        units = [errors.Unit("t", "power", contender, 2, LOAO, seed) for seed in (0, 1)]
+        with refused("^the measurements of 'made-gpu' have no column 'power_w'$"):
+            list(errors.run(units, tables, jobs=2))
+        assert capfd.readouterr() == ("", "")

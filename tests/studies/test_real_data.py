@@ -1,0 +1,127 @@
+"""What `wu` reaches on public measurements, against the bounds that the project set itself.
+
+The bounds stand in issue 2: time MAPE of `wu`, leave-one-application-out, base mid-grid, 8
+clusters, mean of 3 seeds. A trial with scikit-learn's parts gave 5.4 / 4.5 / 2.7 / 4.7 % on the
+four GPUs (utilisation features) and 16.6 % on the simulated set (table2).
+"""
+
+import csv
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlscale import DataWarning, Measurements, read_measurements
+from mlscale.data.public import path
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.studies import errors
+from mlscale.studies.candidates import Contender
+
+FILES = {
+    "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
+    "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
+    "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
+    "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
+}
+FILE_49 = "wang-chu-gtx980/gtx980-DVFS-Performance.csv"
+BOUNDS = {"gtx980-low": 6.0, "gtx980-high": 5.1, "gtx1080ti": 3.3, "p100": 5.3}
+SIMULATED, SIMULATED_BOUND = "simulated-gcn3", 18.5
+SEEDS = 3
+
+Rows = dict[tuple[str, str], dict[str, Any]]
+
+
+def read(file: Path) -> Measurements:
+    """A public file, without the warnings that tests of `import` look at."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return read_nv_dvfs(file, None)
+
+
+def study(tables: dict[str, Measurements], features: str, seeds: int = SEEDS) -> Rows:
+    """The rows of `wu` and of the mean surface, by table and predictor."""
+    based = {name: (data, data.grid.mid) for name, data in tables.items()}
+    chosen = [Contender("wu", features), Contender("mean-surface", None)]
+    units = errors.plan(
+        based,
+        dict.fromkeys(based, chosen),
+        quantities=["time"],
+        clusters=8,
+        protocol="leave-one-application-out",
+        seeds=seeds,
+    )
+    found = errors.rows(errors.run(units, based), based, seeds)
+    return {(row["table"], row["predictor"]): row for row in found}
+
+
+@pytest.fixture(scope="module")
+def measured(data_folder: Path) -> Rows:
+    return study({name: read(data_folder / file) for name, file in FILES.items()}, "utilisation")
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Rows:
+    return study({SIMULATED: read_measurements(path("simulated-gcn3.parquet"))}, "table2")
+
+
+@pytest.fixture(scope="module")
+def data(data_folder: Path) -> Measurements:
+    return read(data_folder / FILE_49)
+
+
+@pytest.mark.parametrize("name", FILES)
+class TestMeasuredGpus:
+    def test_wu_is_within_its_bound(self, measured: Rows, name: str) -> None:
+        row = measured[name, "wu"]
+        assert row["mape"] <= BOUNDS[name]
+        assert (row["n_kernels"], len(row["mape_by_seed"])) == (30, SEEDS)
+
+    def test_wu_is_better_than_the_mean_surface(self, measured: Rows, name: str) -> None:
+        """By mean and by median, or the profile would be worth nothing."""
+        for figure in ("mape", "median_kernel"):
+            assert measured[name, "wu"][figure] < measured[name, "mean-surface"][figure]
+
+
+class TestSimulatedSet:
+    def test_wu_is_within_its_bound(self, simulated: Rows) -> None:
+        row = simulated[SIMULATED, "wu"]
+        assert row["base"] == {"cu_count": 16, "engine_mhz": 800, "memory_mhz": 700}
+        assert row["mape"] <= SIMULATED_BOUND
+        assert row["n_kernels"] == 48
+
+    def test_wu_is_better_than_the_mean_surface(self, simulated: Rows) -> None:
+        assert simulated[SIMULATED, "wu"]["mape"] < simulated[SIMULATED, "mean-surface"]["mape"]
+
+    def test_mean_surface_is_what_the_trial_found(self, simulated: Rows) -> None:
+        """28.1 % there, with one kernel fewer, and another mean perhaps: to 2 points."""
+        assert simulated[SIMULATED, "mean-surface"]["mape"] == pytest.approx(28.1, abs=2)
+
+
+class TestFileOf49Settings:
+    """Wang and Chu's own experiment; the numbers are those of the data's README."""
+
+    def test_holds_what_its_card_says(self, data: Measurements) -> None:
+        clocks = (400, 500, 600, 700, 800, 900, 1000)
+        assert (data.device, data.grid.shape) == ("gtx980", (1, 7, 7))
+        assert data.grid.engine_mhz == data.grid.memory_mhz == clocks
+        assert len(data.kernels) == len(set(data.kernels)) == 20
+        assert len(set(data.applications)) == 19
+        assert data.power_w is None
+        assert data.metadata["power_kind"] is None
+
+    def test_every_time_is_at_its_clocks(self, data: Measurements, data_folder: Path) -> None:
+        with (data_folder / FILE_49).open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 980
+        for row in rows:
+            engine = data.grid.engine_mhz.index(float(row["coreF"]))
+            memory = data.grid.memory_mhz.index(float(row["memF"]))
+            time = data.time_ms[data.kernels.index(row["appName"]), 0, engine, memory]
+            assert time == float(row["time/ms"])
+
+    def test_features_can_be_made_of_its_ten_counters(self, data: Measurements) -> None:
+        found = study({"few": data}, "utilisation", seeds=1)
+        assert np.isfinite(found["few", "wu"]["mape"])
+        assert found["few", "wu"]["mape"] < found["few", "mean-surface"]["mape"]

@@ -1,0 +1,186 @@
+"""Made excerpts of profilers' exports, in the layouts that design/profiler-exports.md describes."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlscale.profilers import Imported, import_exports
+
+BASE = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
+LONG = (
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
+    "Block Size", "Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit",
+    "Metric Value",
+)  # fmt: skip
+RAW_SECTION = "Command line profiler metrics"
+
+# One launch of 10 us on 4 SMs: 400 VALU, 100 uniform, 200 loads, 100 stores, 200 shared.
+NCU = {
+    "gpu__time_duration.sum": ("ns", "10000"),
+    "sm__cycles_elapsed.sum": ("cycle", "40000"),
+    "sm__inst_executed_pipe_alu.sum": ("inst", "150"),
+    "sm__inst_executed_pipe_fma.sum": ("inst", "200"),
+    "sm__inst_executed_pipe_fp64.sum": ("inst", "0"),
+    "sm__inst_executed_pipe_xu.sum": ("inst", "50"),
+    "sm__inst_executed_pipe_fp16.sum": ("", "n/a"),
+    "sm__inst_executed_pipe_uniform.sum": ("inst", "100"),
+    "sm__sass_inst_executed_op_global_ld.sum": ("inst", "180"),
+    "sm__sass_inst_executed_op_local_ld.sum": ("inst", "20"),
+    "sm__sass_inst_executed_op_global_st.sum": ("inst", "100"),
+    "sm__sass_inst_executed_op_local_st.sum": ("inst", "0"),
+    "sm__sass_inst_executed_op_shared_ld.sum": ("inst", "120"),
+    "sm__sass_inst_executed_op_shared_st.sum": ("inst", "80"),
+    "dram__bytes_read.sum": ("Kbyte", "20"),
+    "dram__bytes_write.sum": ("byte", "5,000"),
+    "sm__maximum_warps_per_active_cycle_pct": ("%", "75"),
+}
+
+
+def quoted(cells: Sequence[object]) -> str:
+    """A line as ncu writes it."""
+    return ",".join(f'"{cell}"' for cell in cells) + "\n"
+
+
+def long_rows(
+    launch: int = 0,
+    kernel: str = "void k<int, 2>(float *, int)",
+    metrics: Mapping[str, tuple[str, str]] = NCU,
+    grid: str = "(8, 2, 1)",
+) -> str:
+    """The rows of one launch on the details page, 15 columns."""
+    head = [launch, 77, "app", "127.0.0.1", kernel, 1, 7, "(128, 1, 1)", grid, 0, "8.6"]
+    return "".join(
+        quoted([*head, RAW_SECTION, name, unit, value]) for name, (unit, value) in metrics.items()
+    )
+
+
+def long_page(*launches: str, before: str = "==PROF== Connected to process 77 (/app)\n") -> str:
+    """A details page."""
+    return before + quoted(LONG) + "".join(launches or [long_rows()])
+
+
+def wide_page(rows: Sequence[Mapping[str, str]] = ({},), units: bool = True) -> str:
+    """A raw page of launches 0, 1, …; a row replaces values of NCU."""
+    head = [*LONG[:-4], *NCU]
+    text = quoted(head)
+    if units:
+        text += quoted([*[""] * 11, *(unit for unit, _ in NCU.values())])
+    for launch, changed in enumerate(rows):
+        values = [changed.get(name, value) for name, (_, value) in NCU.items()]
+        grid = changed.get("Grid Size", "(8, 2, 1)")
+        identity = [launch, 77, "app", "h", "void k<int, 2>(float *, int)", 1, 7, "(128, 1, 1)"]
+        text += quoted([*identity, grid, 0, "8.6", *values])
+    return text
+
+
+NVPROF_TRACE = (
+    "==9== NVPROF is profiling process 9, command: ./app 1\n==9== Profiling result:\n"
+    '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z",'
+    '"Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","Device","Context",'
+    '"Stream","Name"\n'
+    "ms,us,,,,,,,,B,B,KB,GB/s,,,,\n"
+    '1,5,,,,,,,,,,20,1,"Tesla P100-PCIE-16GB (0)","1","7","[CUDA memcpy HtoD]"\n'
+    '2,40,10,2,1,64,1,1,32,0,0,,,"Tesla P100-PCIE-16GB (0)","1","7","k(int, float*) [12]"\n'
+    '3,60,10,2,1,64,1,1,32,0,0,,,"Tesla P100-PCIE-16GB (0)","1","7","k(int, float*) [13]"\n'
+)
+NVPROF_METRICS = (
+    "==9== NVPROF is profiling process 9, command: ./app 1\n==9== Metric result:\n"
+    '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+) + "".join(
+    f'"Tesla P100-PCIE-16GB (0)","k(int, float*)",2,"{name}","of {name}",0,0,{value}\n'
+    for name, value in {
+        "inst_executed": "1000", "inst_integer": "300", "inst_fp_32": "200", "inst_fp_64": "0",
+        "inst_bit_convert": "0", "inst_control": "100", "inst_compute_ld_st": "300",
+        "inst_misc": "100", "inst_inter_thread_communication": "0",
+        "warp_execution_efficiency": "80.000000%", "ipc": "2.0", "sm_efficiency": "50.000000%",
+        "achieved_occupancy": "0.25", "dram_read_throughput": "976.562500KB/s",
+        "ldst_fu_utilization": '"Low (3)"',
+    }.items()
+)  # fmt: skip
+
+ROCPROF_HEADER = (
+    "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,"
+    "sgpr,wave_size,sig,obj"
+)
+
+
+def rocprof_v1(
+    counters: Mapping[str, object], launches: int = 1, times: Sequence[tuple[int, int]] = ()
+) -> str:
+    """A v1 file of one kernel with 10 workgroups of 64."""
+    header = ROCPROF_HEADER + "".join(f",{name}" for name in counters)
+    header += ",DispatchNs,BeginNs,EndNs,CompleteNs" if times else ""
+    text = header + "\n"
+    for i in range(launches):
+        cells = [str(value) for value in counters.values()]
+        if times:
+            cells += ["5", str(times[i][0]), str(times[i][1]), "9"]
+        text += f'{i},"f(int, int) [clone .kd]",0,0,0,1,1,640,64,0,0,8,0,16,64,0x0,0x7f,'
+        text += ",".join(cells) + "\n"
+    return text
+
+
+V3_COUNTERS = (
+    '"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size",'
+    '"Kernel_Id","Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size","VGPR_Count",'
+    '"Accum_VGPR_Count","SGPR_Count","Counter_Name","Counter_Value","Start_Timestamp",'
+    '"End_Timestamp"\n'
+)
+
+
+def rocprofv3(counters: Mapping[str, float], begin: int = 1000, end: int = 3000) -> str:
+    """A v3 pass: dispatches 1 and 2 of one kernel, all counters of each."""
+    return V3_COUNTERS + "".join(
+        f'{d},{d},"Agent 4",1,7,7,640,3,"f(int, int)",64,0,0,8,0,16,"{name}",{value:.6f},'
+        f"{begin},{end}\n"
+        for d in (1, 2)
+        for name, value in counters.items()
+    )
+
+
+V3_TRACE = (
+    '"Kind","Agent_Id","Queue_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name",'
+    '"Correlation_Id","Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y",'
+    '"Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"\n'
+    '"KERNEL_DISPATCH","Agent 4",1,7,2,3,"f(int, int)",2,5000,9000,64,1,1,64,10,1\n'
+    '"KERNEL_DISPATCH","Agent 4",1,7,1,3,"f(int, int)",1,1000,3000,64,1,1,64,10,1\n'
+)
+
+
+def codexl(separator: str = ",", point: str = ".", time: str = "2.50000") -> str:
+    """An APP Profiler file: one copy, one kernel of 16 groups; per-wave counters."""
+    names = (
+        "Method", "ExecutionOrder", "ThreadID", "CallIndex", "GlobalWorkSize", "WorkGroupSize",
+        "Time", "LocalMemSize", "VGPRs", "SGPRs", "ScratchRegs", "KernelOccupancy", "Wavefronts",
+        "VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts",
+        "FetchSize", "WriteSize", "CacheHit (%)",
+    )  # fmt: skip
+    cells = (
+        "add__k1_Tahiti1", "2", "1", "5", "{   1024       1       1}", "{64 1 1}", time, "0",
+        "8", "16", "0", "100.00", "16.00", "60.00", "20.00", "10.00", "5.00", "5.00", "0.00",
+        "4.00", "2.00", "50.00",
+    )  # fmt: skip
+    copy = ["BufHostToDevice", "1", *[""] * (len(names) - 2)]
+    return (
+        f"# ProfileFileVersion=3.0\n# Application=/opt/vadd\n# ListSeparator={separator}\n"
+        + "\n".join(
+            f"{separator} ".join(row)
+            for row in (names, copy, [cell.replace(".", point) for cell in cells])
+        )
+        + "\n"
+    )
+
+
+def read(folder: Path, *texts: str | bytes, **options: Any) -> Imported:
+    """Import made files of one run."""
+    paths = []
+    for i, text in enumerate(texts):
+        path = folder / f"export{i}.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        paths.append(path)
+    return import_exports(paths, **{"device": "made-gpu", "base": BASE, **options})
+
+
+def row(imported: Imported, position: int = 0) -> dict[str, float]:
+    """The numbers of one row by column."""
+    return {name: float(values[position]) for name, values in imported.table.numbers.items()}

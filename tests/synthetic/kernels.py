@@ -1,0 +1,62 @@
+"""Made kernels of known truth: groups that scale by a known law, with counters that tell which."""
+
+import numpy as np
+
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.measurements import Measurements
+
+GRID = ConfigGrid((4, 8, 16), (400.0, 600.0, 800.0, 1000.0), (400.0, 700.0, 1000.0))
+
+# Powers of (CU count, engine clock, memory clock) in the time of a kernel of each group.
+LAWS = {
+    "compute": (-1.0, -1.0, 0.0),
+    "bandwidth": (0.0, 0.0, -1.0),
+    "latency": (0.0, -0.8, -0.1),
+    "contended": (0.3, -0.5, -0.2),
+}
+
+
+def surface(law: tuple[float, float, float], grid: ConfigGrid = GRID) -> np.ndarray:
+    """Time (C, E, M) of a power law, 1 at the first configuration."""
+    cu, engine, memory = np.meshgrid(grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij")
+    time = cu ** law[0] * engine ** law[1] * memory ** law[2]
+    return time / time[0, 0, 0]
+
+
+def measurements(
+    per_group: int = 3,
+    grid: ConfigGrid = GRID,
+    laws: dict[str, tuple[float, float, float]] = LAWS,
+    power: bool = True,
+    device: str = "made-gpu",
+    seed: int = 0,
+) -> Measurements:
+    """Kernels of each group, each an application of its own; times differ by a factor only.
+
+    Counters `busy_GROUP` are near 1 for the kernel's own group and near 0 for the others, the
+    same at every configuration. Power is 100 W x (time at base-free law) ** -0.5.
+    """
+    random = np.random.default_rng(seed)
+    names, applications, times, counters = [], [], [], []
+    for position, (group, law) in enumerate(laws.items()):
+        for k in range(per_group):
+            names.append(f"{group}{k}")
+            applications.append(f"app-{group}{k}")
+            times.append(surface(law, grid) * random.uniform(0.5, 5.0))
+            own = np.zeros(len(laws))
+            own[position] = 1.0
+            counters.append(own + random.uniform(-0.05, 0.05, len(laws)))
+    time = np.array(times)
+    relative = time / time[:, :1, :1, :1]
+    every = np.array(counters)[:, None, None, None, :]
+    return Measurements(
+        device=device,
+        grid=grid,
+        kernels=tuple(names),
+        applications=tuple(applications),
+        time_samples=time[None],
+        power_samples=(100.0 * relative**-0.5)[None] if power else None,
+        counter_names=tuple(f"busy_{group}" for group in laws),
+        counter_samples=np.broadcast_to(every, (*time.shape, len(laws)))[None].copy(),
+        metadata={"origin": "made"},
+    )

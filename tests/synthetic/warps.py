@@ -1,0 +1,51 @@
+"""One GTX 980 kernel of 100 warps, whose inputs of Wang and Chu's model are known by hand."""
+
+import numpy as np
+
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.papers.wang_chu_gpus import load_gpu
+from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs
+
+GTX_980 = load_gpu("gtx980")
+
+# One kernel of 100 warps. By hand, per warp: 16 global transactions of which half miss; 2 loads
+# and 1 store; 10 shared transactions in 5 instructions; 50 - 3 - 5 = 42 other instructions.
+KERNEL = {
+    "warps": 100.0,
+    "achieved_occupancy": 0.5,
+    "inst_per_warp": 50.0,
+    "dram_read_transactions": 600.0,
+    "dram_write_transactions": 200.0,
+    "l2_read_transactions": 1200.0,
+    "l2_write_transactions": 400.0,
+    "gld_transactions": 1600.0,
+    "gld_transactions_per_request": 8.0,
+    "gst_transactions": 400.0,
+    "gst_transactions_per_request": 4.0,
+    "shared_load_transactions": 1000.0,
+    "shared_load_transactions_per_request": 2.0,
+    "shared_store_transactions": 0.0,
+    "shared_store_transactions_per_request": 0.0,
+    "inst_fp_64": 0.0,
+    "tex_cache_transactions": 800.0,
+}
+
+
+def profiles_of(*kernels: dict[str, float], **at: object) -> Profiles:
+    """Profiles on a GTX 980 at 700 / 700 MHz, 1 ms each; a column for each counter."""
+    names = tuple(kernels[0])
+    given_at = {"device": "gtx980", "base": HardwareConfig(16, 700.0, 700.0), **at}
+    return Profiles(
+        **given_at,
+        kernels=tuple(f"k{k}" for k in range(len(kernels))),
+        applications=tuple(f"a{k}" for k in range(len(kernels))),
+        time_ms=np.ones(len(kernels)),
+        power_w=None,
+        counter_names=names,
+        counters=np.array([[kernel[name] for name in names] for kernel in kernels]),
+    )
+
+
+def derive(*kernels: dict[str, float]) -> WarpInputs:
+    return derive_inputs(profiles_of(*kernels), GTX_980)

@@ -1,0 +1,152 @@
+"""Files are written whole or not at all; what the file system refuses is one line."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from synthetic.tidy import refused
+
+from mlscale.errors import InputError
+from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
+
+
+def names(folder: Path) -> list[str]:
+    """Everything in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write_some_then_fail(path: Path, error: BaseException) -> None:
+    with whole_file(path) as temporary:
+        temporary.write_text("half of it", encoding="utf-8")
+        raise error
+
+
+class TestWholeFile:
+    def test_is_there_when_the_block_has_ended(self, tmp_path: Path) -> None:
+        path = tmp_path / "new.txt"
+        with whole_file(path) as temporary:
+            temporary.write_bytes(b"all of it")
+            assert not path.exists()
+        assert path.read_bytes() == b"all of it"
+        assert names(tmp_path) == ["new.txt"]
+
+    def test_replaces_an_old_file_at_the_end_only(self, tmp_path: Path) -> None:
+        path = tmp_path / "old.txt"
+        path.write_bytes(b"old")
+        with whole_file(path) as temporary:
+            temporary.write_bytes(b"new")
+            assert path.read_bytes() == b"old"
+        assert path.read_bytes() == b"new"
+        assert names(tmp_path) == ["old.txt"]
+
+    @pytest.mark.parametrize("error", [RuntimeError("no"), InputError("no"), KeyboardInterrupt()])
+    def test_nothing_is_left_when_the_block_fails(
+        self, tmp_path: Path, error: BaseException
+    ) -> None:
+        with pytest.raises(type(error)) as caught:
+            write_some_then_fail(tmp_path / "new.txt", error)
+        assert caught.value is error
+        assert names(tmp_path) == []
+
+    def test_the_old_file_stays_when_the_block_fails(self, tmp_path: Path) -> None:
+        path = tmp_path / "old.txt"
+        path.write_bytes(b"old")
+        with pytest.raises(RuntimeError, match="no"):
+            write_some_then_fail(path, RuntimeError("no"))
+        assert path.read_bytes() == b"old"
+        assert names(tmp_path) == ["old.txt"]
+
+    def test_a_full_disk_is_said_and_leaves_nothing(self, tmp_path: Path) -> None:
+        full = OSError(28, "No space left on device")
+        with refused("new.txt: cannot be written: No space left on device"):
+            write_some_then_fail(tmp_path / "new.txt", full)
+        assert names(tmp_path) == []
+
+    def test_the_umask_decides_who_may_read_it(self, tmp_path: Path) -> None:
+        # Hand: 0o666 without the bits of umask 0o027.
+        before = os.umask(0o027)
+        try:
+            write_text(tmp_path / "new.txt", "text")
+            assert os.umask(0o027) == 0o027
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "new.txt").stat().st_mode) == 0o640
+
+    def test_a_directory_as_target_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        with refused("folder: is a directory; give the name of a file"):
+            write_text(tmp_path / "folder", "text")
+        assert names(tmp_path) == ["folder"]
+        assert names(tmp_path / "folder") == []
+
+    def test_a_missing_folder_is_refused(self, tmp_path: Path) -> None:
+        with refused("nowhere/new.txt: cannot be written: No such file or directory"):
+            write_text(tmp_path / "nowhere" / "new.txt", "text")
+        assert names(tmp_path) == []
+
+    def test_a_path_below_a_file_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"kept")
+        with refused("file/new.txt: cannot be written: Not a directory"):
+            write_text(tmp_path / "file" / "new.txt", "text")
+        assert (tmp_path / "file").read_bytes() == b"kept"
+
+    def test_what_is_no_regular_file_is_not_replaced(self, tmp_path: Path) -> None:
+        # `-o /dev/null` as root must not turn the device into a file; a pipe stands for it.
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with refused("pipe: is not a regular file"):
+            write_text(pipe, "text")
+        assert pipe.is_fifo()
+        assert names(tmp_path) == ["pipe"]
+
+    def test_text_is_utf8_with_its_line_ends_as_given(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "new.txt", "µs\n")
+        assert (tmp_path / "new.txt").read_bytes() == b"\xc2\xb5s\n"
+
+
+class TestReadBytes:
+    def test_gives_every_byte(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"\r\n\x00\xff")
+        assert read_bytes(tmp_path / "file") == b"\r\n\x00\xff"
+
+    def test_missing(self, tmp_path: Path) -> None:
+        with refused("nothing.csv: cannot be read: No such file or directory"):
+            read_bytes(tmp_path / "nothing.csv")
+
+    def test_directory(self, tmp_path: Path) -> None:
+        with refused("cannot be read: Is a directory"):
+            read_bytes(tmp_path)
+
+    def test_below_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"x")
+        with refused("file/table.csv: cannot be read: Not a directory"):
+            read_bytes(tmp_path / "file" / "table.csv")
+
+    def test_empty(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with refused("file: is empty"):
+            read_bytes(tmp_path / "file")
+
+
+class TestParseJsonObject:
+    @pytest.mark.parametrize("content", ['{"a": [1, null]}', b'\xef\xbb\xbf{"a": [1, null]}'])
+    def test_reads_text_and_bytes(self, content: str | bytes) -> None:
+        assert parse_json_object(content, "x.json") == {"a": [1, None]}
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            ('{"a": 1', "x.json: is not valid JSON"),
+            ("", "x.json: is not valid JSON"),
+            (b"\xff\xfe\xfd", "x.json: is not valid JSON"),
+            ('{"a":\n\n1,}', "x.json: is not valid JSON"),
+            ("[" * 100_000, "x.json: is not valid JSON"),
+            ("[1, 2]", "x.json: must hold a JSON object, not list"),
+            ('"text"', "x.json: must hold a JSON object, not str"),
+            ("null", "x.json: must hold a JSON object, not NoneType"),
+        ],
+    )
+    def test_names_the_source_of_anything_else(self, content: str | bytes, problem: str) -> None:
+        with refused(problem):
+            parse_json_object(content, "x.json")

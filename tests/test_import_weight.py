@@ -1,0 +1,108 @@
+"""Predicting from a file stays light: what trains and what draws is not imported."""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from synthetic import kernels as made
+
+import mlscale
+from mlscale import Model, save_model, train
+
+HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
+         "pooch", "requests", "filelock")  # fmt: skip
+MID = made.GRID.mid
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV_"))},
+    )
+
+
+def imported(stderr: str) -> set[str]:
+    """The top-level packages in what `-X importtime` prints."""
+    names = re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", stderr, re.MULTILINE)
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.fixture(scope="module")
+def wu_model() -> Model:
+    return train(made.measurements(), MID, "wu", clusters=4)
+
+
+@pytest.fixture
+def files(wu_model: Model, tmp_path: Path) -> tuple[Path, Path]:
+    """A model of `wu` and a profile of new kernels in CSV."""
+    model, profile = tmp_path / "made.mlscale", tmp_path / "profile.csv"
+    save_model(wu_model, model)
+    header = ["kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w"]
+    new = made.measurements(per_group=1, seed=1).profiles(MID)
+    lines = [",".join([*header, *new.counter_names])]
+    for k, kernel in enumerate(new.kernels):
+        cells = [kernel, 8, 800, 700, new.time_ms[k], 100, *new.counters[k]]
+        lines.append(",".join(map(str, cells)))
+    profile.write_text("\n".join(lines))
+    return model, profile
+
+
+class TestPredictAndAdvise:
+    @pytest.mark.parametrize("command", ["predict", "advise"])
+    @pytest.mark.parametrize("form", ["table", "csv", "json"])
+    def test_imports_nothing_heavy(self, files: tuple[Path, Path], command: str, form: str) -> None:
+        done = run(
+            *("-X", "importtime", "-m", "mlscale", command), *map(str, files), "--format", form
+        )
+        found = imported(done.stderr)
+        assert {"mlscale", "numpy"} <= found  # so the list was read
+        assert found.isdisjoint(HEAVY)
+        assert "compute0" in done.stdout
+
+    def test_gives_what_it_gives_here(self, files: tuple[Path, Path], wu_model: Model) -> None:
+        # The same numbers as in a process in which everything is imported, to the last bit.
+        done = run("-m", "mlscale", "predict", *map(str, files), "--format", "json")
+        rows = json.loads(done.stdout)["predictions"]
+        new = made.measurements(per_group=1, seed=1).profiles(MID)
+        factors = wu_model.predict(new)["time"].values
+        assert [row["time_factor"] for row in rows] == factors.ravel().tolist()
+
+
+class TestImport:
+    def test_the_package_alone_imports_no_numpy(self) -> None:
+        done = run("-X", "importtime", "-c", "import mlscale")
+        found = imported(done.stderr)
+        assert "mlscale" in found
+        assert found.isdisjoint(("numpy", *HEAVY))
+
+    @pytest.mark.parametrize("name", mlscale.__all__)
+    def test_every_public_name_resolves(self, name: str) -> None:
+        assert getattr(mlscale, name) is not None
+        assert name in dir(mlscale)
+
+    def test_the_public_names_are_listed_once(self) -> None:
+        assert len(set(mlscale.__all__)) == len(mlscale.__all__)
+        from_star: dict[str, object] = {}
+        exec("from mlscale import *", from_star)
+        assert set(mlscale.__all__) <= from_star.keys()
+
+    def test_using_every_public_name_imports_nothing_heavy(self) -> None:
+        done = run("-X", "importtime", "-c", "from mlscale import *")
+        assert imported(done.stderr).isdisjoint(HEAVY)
+
+    def test_another_name_is_refused_as_python_does(self) -> None:
+        with pytest.raises(AttributeError, match="module 'mlscale' has no attribute 'fit'"):
+            mlscale.fit  # noqa: B018
+
+    def test_a_name_is_its_home_modules(self) -> None:
+        home = importlib.import_module("mlscale.data.grid")
+        assert mlscale.ConfigGrid is home.ConfigGrid

@@ -1,0 +1,391 @@
+"""The model file: the same numbers back, and one clear line for whatever is not a whole one."""
+
+import copy
+import io
+import json
+import math
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import kernels as made
+from synthetic.tidy import refused, same_bits
+
+from mlscale import (
+    PREDICTORS,
+    ConfigGrid,
+    InputError,
+    Measurements,
+    Model,
+    Profiles,
+    load_model,
+    predict_rows,
+    save_model,
+    train,
+)
+from mlscale.prediction import warnings_for
+
+MID = made.GRID.mid
+GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
+DELETED = object()
+
+Answer = tuple[list[dict[str, Any]], list[str]]
+
+
+def measurements(utilisation: bool = False, seed: int = 0) -> Measurements:
+    """Twelve kernels; with nvprof counters of a GTX 980, one of them missing once, or without."""
+    plain = made.measurements(seed=seed)
+    if not utilisation:
+        return plain
+    names = ("dram_read_transactions", "dram_write_transactions", "achieved_occupancy", "ipc")
+    counters = np.abs(plain.counter_samples) * [1e6, 1e6, 1.0, 2.0]
+    counters[:, 2, ..., 3] = np.nan
+    return replace(plain, device="gtx980", counter_names=names, counter_samples=counters)
+
+
+def answer(model: Model, profiles: Profiles) -> Answer:
+    """All that a user gets from a model."""
+    return predict_rows(model, profiles), warnings_for(model, profiles)
+
+
+def outcome(path: Path, profiles: Profiles) -> Answer | str:
+    """What a file answers, or the message of the error that refuses it."""
+    try:
+        return answer(load_model(path), profiles)
+    except InputError as error:
+        return str(error)
+
+
+def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
+    """A model of four kernels on two configurations, and their profiles."""
+    kernels = made.measurements(per_group=1, grid=GRID, power=power)
+    return train(kernels, GRID.mid, predictor, clusters=2), kernels.profiles(GRID.mid)
+
+
+def content_of(model: Model, folder: Path) -> bytes:
+    """A model's file."""
+    path = folder / "whole.mlscale"
+    save_model(model, path)
+    return path.read_bytes()
+
+
+def members_of(content: bytes) -> dict[str, bytes]:
+    """The members of a model file."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    """A zip of these members."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return content.getvalue()
+
+
+def npy(array: np.ndarray) -> bytes:
+    """An .npy file; objects are pickled."""
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=True)
+    return content.getvalue()
+
+
+@pytest.fixture(scope="module")
+def wu(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Profiles]:
+    """The file of a small model of `wu`, and profiles to ask it."""
+    model, profiles = small("wu")
+    return content_of(model, tmp_path_factory.mktemp("wu")), profiles
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("utilisation", [False, True])
+    @pytest.mark.parametrize(
+        "name",  # the other two need a GPU that is known; see their own tests
+        [n for n, p in PREDICTORS.items() if p.savable and n not in ("wang-chu", "bottleneck")],
+    )
+    def test_predicts_the_same_to_the_last_bit(
+        self, name: str, utilisation: bool, tmp_path: Path
+    ) -> None:
+        model = train(measurements(utilisation), MID, name, clusters=3, neighbours=2)
+        save_model(model, tmp_path / "a.mlscale")
+        loaded = load_model(tmp_path / "a.mlscale")
+        profiles = measurements(utilisation, seed=1).profiles(MID)
+        before, after = model.predict(profiles), loaded.predict(profiles)
+        assert before.keys() == after.keys() == {"time", "power"}
+        for quantity, surfaces in before.items():
+            assert same_bits(surfaces.values, after[quantity].values)
+            assert surfaces.flags == after[quantity].flags
+            predictor, again = model.predictors[quantity], loaded.predictors[quantity]
+            assert again.get_params() == predictor.get_params()
+        assert answer(loaded, profiles) == answer(model, profiles)
+        for field in ("device", "grid", "base", "card"):
+            assert getattr(loaded, field) == getattr(model, field)
+
+    @pytest.mark.parametrize("name", ["wu", "nearest", "mean-surface"])
+    def test_the_same_model_gives_the_same_bytes(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(2):
+            model = train(measurements(True), MID, name, clusters=3)
+            save_model(model, tmp_path / f"{number}.mlscale")
+            monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(1e9))  # another day
+        save_model(load_model(tmp_path / "0.mlscale"), tmp_path / "2.mlscale")
+        files = [(tmp_path / f"{number}.mlscale").read_bytes() for number in range(3)]
+        assert files[0] == files[1] == files[2]
+
+    def test_no_temporary_file_stays(self, tmp_path: Path) -> None:
+        save_model(small("mean-surface")[0], tmp_path / "a.mlscale")
+        assert [path.name for path in tmp_path.iterdir()] == ["a.mlscale"]
+
+
+class TestSavingIsRefused:
+    def test_into_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with refused(r"nowhere/a.mlscale: cannot be written: No such file or directory"):
+            save_model(small("mean-surface")[0], tmp_path / "nowhere" / "a.mlscale")
+
+    def test_over_a_directory(self, tmp_path: Path) -> None:
+        with refused("is a directory; give the name of a file to write"):
+            save_model(small("mean-surface")[0], tmp_path)
+        assert not list(tmp_path.iterdir())
+
+    def test_of_what_exists_for_studies_and_the_old_file_stays(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.mlscale"
+        path.write_text("old")
+        model, _ = small("mean-surface")
+        trees = PREDICTORS["extra-trees"]().set_params(trees=2)
+        trees.fit(made.measurements(per_group=1, grid=GRID), GRID.mid)
+        with refused("'extra-trees' exists for studies and cannot be saved"):
+            save_model(replace(model, predictors={"time": trees}), path)
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+class TestDamage:
+    """A damaged file either still gives the very same answer, or is refused in one line."""
+
+    def check(self, content: bytes, path: Path, profiles: Profiles, expected: Answer) -> None:
+        path.write_bytes(content)
+        found = outcome(path, profiles)
+        if isinstance(found, str):
+            assert found.startswith(f"{path}: ")
+            assert len(found.splitlines()) == 1
+        else:
+            assert found == expected
+
+    def test_every_flipped_bit_of_the_directory(self, tmp_path: Path) -> None:
+        # The members are protected by checksums, the zip's directory is not.
+        model, profiles = small("mean-surface")
+        content = content_of(model, tmp_path)
+        start = content.index(b"PK\x01\x02")
+        assert 100 < len(content) - start < 200
+        for offset in range(start, len(content)):
+            for bit in range(8):
+                damaged = bytearray(content)
+                damaged[offset] ^= 1 << bit
+                path = tmp_path / "damaged.mlscale"
+                self.check(bytes(damaged), path, profiles, answer(model, profiles))
+
+    @settings(deadline=None, max_examples=150)
+    @given(st.data())
+    def test_flipped_bytes_anywhere(
+        self,
+        wu: tuple[bytes, Profiles],
+        tmp_path_factory: pytest.TempPathFactory,
+        data: st.DataObject,
+    ) -> None:
+        content, profiles = wu
+        damaged = bytearray(content)
+        for _ in range(data.draw(st.integers(1, 3))):
+            damaged[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        path = tmp_path_factory.getbasetemp() / "flipped.mlscale"
+        path.write_bytes(content)
+        expected = answer(load_model(path), profiles)
+        self.check(bytes(damaged), path, profiles, expected)
+
+    def test_truncated_files(self, wu: tuple[bytes, Profiles], tmp_path: Path) -> None:
+        content, _ = wu
+        path = tmp_path / "short.mlscale"
+        for length in [*range(1, len(content) - 40, 31), *range(len(content) - 40, len(content))]:
+            path.write_bytes(content[:length])
+            with refused("short.mlscale: is not a whole mlscale model file"):
+                load_model(path)
+
+
+class TestWhatIsNoModelFile:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "is empty"),
+            (b"kernel,time_ms\na,1\n", "is not a whole mlscale model file"),
+            (bytes(range(256)) * 9, "is not a whole mlscale model file"),
+            (zipped({}), "is not an mlscale model file"),
+            (zipped({"xl/workbook.xml": b"<xml/>"}), "is not an mlscale model file"),
+            (zipped({"model.json": b'{"format": "onnx"}'}), "is not an mlscale model file"),
+            (zipped({"model.json": b"[1, 2]"}), "model.json: must hold a JSON object, not list"),
+            (zipped({"model.json": b"{"}), "model.json: is not valid JSON"),
+            (zipped({"model.json": b"\xff\xfe{}"}), "model.json: is not valid JSON"),
+        ],
+    )
+    def test_is_refused(self, content: bytes, message: str, tmp_path: Path) -> None:
+        path = tmp_path / "some.mlscale"
+        path.write_bytes(content)
+        with refused(f"^{path}: {message}"):
+            load_model(path)
+
+    def test_a_directory(self, tmp_path: Path) -> None:
+        with refused(f"^{tmp_path}: cannot be read: Is a directory"):
+            load_model(tmp_path)
+
+    def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
+        with refused(r"none.mlscale: cannot be read: No such file or directory"):
+            load_model(tmp_path / "none.mlscale")
+
+    @pytest.mark.parametrize("version", [2, 99, 0, None, "1"])
+    def test_another_version(
+        self, version: object, wu: tuple[bytes, Profiles], tmp_path: Path
+    ) -> None:
+        members = members_of(wu[0])
+        document = json.loads(members["model.json"]) | {"format_version": version}
+        path = tmp_path / "future.mlscale"
+        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+        message = f"has model format {version}, this mlscale reads 1; use the mlscale that wrote"
+        with refused(message):
+            load_model(path)
+
+
+class RunsCode:
+    """Unpickling it writes a file."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.trace,)
+
+
+class TestArrays:
+    def test_pickled_objects_are_refused_and_not_run(
+        self, wu: tuple[bytes, Profiles], tmp_path: Path
+    ) -> None:
+        members = members_of(wu[0])
+        trace, path = tmp_path / "code-was-run", tmp_path / "pickled.mlscale"
+        pickled = npy(np.array([RunsCode(trace)], dtype=object))
+        for name in members.keys() - {"model.json"}:
+            path.write_bytes(zipped(members | {name: pickled}))
+            with refused("is a damaged model file: Object arrays cannot be loaded"):
+                load_model(path)
+        assert not trace.exists()
+        np.load(io.BytesIO(pickled), allow_pickle=True)
+        assert trace.exists()  # that is what it would have done
+
+    @pytest.mark.parametrize("predictor", ["wu", "nearest", "mean-surface"])
+    def test_another_shape_is_refused(self, predictor: str, tmp_path: Path) -> None:
+        model = train(measurements(), MID, predictor, clusters=3)
+        members = members_of(content_of(model, tmp_path))
+        path = tmp_path / "shape.mlscale"
+        for name in members.keys() - {"model.json"}:
+            array = np.load(io.BytesIO(members[name]))
+            turned = array.T.copy()
+            shorter, longer = array[..., :-1], np.concatenate([array, array])
+            wrong = [shorter, longer] + ([turned] if turned.shape != array.shape else [])
+            for other in wrong:
+                path.write_bytes(zipped(members | {name: npy(other)}))
+                with refused("shape.mlscale: is a damaged model file: "):
+                    load_model(path)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, 1j, "x", np.datetime64("2015-02-07")])
+    def test_what_are_no_finite_numbers_is_refused(
+        self, value: object, wu: tuple[bytes, Profiles], tmp_path: Path
+    ) -> None:
+        members = members_of(wu[0])
+        path = tmp_path / "values.mlscale"
+        for name in members.keys() - {"model.json"}:
+            shape = np.load(io.BytesIO(members[name])).shape
+            path.write_bytes(zipped(members | {name: npy(np.full(shape, value))}))
+            with refused("holds something else than finite numbers"):
+                load_model(path)
+
+
+def paths_of(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to everything inside a JSON document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[call-overload]
+    for key, item in inside:
+        yield (*path, key)
+        if isinstance(item, dict | list):
+            yield from paths_of(item, (*path, key))
+
+
+class TestTheDocument:
+    @pytest.mark.parametrize(
+        "value",
+        [DELETED, None, -1, 99, math.inf, 10**400, "x", [], {}, ["a"], {"array": "arrays/0.npy"}],
+        ids=lambda value: "deleted" if value is DELETED else str(value)[:30],
+    )
+    def test_anything_in_it_may_be_wrong(
+        self, value: object, wu: tuple[bytes, Profiles], tmp_path: Path
+    ) -> None:
+        # Every part of model.json is deleted or replaced in turn: the file is refused in one
+        # line, when it is loaded or asked, or it does not matter; nothing else is raised.
+        content, profiles = wu
+        members = members_of(content)
+        document = json.loads(members["model.json"])
+        path, raised = tmp_path / "wrong.mlscale", {}
+        for where in paths_of(document):
+            wrong = copy.deepcopy(document)
+            parent = wrong
+            for key in where[:-1]:
+                parent = parent[key]
+            if value is DELETED:
+                del parent[where[-1]]
+            else:
+                parent[where[-1]] = value
+            path.write_bytes(zipped(members | {"model.json": json.dumps(wrong).encode()}))
+            try:
+                found = outcome(path, profiles)
+            except Exception as error:
+                raised[where] = repr(error)
+                continue
+            if isinstance(found, str):
+                assert len(found.splitlines()) == 1
+            else:
+                assert all(math.isfinite(row["time_ms"]) for row in found[0])
+        assert raised == {}
+
+    def test_a_model_without_time_is_refused(
+        self, wu: tuple[bytes, Profiles], tmp_path: Path
+    ) -> None:
+        members = members_of(wu[0])
+        document = json.loads(members["model.json"]) | {"predictors": {}}
+        path = tmp_path / "none.mlscale"
+        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+        with refused("none.mlscale: is a damaged model file: "):
+            load_model(path)
+
+    def test_a_predictor_of_another_quantity_is_refused(self, tmp_path: Path) -> None:
+        members = members_of(content_of(small("mean-surface", power=True)[0], tmp_path))
+        document = json.loads(members["model.json"])
+        kinds = document["predictors"]
+        kinds["time"], kinds["power"] = kinds["power"], kinds["time"]
+        path = tmp_path / "swapped.mlscale"
+        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+        with refused("swapped.mlscale: is a damaged model file: a predictor of 'power'"):
+            load_model(path)
+
+    def test_deep_nesting_is_no_crash(self, wu: tuple[bytes, Profiles], tmp_path: Path) -> None:
+        content, profiles = wu
+        members = members_of(content)
+        document = members["model.json"].decode()
+        path = tmp_path / "deep.mlscale"
+        for depth in (300, 480, 900, 100_000):
+            deep = document.replace('"state": {', f'"state": {{"x": {"[" * depth + "]" * depth},')
+            path.write_bytes(zipped(members | {"model.json": deep.encode()}))
+            found = outcome(path, profiles)
+            assert not isinstance(found, str) or len(found.splitlines()) == 1

@@ -1,0 +1,42 @@
+"""The notebooks run from first cell to last, and print what is committed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def shown(notebook: Path) -> list[tuple[str, Any]]:
+    """What each cell shows: text as it is, a picture by its kind (its bytes depend on fonts)."""
+    found: list[tuple[str, Any]] = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "stream":
+                found.append((output["name"], "".join(output["text"])))
+            else:
+                found.append((output["output_type"], sorted(output["data"])))
+    return found
+
+
+def test_there_are_three() -> None:
+    assert len(NOTEBOOKS) == 3
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_shows_what_is_committed(notebook: Path, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, ROOT / "tools" / "run_notebooks.py", tmp_path, notebook],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    assert shown(notebook)  # a notebook without outputs would prove nothing
+    assert shown(tmp_path / notebook.name) == shown(notebook)

@@ -1,0 +1,243 @@
+"""Prediction rows: units, factors, energy, flags, and what cannot be given."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, predict_rows, train
+from mlscale.prediction import COLUMNS, warnings_for
+
+MID = made.GRID.mid  # cu=8, engine=800, memory=700
+
+
+def core_bound(power: bool = True, grid: ConfigGrid = made.GRID) -> Model:
+    """A model that says time ~ 1 / (CUs x engine clock), and power the inverse."""
+    return train(made.measurements(grid=grid, power=power), MID, "core-bound")
+
+
+def two_kernels(power: bool = True) -> Profiles:
+    """2 ms and 50 W; 0.5 ms and 80 W."""
+    return Profiles(
+        device="made-gpu",
+        base=MID,
+        kernels=("slow", "quick"),
+        applications=("a", "b"),
+        time_ms=np.array([2.0, 0.5]),
+        power_w=np.array([50.0, 80.0]) if power else None,
+        counter_names=tuple(f"busy_{group}" for group in made.LAWS),
+        counters=np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]),
+    )
+
+
+MODEL = core_bound()
+
+
+class TestRows:
+    def test_by_hand(self) -> None:
+        # Half the CUs and half the clock: four times the time, a quarter of the power, and the
+        # energy of the base, 2 ms x 50 W = 100 mJ and 0.5 ms x 80 W = 40 mJ.
+        rows = predict_rows(core_bound(), two_kernels(), [HardwareConfig(4, 400.0, 1000.0)])
+        common = {
+            "cu_count": 4,
+            "engine_mhz": 400.0,
+            "memory_mhz": 1000.0,
+            "time_ms_low": None,
+            "time_ms_high": None,
+            "power_w_low": None,
+            "power_w_high": None,
+            "flags": [],
+        }
+        assert rows == [
+            {
+                **common,
+                "kernel": "slow",
+                "time_ms": 8.0,
+                "time_factor": 4.0,
+                "power_w": 12.5,
+                "power_factor": 0.25,
+                "energy_mj": 100.0,
+            },
+            {
+                **common,
+                "kernel": "quick",
+                "time_ms": 2.0,
+                "time_factor": 4.0,
+                "power_w": 20.0,
+                "power_factor": 0.25,
+                "energy_mj": 40.0,
+            },
+        ]
+
+    def test_have_the_documented_keys_and_are_json(self) -> None:
+        # docs/file-formats.md, Predictions.
+        documented = (
+            "kernel cu_count engine_mhz memory_mhz time_ms time_factor power_w power_factor "
+            "energy_mj time_ms_low time_ms_high power_w_low power_w_high flags"
+        )
+        assert " ".join(COLUMNS) == documented
+        rows = predict_rows(core_bound(), two_kernels())
+        assert all(tuple(row) == COLUMNS for row in rows)
+        assert json.loads(json.dumps(rows)) == rows
+
+    def test_are_every_configuration_of_every_kernel(self) -> None:
+        rows = predict_rows(core_bound(), two_kernels())
+        assert [(r["kernel"], r["cu_count"], r["engine_mhz"], r["memory_mhz"]) for r in rows] == [
+            (kernel, c, e, m)
+            for kernel in ("slow", "quick")
+            for c in made.GRID.cu_count
+            for e in made.GRID.engine_mhz
+            for m in made.GRID.memory_mhz
+        ]
+
+    def test_come_in_the_order_of_the_targets(self) -> None:
+        targets = [made.GRID.config(i) for i in ((2, 0, 0), (0, 1, 2), (2, 0, 0))]
+        rows = predict_rows(core_bound(), two_kernels(), targets)
+        assert [row["cu_count"] for row in rows] == [16, 4, 16] * 2
+        assert predict_rows(core_bound(), two_kernels(), []) == []
+
+    def test_the_base_is_what_was_profiled(self) -> None:
+        rows = predict_rows(train(made.measurements(), MID, clusters=4), two_kernels(), [MID])
+        assert [(r["time_ms"], r["power_w"]) for r in rows] == [(2.0, 50.0), (0.5, 80.0)]
+        assert [(r["time_factor"], r["power_factor"]) for r in rows] == [(1.0, 1.0)] * 2
+
+
+class TestBetweenTheSteps:
+    @settings(deadline=None, max_examples=40)
+    @given(
+        st.integers(4, 16),
+        st.floats(400, 1000).map(lambda x: round(x, 1)),
+        st.floats(400, 1000).map(lambda x: round(x, 1)),
+    )
+    def test_a_power_law_is_met_and_the_row_says_interpolated(
+        self, cu: int, engine: float, memory: float
+    ) -> None:
+        # Closed form: 2 ms at 8 CUs and 800 MHz, in inverse proportion to both.
+        target = HardwareConfig(cu, engine, memory)
+        row = predict_rows(MODEL, two_kernels(), [target])[0]
+        assert row["time_ms"] == pytest.approx(2.0 * (8 / cu) * (800 / engine), rel=1e-9)
+        assert row["power_w"] == pytest.approx(50.0 * (cu / 8) * (engine / 800), rel=1e-9)
+        assert row["energy_mj"] == pytest.approx(100.0, rel=1e-9)
+        on_grid = (
+            cu in made.GRID.cu_count
+            and engine in made.GRID.engine_mhz
+            and memory in made.GRID.memory_mhz
+        )
+        assert row["flags"] == ([] if on_grid else ["interpolated"])
+
+    @pytest.mark.parametrize(
+        ("target", "message"),
+        [
+            (HardwareConfig(32, 800.0, 700.0), r"cu_count 32 is outside the grid \(4, 8, 16\)"),
+            (HardwareConfig(8, 399.0, 700.0), "engine_mhz 399 is outside the grid"),
+            (HardwareConfig(8, 800.0, 1000.5), "memory_mhz 1000.5 is outside the grid"),
+        ],
+    )
+    def test_outside_the_grid_is_refused(self, target: HardwareConfig, message: str) -> None:
+        with refused(f"{message}.*does not extrapolate"):
+            predict_rows(MODEL, two_kernels(), [MID, target])
+
+
+class TestWithoutPower:
+    @pytest.mark.parametrize(("trained", "profiled"), [(False, True), (True, False)])
+    def test_power_and_energy_are_none(self, trained: bool, profiled: bool) -> None:
+        rows = predict_rows(core_bound(power=trained), two_kernels(power=profiled))
+        assert len(rows) == 2 * made.GRID.size
+        for row in rows:
+            assert row["power_w"] is row["power_factor"] is row["energy_mj"] is None
+            assert row["time_ms"] > 0
+
+    def test_a_model_of_time_alone_says_so(self) -> None:
+        assert core_bound(power=False).predictors.keys() == {"time"}
+        assert warnings_for(core_bound(power=False), two_kernels())[1:] == [
+            "the model was trained without power: power_w and energy_mj are not given"
+        ]
+
+    def test_a_profile_without_power_says_so(self) -> None:
+        assert warnings_for(core_bound(), two_kernels(power=False))[1:] == [
+            "the profile has no power_w: power_w and energy_mj are not given"
+        ]
+
+
+class TestFlags:
+    @pytest.mark.parametrize("name", ["wu", "nearest"])
+    def test_name_the_counter_once_for_time_and_power(self, name: str) -> None:
+        # By hand: trained on counters from 0 to 1 and asked with 1.25.
+        measurements = made.measurements(per_group=2)
+        measurements.counter_samples[:] = measurements.counter_samples.round()
+        model = train(measurements, MID, name, clusters=4)
+        outside = replace(
+            two_kernels(), counters=np.array([[1.25, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+        )
+        rows = predict_rows(model, outside, [HardwareConfig(8, 800.0, 800.0), MID])
+        flag = "busy_compute 1.25 above trained 1 by 25 % of the range"
+        assert [row["flags"] for row in rows] == [
+            ["interpolated", flag],
+            [flag],
+            ["interpolated"],
+            [],
+        ]
+
+
+class TestWarnings:
+    @pytest.mark.parametrize(
+        ("metadata", "expected"),
+        [
+            ({"origin": "measured"}, []),
+            ({}, []),
+            (
+                {"origin": "simulated"},
+                ["the model was trained on simulated data, not on measurements"],
+            ),
+            ({"origin": "made"}, ["the model was trained on made data, not on measurements"]),
+            (
+                {"power_kind": "dynamic"},
+                ["power_w is dynamic power: energy_mj leaves static power out"],
+            ),
+            ({"power_kind": "board"}, []),
+        ],
+    )
+    def test_say_what_the_data_were(self, metadata: dict[str, str], expected: list[str]) -> None:
+        # The words are regression only; that there is one, and which, is not.
+        measurements = replace(made.measurements(), metadata=metadata)
+        model = train(measurements, MID, "no-scaling")
+        assert warnings_for(model, two_kernels()) == expected
+
+
+class TestTrain:
+    def test_trains_what_was_measured(self) -> None:
+        model = train(made.measurements(), MID, "mean-surface")
+        assert {q: p.get_params()["quantity"] for q, p in model.predictors.items()} == {
+            "time": "time",
+            "power": "power",
+        }
+        assert (model.device, model.grid, model.base) == ("made-gpu", made.GRID, MID)
+        assert model.card["kernels"][:4] == ["compute0", "compute1", "compute2", "bandwidth0"]
+        assert model.card["metadata"] == {"origin": "made"}
+
+    def test_hands_parameters_on(self) -> None:
+        model = train(made.measurements(), MID, clusters=3, seed=5, neighbours=1)
+        assert {
+            q: (p.get_params()["clusters"], p.get_params()["seed"])
+            for q, p in model.predictors.items()
+        } == {"time": (3, 5), "power": (3, 5)}
+
+    def test_refuses_what_cannot_be_saved(self) -> None:
+        with refused("'extra-trees' exists for studies only and cannot be trained to a file"):
+            train(made.measurements(), MID, "extra-trees")
+
+    def test_refuses_an_unknown_predictor(self) -> None:
+        with refused("there is no predictor 'magic'; one of no-scaling, "):
+            train(made.measurements(), MID, "magic")
+
+    def test_is_the_same_as_fitting(self) -> None:
+        measurements, kernels = made.measurements(), two_kernels()
+        trained = train(measurements, MID, "nearest").predict(kernels)
+        for quantity, surfaces in trained.items():
+            alone = create("nearest", quantity=quantity).fit(measurements, MID).predict(kernels)
+            np.testing.assert_array_equal(surfaces.values, alone.values)
