@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.model import Model
 from mlscale.predictors import PREDICTORS, Predictor
-from mlscale.predictors.grid_state import grid_state, restore_grid
 
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1

@@ -4,17 +4,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlscale.advice import objectives as advice
 from mlscale.advice.objectives import Limits
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.prediction import warnings_of_features, warnings_of_training
-
-Floats = NDArray[np.float64]
 
 TimeAndPower = tuple[Floats, Floats | None]
 

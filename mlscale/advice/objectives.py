@@ -9,13 +9,10 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 OBJECTIVES = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
 SAME = 1e-9  # two values closer than this, relatively, are equal

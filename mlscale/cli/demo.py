@@ -3,15 +3,11 @@
 import argparse
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mlscale.arrays import Floats
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.public import registry
-
-Floats = NDArray[np.float64]
 
 SEED = 0
 

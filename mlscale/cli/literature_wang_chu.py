@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.cli import options
 from mlscale.cli.text import columns
 from mlscale.data.devices import device_keys
@@ -21,8 +22,6 @@ from mlscale.files import write_text
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.arrays import Indices
+
 KERNELS = Path(__file__).parent / "kernels"
 _SAMPLES = 512
 
 Argument = NDArray[Any] | np.generic
-Positions = NDArray[np.intp]
+Positions = Indices
 
 
 @dataclass(frozen=True, eq=False)

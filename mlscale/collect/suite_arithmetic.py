@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices
 from mlscale.collect.entries import Case, Entry, blocks_for, sampled, size_name, uniform
 
 _M = 2**20
@@ -150,7 +151,7 @@ def collatz(n: int) -> Entry:
     return Entry(f"collatz_{size_name(n)}", "collatz", "collatz", blocks_for(n), 256, case)
 
 
-def _product(a: NDArray[Any], b: NDArray[Any], at: NDArray[np.intp]) -> NDArray[np.float64]:
+def _product(a: NDArray[Any], b: NDArray[Any], at: Indices) -> Floats:
     rows, columns = np.divmod(at, len(a))
     left, right = a[rows].astype(np.float64), b.T[columns].astype(np.float64)
     return np.asarray((left * right).sum(axis=1))

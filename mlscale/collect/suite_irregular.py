@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices
 from mlscale.collect.entries import (
     Case,
     Entry,
@@ -179,8 +180,8 @@ def _rows_times(
     column: NDArray[np.int32],
     value: NDArray[np.float32],
     x: NDArray[np.float32],
-    rows: NDArray[np.intp],
-) -> NDArray[np.float64]:
+    rows: Indices,
+) -> Floats:
     spans = [slice(begin[row], begin[row + 1]) for row in rows]
     return np.array([value[s].astype(np.float64) @ x[column[s]] for s in spans])
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS
 from mlscale.data.devices import Device, device_keys
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import missing_column
 from mlscale.errors import InputError
 
-Floats = NDArray[np.float64]
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
 
 FEATURE_KINDS: tuple[str, ...] = get_args(FeatureKind)

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS
 from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-
-Floats = NDArray[np.float64]
 
 L2_BYTES_PER_CYCLE = 32.0  # of one CU
 TEXTURE_BYTES_PER_CYCLE = 64.0

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.devices import Device
 from mlscale.data.profiles import Profiles
-
-Floats = NDArray[np.float64]
 
 SECTOR_BYTES = 32
 

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.tables import Table, read_table
 from mlscale.errors import InputError
 
-Floats = NDArray[np.float64]
 Cell = tuple[HardwareConfig, str]
 
 

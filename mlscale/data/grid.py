@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mlscale.errors import InputError
 
@@ -148,3 +149,24 @@ def parse_settings(text: str) -> dict[str, float]:
 def format_steps(steps: tuple[float, ...]) -> str:
     """The steps of an axis as a reader wants them: '4, 8, 16'."""
     return ", ".join(f"{step:g}" for step in steps)
+
+
+def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
+    """The three axes, and the index of the base."""
+    return {
+        "cu_count": list(grid.cu_count),
+        "engine_mhz": list(grid.engine_mhz),
+        "memory_mhz": list(grid.memory_mhz),
+        "base": list(grid.index(base)),
+    }
+
+
+def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
+    """Grid and base that `grid_state` described; a damaged one raises KeyError or ValueError."""
+    grid = ConfigGrid(
+        tuple(int(step) for step in state["cu_count"]),
+        tuple(float(step) for step in state["engine_mhz"]),
+        tuple(float(step) for step in state["memory_mhz"]),
+    )
+    c, e, m = (int(index) for index in state["base"])
+    return grid, grid.config((c, e, m))

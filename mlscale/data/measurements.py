@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
 from mlscale.data.tables import IDENTITY, Table, read_table, write_table
@@ -18,7 +18,6 @@ from mlscale.errors import DataWarning, InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 Aggregate = Literal["median", "mean", "min"]
 Incomplete = Literal["error", "drop"]
 
@@ -74,6 +73,16 @@ class Measurements:
             raise InputError(f"the measurements of '{self.device}' have no column 'power_w'")
         return self.power_w
 
+    def relative(self, name: str, base: HardwareConfig) -> Floats:
+        """Return each kernel's surface: 'time' or 'power' divided by its value at the base.
+
+        The shape is (K, C, E, M), the value at the base is 1. Raises InputError where power is
+        missing and where the base is not on the grid.
+        """
+        c, e, m = self.grid.index(base)
+        values = self.quantity(name)
+        return np.asarray(values / values[:, c, e, m][:, None, None, None])
+
     def profiles(self, base: HardwareConfig) -> Profiles:
         """What profiling every kernel once at the base would give. Raises InputError."""
         c, e, m = self.grid.index(base)
@@ -88,7 +97,7 @@ class Measurements:
             counters=self.counters[:, c, e, m],
         )
 
-    def select(self, kernels: Sequence[int] | NDArray[np.intp]) -> "Measurements":
+    def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
         """The same measurements of some kernels, by position."""
         chosen = [int(k) for k in kernels]
         return replace(
@@ -233,7 +242,7 @@ def _application_of_kernels(table: Table) -> dict[str, str]:
     return applications
 
 
-def _cells(table: Table) -> tuple[ConfigGrid, tuple[NDArray[np.intp], ...]]:
+def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:
     """The grid that the rows span, and each row's index along the three axes."""
     steps, cells = [], []
     for axis in AXES:
@@ -255,7 +264,7 @@ def _complete_kernels(
     table: Table,
     kernels: tuple[str, ...],
     grid: ConfigGrid,
-    counts: NDArray[np.intp],
+    counts: Indices,
     incomplete: Incomplete,
 ) -> list[int]:
     """The positions of the kernels that have every configuration."""

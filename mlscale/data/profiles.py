@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.tables import IDENTITY, Table, read_table
 from mlscale.errors import InputError
-
-Floats = NDArray[np.float64]
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
 # Columns that `mlscale collect` writes beside the measurements: how each row was measured.

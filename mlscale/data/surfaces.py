@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, format_steps
 from mlscale.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
-
-Floats = NDArray[np.float64]
 
 IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")

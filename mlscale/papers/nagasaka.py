@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
-
-Floats = NDArray[np.float64]
 
 # A column whose spread is below this share of its size is constant.
 _CONSTANT = 1e-12

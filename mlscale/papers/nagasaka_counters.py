@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import missing_column
 from mlscale.errors import DataWarning, InputError
 from mlscale.papers.nagasaka import memory_accesses, per_second
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+Bools = Mask
 
 # The GTX 285 has 30 CUs and the paper leaves out kernels of fewer than 120 blocks.
 BLOCKS_PER_CU = 4

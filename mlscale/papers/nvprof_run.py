@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+Bools = Mask
 
 _TEXTURE_MARGIN = 1.05
 

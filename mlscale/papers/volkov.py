@@ -28,9 +28,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

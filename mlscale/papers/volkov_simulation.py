@@ -10,12 +10,10 @@ import math
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.papers.volkov import GTX_980, ComputeUnit, bounds_warps, throughput_bound
-
-Floats = NDArray[np.float64]
 
 # The grid of the project's table of errors.
 GRID_INTENSITIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlscale.arrays import Floats
 from mlscale.papers.wang_chu_gpus import Gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs
-
-Floats = NDArray[np.float64]
 
 # The case that holds, by the number of its equation.
 CASES = {

@@ -7,11 +7,10 @@ bandwidth benchmark (Table III). A fit goes into a `Gpu` by `dataclasses.replace
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

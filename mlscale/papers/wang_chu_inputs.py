@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import missing_column
 from mlscale.errors import DataWarning, InputError
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 from mlscale.papers.wang_chu_gpus import Gpu
-
-Floats = NDArray[np.float64]
 
 COUNTERS = (
     *("warps", "achieved_occupancy", "inst_per_warp"),

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.arrays import Floats, shaped
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -19,9 +19,6 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
-
-Floats = NDArray[np.float64]
 
 
 @dataclass

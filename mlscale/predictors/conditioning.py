@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import step_weights
-
-Floats = NDArray[np.float64]
 
 NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
 MISSING_VARIANCE = 1e6  # of a point that was not measured
@@ -144,7 +142,7 @@ def condition(law: Law, points: Points) -> Conditioned:
     return Conditioned(law, found, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
 
 
-def _most_likely(law: Law, points: Points, missing: NDArray[np.bool_], inverse: Floats) -> Floats:
+def _most_likely(law: Law, points: Points, missing: Mask, inverse: Floats) -> Floats:
     """The latents (L, K) of largest posterior density; a step never lowers it."""
 
     def left(latents: Floats) -> Floats:

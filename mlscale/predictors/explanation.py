@@ -4,12 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlscale.predictors.grid_state import shaped
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from mlscale.arrays import Floats, Indices, shaped
 
 
 @dataclass(frozen=True, eq=False)

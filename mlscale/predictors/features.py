@@ -5,16 +5,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask, shaped
 from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
 from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
-from mlscale.predictors.grid_state import shaped
 
-Floats = NDArray[np.float64]
 Flags = tuple[tuple[str, ...], ...]
 
 
@@ -34,7 +32,7 @@ class FeatureScaling:
     minimum: Floats
     maximum: Floats
     median: Floats
-    may_be_missing: NDArray[np.bool_]
+    may_be_missing: Mask
 
     @classmethod
     def fit(cls, kind: str | None, profiles: Profiles) -> Self:
@@ -87,7 +85,7 @@ class FeatureScaling:
         width = self.maximum - self.minimum
         return np.where(width > 0, width, np.inf)
 
-    def _refuse_lacking(self, profiles: Profiles, needed: NDArray[np.bool_]) -> None:
+    def _refuse_lacking(self, profiles: Profiles, needed: Mask) -> None:
         """Raise InputError where a kernel lacks a feature that it needs."""
         if needed.any():
             k = int(needed.any(axis=1).argmax())
@@ -130,7 +128,7 @@ class FeatureScaling:
         """The features that a profile must have."""
         return tuple(n for n, may in zip(self.names, self.may_be_missing, strict=True) if not may)
 
-    def _flags(self, filled: Floats, scaled: Floats, missing: NDArray[np.bool_]) -> tuple[str, ...]:
+    def _flags(self, filled: Floats, scaled: Floats, missing: Mask) -> tuple[str, ...]:
         found = []
         for f, name in enumerate(self.names):
             low, high = self.minimum[f], self.maximum[f]

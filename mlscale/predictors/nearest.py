@@ -5,7 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from mlscale.data.grid import ConfigGrid
+from mlscale.arrays import shaped
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -20,7 +21,6 @@ from mlscale.predictors.base import (
 from mlscale.predictors.baselines import log_surfaces
 from mlscale.predictors.explanation import Explanation, TrainingKernels
 from mlscale.predictors.features import FeatureScaling
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.data.grid import ConfigGrid
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -14,7 +14,6 @@ from mlscale.papers.wang_chu import predict_time_factor
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, require_counters
 from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
-from mlscale.predictors.grid_state import grid_state, restore_grid
 
 
 @dataclass

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask
 from mlscale.report.heat_map import picture
 from mlscale.report.markup import Markup, element, joined
-
-Floats = NDArray[np.float64]
 
 WIDTH, HEIGHT = 340, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 20, 44
@@ -85,9 +83,7 @@ def key_to_lines(lines: list[Line]) -> Markup:
     return element("p", joined(*samples, between=" "), class_="legend")
 
 
-def scatter(
-    title: str, time_ms: Floats, energy_mj: Floats, front: NDArray[np.bool_], base: int
-) -> Markup:
+def scatter(title: str, time_ms: Floats, energy_mj: Floats, front: Mask, base: int) -> Markup:
     """Every configuration by time and energy; the front joined; the base by a diamond.
 
     time_ms, energy_mj, front: (N,), base an index into them.

@@ -7,12 +7,10 @@ from matplotlib import colormaps, rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.files import whole_file
-
-Floats = NDArray[np.float64]
 
 MARKERS = "osD^vP*X"
 # Okabe and Ito, told apart by colour-blind readers.

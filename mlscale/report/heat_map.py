@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.report.markup import Markup, element
 from mlscale.report.numbers import number, times
 from mlscale.report.palette import colour
-
-Floats = NDArray[np.float64]
 
 _CELL_HEIGHT = 40
 _LEFT, _TOP, _BOTTOM = 70, 8, 44

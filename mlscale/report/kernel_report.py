@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlscale.advice.advise import COVERAGE, DYNAMIC, power_kind, why_no_power
 from mlscale.advice.objectives import best_index, static_power
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictors.explanation import Explanation
 
-Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 
 UNITS = {"time": "ms", "power": "W", "energy": "mJ"}

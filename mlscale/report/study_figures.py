@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
 from mlscale.report.figures import COLOURS, MARKERS, new_figure, save_figure
 from mlscale.report.heat_maps import heat_maps
@@ -226,12 +226,12 @@ def _named(label: str) -> str:
     return f"{label} clusters" if label[-1].isdigit() else label
 
 
-def _beside(groups: int, position: int, count: int, width: float) -> NDArray[np.float64]:
+def _beside(groups: int, position: int, count: int, width: float) -> Floats:
     """Where the bars of one of `count` series stand in each group."""
     return np.arange(groups, dtype=np.float64) + width * (position - (count - 1) / 2)
 
 
-def _whiskers(spreads: Sequence[Spread]) -> NDArray[np.float64]:
+def _whiskers(spreads: Sequence[Spread]) -> Floats:
     """From the mean to the range over the seeds, as error bars are given."""
     return np.array([[s.mean - s.low for s in spreads], [s.high - s.mean for s in spreads]])
 

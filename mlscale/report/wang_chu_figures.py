@@ -10,12 +10,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid
 from mlscale.report.figures import COLOURS, save_figure
-
-Floats = NDArray[np.float64]
 
 MARKERS = "osD^vPX"
 _COMPUTE, _MEMORY = COLOURS[1], COLOURS[0]
@@ -88,7 +86,7 @@ def draw_kernel_errors(
     title: str,
     kernels: Sequence[str],
     errors: Floats,
-    compute_bound: NDArray[np.bool_],
+    compute_bound: Mask,
 ) -> list[Path]:
     """Fig. 14: mean absolute error of each kernel; errors (K,) [%], compute_bound (K,) at the base.
 
@@ -140,7 +138,7 @@ def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
     return sweeps
 
 
-def _spread(values: Floats) -> NDArray[np.intp]:
+def _spread(values: Floats) -> Indices:
     """The positions of as many values as there are colours, evenly from largest to smallest."""
     rest = np.array(values)
     chosen = []
@@ -167,7 +165,7 @@ def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:
     return figure, panels
 
 
-def _draw_kernels(panel: Axes, sweep: _Sweep, values: Floats, named: NDArray[np.intp]) -> None:
+def _draw_kernels(panel: Axes, sweep: _Sweep, values: Floats, named: Indices) -> None:
     """A line for each kernel: the named in colour, the others thin and grey behind them."""
     for k in set(range(len(values))) - set(named.tolist()):
         panel.plot(sweep.clocks, values[k], color="#BBBBBB", linewidth=0.7, zorder=1)

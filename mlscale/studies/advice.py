@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlscale.advice import objectives as advice
 from mlscale.advice.objectives import Limits
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -22,7 +22,6 @@ from mlscale.studies.splits import Fold, folds, is_random
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
@@ -244,7 +243,7 @@ def choose(
 
 
 def best_fixed(
-    objective: str, data: Measurements, asked: Asked, training: Sequence[int] | NDArray[np.intp]
+    objective: str, data: Measurements, asked: Asked, training: Sequence[int] | Indices
 ) -> Index:
     """The one configuration that serves the training kernels best.
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors import Predictor, create
@@ -23,7 +23,6 @@ from mlscale.studies.training import Based, Training, fit_folds, training_tables
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 
 COVERAGE = 0.9
 

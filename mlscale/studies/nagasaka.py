@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.errors import InputError
 from mlscale.papers import nagasaka
 from mlscale.papers.nagasaka_counters import PowerInputs, untrained
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Integers = NDArray[np.intp]
+Bools = Mask
+Integers = Indices
 
 Grouping = Literal["kernel", "application"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import MeasuredPoint, Profiles
@@ -22,7 +22,6 @@ from mlscale.studies.splits import folds, is_random
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 
 PREDICTOR = Bottleneck.name
 
@@ -99,7 +98,7 @@ def kernel_errors(
     at_base = configs.index(base)
     actual = truth / truth[at_base]
     predicted: list[Floats] = []
-    inside: list[NDArray[np.bool_]] = []
+    inside: list[Mask] = []
     chosen: list[int] = []
     for further in range(points + 1):
         surfaces = predictor.predict_interval(profiles, COVERAGE)

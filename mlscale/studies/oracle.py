@@ -1,14 +1,12 @@
 """The oracle of Wu et al., section V-B2: it knows the kernel's surface, and picks its cluster."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
 from mlscale.predictors.wu.scaling import scaling_values, walk
-
-Floats = NDArray[np.float64]
 
 
 def oracle_surfaces(

@@ -3,12 +3,12 @@
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Indices
 from mlscale.errors import InputError
 
 Protocol = Literal["leave-one-application-out", "k-fold", "holdout"]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+Fold = tuple[Indices, Indices]
 
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 FOLDS = 5

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -34,7 +34,6 @@ from mlscale.studies.splits import folds, is_random
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 Rows = list[dict[str, Any]]
 
 STUDIES = ("base-configuration", "cluster-count", "error-distribution", "oracle")
@@ -228,7 +227,7 @@ def _rows(unit: PaperUnit, data: Measurements) -> Rows:
     return rows
 
 
-def histogram(errors: Floats) -> NDArray[np.intp]:
+def histogram(errors: Floats) -> Indices:
     """How many errors fall in each bin: 0 to < 10 %, …, 90 to < 100 %, >= 100 %."""
     bins = np.minimum(errors.ravel() // BIN_WIDTH, BINS - 1).astype(np.intp)
     return np.bincount(bins, minlength=BINS)

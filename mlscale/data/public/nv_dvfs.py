@@ -9,16 +9,14 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.devices import load_device
 from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.public.registry import Dataset, identify
 from mlscale.data.tables import Table, parse_numbers, read_csv_rows
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import read_bytes
-
-Floats = NDArray[np.float64]
 
 _RENAMED = {
     "coreF": "engine_mhz",

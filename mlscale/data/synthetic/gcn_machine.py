@@ -9,11 +9,9 @@ numbers, and broadcast to (K, C, E, M).
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid
-
-Floats = NDArray[np.float64]
 
 LANES = 64  # threads of a wave
 SIMDS = 4

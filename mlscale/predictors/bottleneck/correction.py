@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, inputs
 from mlscale.data.profiles import Profiles
-from mlscale.predictors.grid_state import positive, shaped
-
-Floats = NDArray[np.float64]
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
 NOISE = 0.3  # variance of what does not repeat, against 1 of what does

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices
 from mlscale.counters.kernel_use import SIMDS, KernelUse
 from mlscale.data.grid import ConfigGrid, HardwareConfig
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 LEAST_USE = 1e-3  # a use below is not told from none
 MEMORY, CORE = 0, 1

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC, kernel_use
-from mlscale.data.grid import ConfigGrid
+from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -31,9 +31,7 @@ from mlscale.predictors.bottleneck.time import (
 )
 from mlscale.predictors.conditioning import Conditioned, condition, further_points
 from mlscale.predictors.explanation import Explanation, TrainingKernels
-from mlscale.predictors.grid_state import grid_state, shaped
 
-Floats = NDArray[np.float64]
 LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"

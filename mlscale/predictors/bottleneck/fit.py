@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -30,8 +30,6 @@ from mlscale.predictors.bottleneck.time import (
 )
 from mlscale.predictors.conditioning import misfit_of
 
-Floats = NDArray[np.float64]
-
 THREADS = ThreadpoolController()  # matrices this small run slower on several
 # Groups of applications that are held out in turn; fewer where a fit is dear.
 GROUPS, GROUPS_OF_CU_AXIS = 10, 4
@@ -50,7 +48,7 @@ class HeldOut:
     """
 
     models: tuple[TimeModel | None, ...]
-    group: NDArray[np.intp]
+    group: Indices
     predicted: Floats
     spread: Floats
     actual: Floats
@@ -66,7 +64,7 @@ class HeldOut:
             after += float(np.abs(corrected - self.actual[own]).sum())
         return self._learnt_from(self.group >= 0) if after < before else None
 
-    def _learnt_from(self, which: NDArray[np.bool_]) -> Correction | None:
+    def _learnt_from(self, which: Mask) -> Correction | None:
         """None from fewer than two kernels."""
         which = which & (self.group >= 0)
         if which.sum() < 2:
@@ -74,12 +72,12 @@ class HeldOut:
         named = {name: values[which] for name, values in self.named.items()}
         return Correction.fit(named, self.predicted[which], self.actual[which])
 
-    def of_group(self, group: int) -> tuple[NDArray[np.bool_], Floats]:
+    def of_group(self, group: int) -> tuple[Mask, Floats]:
         """The kernels of a group, and their log time ratios as a model without them has them."""
         own, corrected = self._corrected(group)
         return own, self.predicted[own] if self.correction is None else corrected
 
-    def _corrected(self, group: int) -> tuple[NDArray[np.bool_], Floats]:
+    def _corrected(self, group: int) -> tuple[Mask, Floats]:
         own = self.group == group
         correction, predicted = self._learnt_from(~own), self.predicted[own]
         if correction is not None:

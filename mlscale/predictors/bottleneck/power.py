@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import inputs, kernel_use
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
@@ -13,9 +13,6 @@ from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.curve import Targets
 from mlscale.predictors.bottleneck.time import Gpu
 from mlscale.predictors.conditioning import Law
-from mlscale.predictors.grid_state import positive, shaped
-
-Floats = NDArray[np.float64]
 
 INPUTS = (
     *("memory share", "issue use", "l2 use", "texture use", "shared use", "fp64 use"),

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.baselines import log_surfaces
@@ -14,8 +14,6 @@ from mlscale.predictors.bottleneck.curve import Targets
 from mlscale.predictors.bottleneck.power import LEAST_DYNAMIC_W, PowerModel, power_inputs, sigmoid
 from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.conditioning import misfit_of
-
-Floats = NDArray[np.float64]
 
 POWER_STEPS = 200
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse, input_names, inputs, kernel_use
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_factor
@@ -29,9 +29,7 @@ from mlscale.predictors.bottleneck.curve import (
     physics_logit,
 )
 from mlscale.predictors.conditioning import Law
-from mlscale.predictors.grid_state import grid_state, positive, restore_grid, shaped
 
-Floats = NDArray[np.float64]
 Flags = tuple[tuple[str, ...], ...]
 
 TOP = 3  # peaks are the mean of so many largest uses

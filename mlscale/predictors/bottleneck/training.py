@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mlscale.arrays import Floats
 from mlscale.predictors.bottleneck.curve import (
     CORE,
     MEMORY,
@@ -20,9 +20,6 @@ from mlscale.predictors.bottleneck.curve import (
     log_load_ratio,
     physics_logit,
 )
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 STEPS = 120
 # The robust loss: squared below this log ratio, absolute above; its weight against the priors.

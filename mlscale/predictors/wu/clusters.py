@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import Index
 from mlscale.predictors.wu.scaling import ScalingValues
-
-Floats = NDArray[np.float64]
 
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlscale.data.grid import ConfigGrid
+from mlscale.arrays import Floats, shaped
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -21,12 +21,9 @@ from mlscale.predictors.base import (
 )
 from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
 from mlscale.predictors.features import FeatureScaling
-from mlscale.predictors.grid_state import grid_state, restore_grid, shaped
 from mlscale.predictors.wu.clusters import CU_AXIS, ClusterSet, Network, region_sizes, region_values
 from mlscale.predictors.wu.scaling import scaling_values
 from mlscale.predictors.wu.tables import WalkTables, cu_axis_last
-
-Floats = NDArray[np.float64]
 
 DEFAULT_CLUSTERS = 12
 

@@ -6,11 +6,9 @@ Source: Wu et al., HPCA 2015, section III-B, Fig. 7 and 8, Eq. (1).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import Index
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

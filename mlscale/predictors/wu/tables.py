@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.predictors.wu.clusters import CU_AXIS, ClusterSet, scaling_from_regions
 from mlscale.predictors.wu.scaling import walk
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 KERNELS_AT_ONCE = 512  # their surfaces stay in the processor's cache
@@ -107,7 +107,7 @@ class WalkTables:
         factors = self.clock_factors[np.arange(cu_counts), regions]
         np.multiply(factors, cu_factors[:, :, None], out=values)
 
-    def choose(self, features: Floats) -> NDArray[np.intp]:
+    def choose(self, features: Floats) -> Indices:
         """The cluster (n, S) whose output is largest in each network.
 
         The output layer's sigmoid is left out: it does not change which is largest.

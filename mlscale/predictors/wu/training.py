@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
 from mlscale.predictors.wu.clusters import Network
 
@@ -21,8 +21,6 @@ except ImportError:
         "training 'wu' needs torch; install it with: pip install 'mlscale[train]'"
     ) from None
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 _THREADS = ThreadpoolController()  # K-means of tables this small runs slower on several threads
 STEPS = 300
@@ -43,11 +41,11 @@ class ClassifierTask:
     """
 
     features: Floats
-    labels: Labels
+    labels: Indices
     seed: tuple[int, ...]
 
 
-def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
+def cluster(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
     """K-means of scaling values (n, V): labels (n,) and centroids (K, V), the members' means.
 
     K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
@@ -61,12 +59,12 @@ def cluster(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
 @functools.lru_cache(maxsize=256)
 def _cluster(
     content: bytes, shape: tuple[int, ...], clusters: int, seed: int
-) -> tuple[Labels, Floats]:
+) -> tuple[Indices, Floats]:
     """K-means, kept: the regions of a CU count recur with every base of a study."""
     return _k_means(np.frombuffer(content).reshape(shape), clusters, seed)
 
 
-def _k_means(values: Floats, clusters: int, seed: int) -> tuple[Labels, Floats]:
+def _k_means(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
     rows = values.astype(np.float32)
     distinct, labels = np.unique(rows, axis=0, return_inverse=True)
     if clusters < len(distinct):

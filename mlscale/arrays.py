@@ -1,0 +1,31 @@
+"""Types of arrays, and checks of arrays that come from a file."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+
+def shaped(array: Any, *shape: int | None) -> Floats:
+    """Return the array if it has that shape, where None stands for any length.
+
+    Raises ValueError on another shape and on values that are not numbers.
+    """
+    given = np.asarray(array)
+    fits = len(given.shape) == len(shape) and all(
+        want in (None, length) for want, length in zip(shape, given.shape, strict=True)
+    )
+    if not fits or given.dtype.kind not in "fib":
+        raise ValueError(f"an array has the shape {given.shape}, not {shape}")
+    return given
+
+
+def positive(array: Floats, what: str) -> Floats:
+    """Return the array if all of it is above 0; raises ValueError, naming `what`, if not."""
+    if not (array > 0).all():
+        raise ValueError(f"{what} is not positive")
+    return array
