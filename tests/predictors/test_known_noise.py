@@ -1,0 +1,112 @@
+"""The default predictor on made kernels with known noise: its errors, and what its intervals hold.
+
+The bounds come from the made data: the expected surfaces without noise are the best that can be
+predicted, and 90 % intervals hold 90 % of new kernels up to the luck of a draw. The last tests
+show that the bounds are close enough: intervals 30 % too narrow or twice too wide break them, and
+so does a predictor that does not see one of its inputs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from synthetic import noisy_kernels
+from synthetic.noisy_kernels import GRID, NoisyKernels
+
+from mlscale.data.surfaces import Surfaces
+from mlscale.predictors import create, default_predictor
+
+COVERAGE = 0.9
+LEAST_COVERED, MOST_COVERED = 86.0, 96.5  # percent, mean over the draws
+DRAWS = (0, 1)
+QUANTITIES = ("time", "power")
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Surfaces of new kernels, and the measured and the expected ones (K, C, E, M)."""
+
+    surfaces: Surfaces
+    truth: np.ndarray
+    expected: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """Mean absolute percentage error."""
+        return percentage_error(self.surfaces.values, self.truth)
+
+    @property
+    def least_error(self) -> float:
+        """The error of the expected surfaces: what noise alone makes."""
+        return percentage_error(self.expected, self.truth)
+
+    def covered(self, width: float = 1.0) -> float:
+        """Percentage of the true values inside the intervals, made that many times as wide."""
+        assert self.surfaces.low is not None
+        assert self.surfaces.high is not None
+        values = np.log(self.surfaces.values)
+        low = values - width * (values - np.log(self.surfaces.low))
+        high = values + width * (np.log(self.surfaces.high) - values)
+        inside = (low <= np.log(self.truth)) & (np.log(self.truth) <= high)
+        targets = np.ones(GRID.shape, dtype=bool)
+        targets[GRID.index(GRID.mid)] = False
+        return float(100 * inside[:, targets].mean())
+
+
+def percentage_error(predicted: np.ndarray, truth: np.ndarray) -> float:
+    return float(100 * np.abs(predicted / truth - 1).mean())
+
+
+def predict(training: NoisyKernels, new: NoisyKernels, quantity: str) -> Prediction:
+    name = default_predictor(training.measurements)
+    predictor = create(name, quantity=quantity).fit(training.measurements, GRID.mid)
+    surfaces = predictor.predict_interval(new.measurements.profiles(GRID.mid), COVERAGE)
+    expected = new.expected_time if quantity == "time" else new.expected_power
+    return Prediction(surfaces, new.measurements.relative(quantity, GRID.mid), expected)
+
+
+@pytest.fixture(scope="module", params=QUANTITIES)
+def predictions(request: pytest.FixtureRequest) -> list[Prediction]:
+    """For each draw, 300 new kernels predicted from 48 others."""
+    return [
+        predict(
+            noisy_kernels.kernels(48, seed), noisy_kernels.kernels(300, 100 + seed), request.param
+        )
+        for seed in DRAWS
+    ]
+
+
+def mean_covered(predictions: list[Prediction], width: float = 1.0) -> float:
+    return float(np.mean([prediction.covered(width) for prediction in predictions]))
+
+
+def test_errs_hardly_more_than_the_noise(predictions: list[Prediction]) -> None:
+    """48 kernels determine the law but for a fifth of the error that noise makes."""
+    for prediction in predictions:
+        assert prediction.least_error < prediction.error < 1.2 * prediction.least_error
+
+
+def test_intervals_hold_their_share(predictions: list[Prediction]) -> None:
+    assert LEAST_COVERED < mean_covered(predictions) < MOST_COVERED
+
+
+def test_intervals_30_percent_too_narrow_would_be_noticed(predictions: list[Prediction]) -> None:
+    assert mean_covered(predictions, width=0.7) < LEAST_COVERED - 2
+
+
+def test_intervals_twice_too_wide_would_be_noticed(predictions: list[Prediction]) -> None:
+    assert mean_covered(predictions, width=2.0) > MOST_COVERED + 2
+
+
+def test_a_predictor_without_the_occupancy_would_be_noticed() -> None:
+    training, new = noisy_kernels.kernels(48, 0), noisy_kernels.kernels(300, 100)
+    blind = [
+        NoisyKernels(
+            drawn.measurements.without_counters({"achieved_occupancy"}),
+            drawn.expected_time,
+            drawn.expected_power,
+        )
+        for drawn in (training, new)
+    ]
+    prediction = predict(*blind, "time")
+    assert prediction.error > 1.4 * prediction.least_error
