@@ -3,12 +3,18 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError
+
+ByteProgress = Callable[[int], object]  # is called with numbers of bytes as they are read
+
+
+def no_progress(_count: int) -> None:
+    """Show no progress."""
 
 
 @contextmanager

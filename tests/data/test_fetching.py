@@ -19,7 +19,7 @@ from served import Served, serve
 from synthetic.tidy import refused
 
 from mlscale import DataWarning
-from mlscale.data.public import fetching, registry, transfer
+from mlscale.data.public import fetching, registry
 from mlscale.data.public.fetching import fetch
 from mlscale.data.public.registry import Dataset
 
@@ -77,12 +77,12 @@ class TestServer:
         assert left(cache) == {FILE}
 
     def test_that_breaks_off_is_asked_for_the_rest_at_once(self, server: Served) -> None:
-        server.send = [7 * transfer.CHUNK, 5 * transfer.CHUNK + 1]
+        server.send = [7 * fetching.CHUNK_BYTES, 5 * fetching.CHUNK_BYTES + 1]
         assert fetch(NAME).read_bytes() == CONTENT
         assert server.asked == [None, "bytes=28672-", "bytes=49152-"]  # whole chunks of 4096
 
     def test_that_stays_away_is_gone_on_with_another_day(self, server: Served, cache: Path) -> None:
-        server.send = [7 * transfer.CHUNK, 0]
+        server.send = [7 * fetching.CHUNK_BYTES, 0]
         with refused("broke off after 28672 bytes; fetch again to go on from there"):
             fetch(NAME)
         assert left(cache) == {f".{FILE}.part"}
@@ -137,7 +137,7 @@ class TestServer:
         assert left(cache) == set()
 
     def test_that_hangs(self, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(transfer, "TIMEOUT_S", (1.0, 0.05))
+        monkeypatch.setattr(fetching, "TIMEOUT_S", (1.0, 0.05))
         server.hang = True
         with refused("does not answer in time; where there is no network, .* --mirror DIR"):
             fetch(NAME)

@@ -7,8 +7,14 @@ import pytest
 
 from mlscale.counters.features import TABLE_2
 from mlscale.data.measurements import Measurements
-from mlscale.data.synthetic.gcn_machine import MadeKernels, evaluate, occupancy
-from mlscale.data.synthetic.hd7970 import GRID, TIME_NOISE, make_hd7970
+from mlscale.data.synthetic.hd7970 import (
+    GRID,
+    TIME_NOISE,
+    SyntheticKernels,
+    evaluate,
+    make_hd7970,
+    occupancy,
+)
 
 LOW, HIGH = (0, 0, 0), (7, 7, 6)
 
@@ -18,10 +24,10 @@ def made() -> Measurements:
     return make_hd7970(seed=0)
 
 
-def kernel(**numbers: float) -> MadeKernels:
+def kernel(**numbers: float) -> SyntheticKernels:
     """One kernel of which only these numbers matter: all others cost nothing."""
     idle = {
-        **dict.fromkeys((f.name for f in fields(MadeKernels)), 0.0),
+        **dict.fromkeys((f.name for f in fields(SyntheticKernels)), 0.0),
         "active_lanes": 1,
         "lines": 4,
         "parallelism": 1,
@@ -30,7 +36,9 @@ def kernel(**numbers: float) -> MadeKernels:
         "waves_per_workgroup": 4,
         "dram_efficiency": 1,
     }
-    return MadeKernels(**{name: np.array([value]) for name, value in {**idle, **numbers}.items()})
+    return SyntheticKernels(
+        **{name: np.array([value]) for name, value in {**idle, **numbers}.items()}
+    )
 
 
 def test_is_the_papers_grid_and_size(made: Measurements) -> None:

@@ -1,6 +1,8 @@
 """Public data sets on this machine: found, or fetched; only what has the right checksum counts.
 
-Looked for in the folder MLSCALE_DATA, then in the cache (MLSCALE_CACHE, else the platform's).
+A data set is looked for in the folder MLSCALE_DATA, then in the cache (MLSCALE_CACHE, else the
+platform's). pooch checks what is downloaded and puts it in its place in one step; its downloader
+here goes on where an earlier transfer broke off, which pooch's own does not.
 """
 
 import errno
@@ -13,20 +15,21 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from mlscale.data.public import registry, transfer
+from mlscale.data.public import registry
 from mlscale.data.public.registry import Dataset
-from mlscale.data.public.transfer import Progress
 from mlscale.errors import DataWarning, InputError
+from mlscale.files import ByteProgress, no_progress
 
-
-def _ignore(_count: int) -> None:
-    """No progress is shown."""
+LARGEST_BYTES = 64 << 20  # of a file whose size is not known; the known ones are below 1 MiB
+TIMEOUT_S = (10.0, 30.0)  # to connect; without a byte
+CHUNK_BYTES = 1 << 12  # what a transfer that breaks off may lose
+_ATTEMPTS = 5
 
 
 def cache_folder() -> Path:
-    """Where fetched files are kept: MLSCALE_CACHE, else the platform's folder for caches."""
-    if given := os.environ.get("MLSCALE_CACHE"):
-        return Path(given).expanduser()
+    """The folder of fetched files: MLSCALE_CACHE, else the platform's folder for caches."""
+    if folder := os.environ.get("MLSCALE_CACHE"):
+        return Path(folder).expanduser()
     import pooch
 
     return Path(pooch.os_cache("mlscale"))
@@ -35,14 +38,15 @@ def cache_folder() -> Path:
 def find(dataset: Dataset) -> tuple[Path, str] | None:
     """The file of a data set and where it was found; None where it is not on this machine.
 
-    A file of the right name but another checksum is not it, and is warned about.
+    A file of the right name but another checksum is passed over with a warning.
     """
     if not dataset.url:
         return (registry.path(dataset.file), "shipped") if dataset.file else None
-    given = os.environ.get("MLSCALE_DATA")
-    places = {"MLSCALE_DATA": Path(given)} if given else {}
-    for place, folder in {**places, "cache": cache_folder()}.items():
-        for file in _candidates(folder, dataset):
+    folders = {"cache": cache_folder()}
+    if folder := os.environ.get("MLSCALE_DATA"):
+        folders = {"MLSCALE_DATA": Path(folder), **folders}
+    for place, folder_path in folders.items():
+        for file in _files_of_name(folder_path, dataset):
             if _has_checksum(file, dataset):
                 return file, place
             warnings.warn(
@@ -58,16 +62,16 @@ def named_file(text: str) -> Path:
 
     Raises InputError where that data set is not on this machine.
     """
-    if os.path.exists(text) or text not in registry.public_datasets():  # noqa: PTH110, see options
+    if os.path.exists(text) or text not in registry.public_datasets():  # noqa: PTH110  Path("") is "."
         return Path(text)
-    if found := find(registry.dataset(text)):
-        return found[0]
+    if location := find(registry.dataset(text)):
+        return location[0]
     raise InputError(
         f"'{text}' is not on this machine; get it with 'mlscale datasets fetch {text}'"
     )
 
 
-def fetch(name: str, mirror: str | None = None, progress: Progress = _ignore) -> Path:
+def fetch(name: str, mirror: str | None = None, progress: ByteProgress = no_progress) -> Path:
     """The file of a data set: as found on this machine, else downloaded into the cache.
 
     mirror: a folder, or a file, http or https URL, that has the file by name or by its path in the
@@ -77,19 +81,22 @@ def fetch(name: str, mirror: str | None = None, progress: Progress = _ignore) ->
     dataset = registry.dataset(name)
     if not dataset.file:
         raise InputError(f"'{name}' is made, not fetched: mlscale datasets make {name} -o TABLE")
-    if found := find(dataset):
-        return found[0]
+    if location := find(dataset):
+        return location[0]
     cache = cache_folder()
     target = cache / dataset.file
+    part = cache / f".{dataset.file}.part"
     try:
         cache.mkdir(parents=True, exist_ok=True)
         if target.exists() and not target.is_file():
             raise InputError(f"{target}: is in the way and is no regular file; move it away")
-        with _alone(cache, dataset):
-            _into_cache(dataset, cache, mirror, progress)
+        with _lock(cache, dataset):
+            if part.is_symlink() or (part.exists() and not part.is_file()):
+                part.unlink()
+            _retrieve(dataset, part, mirror, progress)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            _part(cache, dataset).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
         raise InputError(
             f"{target}: cannot be written: {error.strerror or error}; MLSCALE_CACHE names "
             "another folder"
@@ -98,8 +105,8 @@ def fetch(name: str, mirror: str | None = None, progress: Progress = _ignore) ->
 
 
 @contextmanager
-def _alone(cache: Path, dataset: Dataset) -> Iterator[None]:
-    """One process at a time fetches a data set; the others wait, and say so."""
+def _lock(cache: Path, dataset: Dataset) -> Iterator[None]:
+    """One process at a time fetches a data set; the others say that they wait."""
     import filelock
 
     lock = filelock.FileLock(cache / f".{dataset.file}.lock")
@@ -118,53 +125,44 @@ def _alone(cache: Path, dataset: Dataset) -> Iterator[None]:
         lock.release()
 
 
-def _into_cache(dataset: Dataset, cache: Path, mirror: str | None, progress: Progress) -> None:
-    """Download, check and put in place; a partial file that proves wrong is begun anew once.
+def _retrieve(dataset: Dataset, part: Path, mirror: str | None, progress: ByteProgress) -> None:
+    """Fill `part`, check it and put it in its place; a continued file that is wrong begins anew.
 
     pooch looks into the cache first: another process may have been faster.
     """
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
-    part = _part(cache, dataset)
-    if part.is_symlink() or (part.exists() and not part.is_file()):
-        part.unlink()
     urls = _urls(dataset, mirror)
-    source = urls[0] if urls else str(_local_copy(dataset, str(mirror)))
+    source = urls[0] if urls else str(_file_in_mirror(dataset, str(mirror)))
+    largest = dataset.size_bytes or LARGEST_BYTES
 
-    def bring(_url: str, output: str, _pooch: object) -> None:
+    def download(_url: str, output: str, _pooch: object) -> None:
         nonlocal source
         if urls:
-            largest = dataset.size_bytes or transfer.LARGEST_BYTES
-            source = transfer.download(urls, part, largest, progress)
+            source = _download(urls, part, largest, progress)
         else:
-            _copy(Path(source), part, dataset, progress)
-        part.replace(output)  # pooch checks it, and puts it in its place or takes it away
+            _copy(Path(source), part, largest, progress)
+        part.replace(output)
 
-    while True:
-        gone_on = bool(urls) and transfer.size_of(part) > 0
-        try:
-            pooch.retrieve(
-                source, f"sha256:{dataset.sha256}", dataset.file, cache, downloader=bring
-            )
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            if not gone_on:
-                raise InputError(
-                    f"{source}: is not '{dataset.name}': its SHA-256 is not "
-                    f"{dataset.sha256}; refused, nothing was replaced"
-                ) from None
-        else:
-            return
-
-
-def _part(cache: Path, dataset: Dataset) -> Path:
-    return cache / f".{dataset.file}.part"
+    is_continued = bool(urls) and _size(part) > 0
+    try:
+        pooch.retrieve(
+            source, f"sha256:{dataset.sha256}", dataset.file, part.parent, downloader=download
+        )
+    except InputError:
+        raise
+    except ValueError:
+        if not is_continued:
+            raise InputError(
+                f"{source}: is not '{dataset.name}': its SHA-256 is not {dataset.sha256}; "
+                "refused, nothing was replaced"
+            ) from None
+        _retrieve(dataset, part, mirror, progress)
 
 
 def _urls(dataset: Dataset, mirror: str | None) -> list[str]:
-    """Where to ask on the network; nothing for a mirror that is a folder."""
+    """Where the file may be on the network; nothing for a mirror that is a folder."""
     if mirror is None:
         return [dataset.url]
     if urlsplit(mirror).scheme not in ("http", "https"):
@@ -173,22 +171,22 @@ def _urls(dataset: Dataset, mirror: str | None) -> list[str]:
     return [f"{mirror.rstrip('/')}/{name}" for name in names]
 
 
-def _local_copy(dataset: Dataset, mirror: str) -> Path:
+def _file_in_mirror(dataset: Dataset, mirror: str) -> Path:
     """The file in a mirror that is a folder. Raises InputError."""
     parts = urlsplit(mirror)
     if "://" in mirror and parts.scheme != "file":
         raise InputError(f"{mirror}: a mirror is a folder, or a file, http or https URL")
     folder = Path(url2pathname(unquote(parts.path)) if parts.scheme == "file" else mirror)
-    found = list(_candidates(folder, dataset))
-    if not found:
+    files = list(_files_of_name(folder, dataset))
+    if not files:
         raise InputError(
             f"{folder}: has no file {dataset.file}, {dataset.path_in_repository} or "
             f"*/{dataset.file}"
         )
-    return next((file for file in found if _has_checksum(file, dataset)), found[0])
+    return next((file for file in files if _has_checksum(file, dataset)), files[0])
 
 
-def _candidates(folder: Path, dataset: Dataset) -> Iterator[Path]:
+def _files_of_name(folder: Path, dataset: Dataset) -> Iterator[Path]:
     """Files of the right name: in the folder, at their path in the repository, one level below."""
     names = [folder / dataset.file, folder / dataset.path_in_repository]
     try:
@@ -200,15 +198,92 @@ def _candidates(folder: Path, dataset: Dataset) -> Iterator[Path]:
 
 def _has_checksum(file: Path, dataset: Dataset) -> bool:
     try:
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest() == dataset.sha256
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == dataset.sha256
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
-def _copy(source: Path, part: Path, dataset: Dataset, progress: Progress) -> None:
-    """A local copy, never of more than the file may have."""
-    with source.open("rb") as opened:
-        content = opened.read((dataset.size_bytes or transfer.LARGEST_BYTES) + 1)
+def _copy(source: Path, part: Path, largest: int, progress: ByteProgress) -> None:
+    """Copy a local file, but never more than `largest` bytes and one."""
+    with source.open("rb") as file:
+        content = file.read(largest + 1)
     part.write_bytes(content)
     progress(len(content))
+
+
+def _size(part: Path) -> int:
+    """Bytes of a file that may not be there."""
+    return part.stat().st_size if part.exists() else 0
+
+
+def _download(urls: list[str], part: Path, largest: int, progress: ByteProgress) -> str:
+    """Complete `part` from the first of `urls` that the server has; returns that URL.
+
+    A transfer that breaks off is continued at once as long as each attempt brings something;
+    what came stays in `part` for another day. Raises InputError when the server has none of the
+    files, cannot be reached, or sends more than `largest` bytes.
+    """
+    import requests
+
+    progress(_size(part))
+    for url in urls:
+        for attempt in range(1, _ATTEMPTS + 1):
+            before = _size(part)
+            try:
+                if not _continue(url, part, largest, progress):
+                    break
+            except requests.RequestException as error:
+                if attempt < _ATTEMPTS and _size(part) > before:
+                    continue
+                raise InputError(f"{url}: {_reason(error, _size(part))}") from None
+            return url
+    raise InputError(f"{' and '.join(urls)}: the server has no such file (404)")
+
+
+def _continue(url: str, part: Path, largest: int, progress: ByteProgress) -> bool:
+    """One request: the rest of `part`, or all of it from a server without ranges.
+
+    False where the server has no such file. Raises requests' errors and InputError.
+    """
+    import requests
+
+    size = _size(part)
+    # identity: a range of a compressed answer would not fit what is there
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={size}-"} if size else {})
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT_S) as answer:
+        if answer.status_code == requests.codes.not_found:
+            return False
+        if size and answer.status_code == requests.codes.requested_range_not_satisfiable:
+            return True  # the file is complete; its checksum is checked later
+        answer.raise_for_status()
+        is_rest = answer.status_code == requests.codes.partial_content
+        with part.open("ab" if is_rest else "wb") as file:
+            for chunk in answer.iter_content(CHUNK_BYTES):
+                if file.tell() + len(chunk) > largest:
+                    file.truncate(0)
+                    raise InputError(
+                        f"{url}: sends more than the {largest} bytes that it may have; refused"
+                    )
+                file.write(chunk)
+                progress(len(chunk))
+    return True
+
+
+def _reason(error: Exception, size: int) -> str:
+    """Why a transfer failed after `size` bytes, and what to do."""
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server says {error.response.status_code} {error.response.reason}"
+    if size:
+        return f"the transfer broke off after {size} bytes; fetch again to go on from there"
+    if isinstance(error, requests.Timeout):
+        problem = "does not answer in time"
+    elif isinstance(error, requests.exceptions.SSLError):
+        problem = "has a certificate that was not accepted"
+    elif isinstance(error, requests.ConnectionError):
+        problem = "cannot be reached"
+    else:
+        problem = " ".join(str(error).split())[:200]
+    return f"{problem}; where there is no network, give a copy with --mirror DIR"

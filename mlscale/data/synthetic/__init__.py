@@ -1,1 +1,1 @@
-"""Data sets that are made, not measured."""
+"""Data sets that are computed from a model, not measured."""

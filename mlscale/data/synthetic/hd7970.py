@@ -1,18 +1,205 @@
-"""Made measurements of 108 kernels of 49 applications on the grid of Wu et al., HPCA 2015.
+"""Synthetic measurements of 108 kernels of 49 applications on the grid of Wu et al., HPCA 2015.
 
-Made, not measured: kernels are drawn as small sets of physical numbers and run on the machine of
-gcn_machine.py. The four shapes of the paper's Fig. 1 are there as kernels of `made.fig1`.
+Kernels are drawn as small sets of physical numbers and run on a mechanistic model of a GCN GPU,
+which stands in for the paper's HD 7970: 32 CUs of 4 SIMDs, an L2 cache at the engine clock and 12
+channels of GDDR5. Time, counters and power come from one evaluation. The four shapes of the
+paper's Fig. 1 are there as the kernels of `made.fig1`.
 """
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
-from mlscale.data.synthetic.gcn_machine import LANES, LDS_BYTES, MadeKernels, evaluate
 
+LANES = 64  # threads of a wave
+SIMDS = 4
+MAX_WAVES = 40  # per CU
+MAX_WORKGROUPS = 16  # per CU
+VGPRS = 256  # per lane of a SIMD, shared by its waves
+LDS_BYTES = 65_536
+LINE_BYTES = 64
+L1_BYTES = 16_384
+L2_BYTES = 768 * 1024
+L2_BYTES_PER_CYCLE = 768
+DRAM_BYTES_PER_CYCLE = 192  # 384 bits x 4 transfers: 264 GB/s at 1375 MHz
+L1_CYCLES, L2_CYCLES = 110, 190  # latency [engine cycles]
+DRAM_NS, DRAM_CYCLES = 110, 90  # latency beyond the L2 [ns] and [memory cycles]
+ADDRESS_CYCLES = 4  # a wave's 64 addresses, 16 a cycle
+LDS_CYCLES = 2  # 64 lanes over 32 banks
+DISPATCH_CYCLES = 30  # between two workgroups
+SHARPNESS = 5.0  # of the p-norm in which the bounds on time meet
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticKernels:
+    """K kernels as physical numbers, each (K,). Instructions are per wave.
+
+    valu, salu, vector_fetch, scalar_fetch, vector_write, lds: instructions; active_lanes: share
+    of lanes that work; lines: cache lines per vector memory instruction; parallelism: fetches
+    that a wave has in flight; workgroups, waves_per_workgroup; vgprs per lane, lds_bytes per
+    workgroup; l1_reuse, l2_reuse: hit rates while the working set fits; wave_bytes: working set
+    of a wave in L1; cu_bytes, shared_bytes: working sets in L2, per CU and in all;
+    bank_conflict: extra LDS passes; dram_efficiency: of peak bandwidth; thrash: how much of it
+    every further CU's stream costs; atomics: serialised operations per wave, and contention:
+    how much slower they get with each further CU; launch_us: cost of a launch [us].
+    """
+
+    valu: Floats
+    salu: Floats
+    vector_fetch: Floats
+    scalar_fetch: Floats
+    vector_write: Floats
+    lds: Floats
+    active_lanes: Floats
+    lines: Floats
+    parallelism: Floats
+    workgroups: Floats
+    waves_per_workgroup: Floats
+    vgprs: Floats
+    lds_bytes: Floats
+    l1_reuse: Floats
+    l2_reuse: Floats
+    wave_bytes: Floats
+    cu_bytes: Floats
+    shared_bytes: Floats
+    bank_conflict: Floats
+    dram_efficiency: Floats
+    thrash: Floats
+    atomics: Floats
+    contention: Floats
+    launch_us: Floats
+
+    def broadcast(self) -> "SyntheticKernels":
+        """The same numbers as (K, 1, 1, 1)."""
+        return SyntheticKernels(*(getattr(self, f.name)[:, None, None, None] for f in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What one evaluation gives, each (K, C, E, M): time [s], counters by name, power [W]."""
+
+    seconds: Floats
+    counters: dict[str, Floats]
+    dynamic_power_w: Floats
+
+
+def occupancy(kernels: SyntheticKernels) -> Floats:
+    """Waves that a CU can hold: limited by registers, LDS, workgroups and the wave slots."""
+    by_registers = SIMDS * np.floor(VGPRS / kernels.vgprs)
+    by_lds = np.floor(LDS_BYTES / np.maximum(kernels.lds_bytes, 1.0)) * kernels.waves_per_workgroup
+    by_workgroups = MAX_WORKGROUPS * kernels.waves_per_workgroup
+    waves = np.minimum.reduce(
+        [by_registers, by_lds, by_workgroups, np.full_like(by_lds, MAX_WAVES)]
+    )
+    whole = np.floor(waves / kernels.waves_per_workgroup) * kernels.waves_per_workgroup
+    return np.asarray(np.maximum(whole, kernels.waves_per_workgroup))
+
+
+def evaluate(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
+    """Run every kernel at every configuration."""
+    k = kernels.broadcast()
+    cus = np.array(grid.cu_count, dtype=np.float64)[:, None, None]
+    engine_hz = 1e6 * np.array(grid.engine_mhz)[:, None]
+    memory_hz = 1e6 * np.array(grid.memory_mhz)
+
+    held = occupancy(k)
+    workgroups_on_busiest = np.ceil(k.workgroups / cus)
+    waves = workgroups_on_busiest * k.waves_per_workgroup
+    resident = np.minimum(held, waves)
+    rounds = np.ceil(workgroups_on_busiest / np.floor(held / k.waves_per_workgroup))
+    all_waves = k.workgroups * k.waves_per_workgroup
+    mean_waves = all_waves / cus
+
+    # Caches: the L1 is shared by the resident waves, the L2 by all CUs.
+    l1_hit = k.l1_reuse / (1 + (resident * k.wave_bytes / L1_BYTES) ** 2)
+    l2_hit = k.l2_reuse / (1 + ((k.shared_bytes + cus * k.cu_bytes) / L2_BYTES) ** 3)
+    line_bytes = k.lines * LINE_BYTES
+    read_l2 = all_waves * k.vector_fetch * line_bytes * (1 - l1_hit)
+    written = all_waves * k.vector_write * line_bytes
+    read_dram, written_dram = read_l2 * (1 - l2_hit), written * (1 - 0.5 * l2_hit)
+    dram_bytes = read_dram + written_dram
+    peak_dram = DRAM_BYTES_PER_CYCLE * memory_hz
+
+    # Throughput bounds [s].
+    requests = k.vector_fetch + k.vector_write
+    valu = waves * k.valu * np.maximum(1.0, SIMDS / resident) / engine_hz
+    salu = waves * (k.salu + k.scalar_fetch) / engine_hz
+    lds = waves * k.lds * LDS_CYCLES * (1 + k.bank_conflict) / engine_hz
+    address = waves * requests * ADDRESS_CYCLES * np.maximum(1.0, k.lines / 4) / engine_hz
+    l2 = (read_l2 + written) / (L2_BYTES_PER_CYCLE * engine_hz)
+    dram = dram_bytes * (1 + k.thrash * cus) / (k.dram_efficiency * peak_dram)
+    dispatch = k.workgroups * DISPATCH_CYCLES / engine_hz
+    atomics = all_waves * k.atomics * (1 + k.contention * cus) / engine_hz
+
+    # Latency bound: a wave's own chain, round after round (Little's law).
+    latency = (L1_CYCLES + (1 - l1_hit) * L2_CYCLES) / engine_hz + (1 - l1_hit) * (1 - l2_hit) * (
+        DRAM_NS * 1e-9 + DRAM_CYCLES / memory_hz
+    )
+    chain = (
+        SIMDS * (k.valu + k.salu) + 32 * k.lds * (1 + k.bank_conflict)
+    ) / engine_hz + latency * k.vector_fetch / k.parallelism
+    bounds = [valu, salu, lds, address, l2, dram, dispatch, atomics, rounds * chain]
+    busy = sum(bound**SHARPNESS for bound in bounds) ** (1 / SHARPNESS)
+    seconds = busy + 1e-6 * k.launch_us
+
+    cycles = seconds * engine_hz
+    memory_share = (l2**SHARPNESS + dram**SHARPNESS) / busy**SHARPNESS
+    vmem_busy = np.minimum(1.0, mean_waves * requests * ADDRESS_CYCLES / cycles + memory_share)
+    instructions = k.valu + k.salu + k.vector_fetch + k.scalar_fetch + k.vector_write + k.lds
+    counters = {
+        "VALUInsts": 100 * k.valu / instructions,
+        "SALUInsts": 100 * k.salu / instructions,
+        "VFetchInsts": 100 * k.vector_fetch / instructions,
+        "SFetchInsts": 100 * k.scalar_fetch / instructions,
+        "VWriteInsts": 100 * k.vector_write / instructions,
+        "LDSInsts": 100 * k.lds / instructions,
+        "VALUUtilization": 100 * k.active_lanes,
+        "VALUBusy": 100 * mean_waves * k.valu / cycles,
+        "SALUBusy": 100 * mean_waves * k.salu / cycles,
+        "CacheHit": 100 * l2_hit,
+        "MemUnitBusy": 100 * vmem_busy,
+        "MemUnitStalled": 100 * vmem_busy * memory_share,
+        "WriteUnitStalled": 100 * memory_share * written_dram / np.maximum(dram_bytes, 1.0),
+        "LDSBankConflict": 100 * mean_waves * k.lds * LDS_CYCLES * k.bank_conflict / cycles,
+        "Occupancy": 100 * held / MAX_WAVES,
+        "V_IPC": mean_waves * k.valu / cycles,
+        "MemTime": dram_bytes / peak_dram / seconds,
+        "FetchPerLoadByte": _ratio(all_waves * k.vector_fetch, read_dram),
+        "WritePerStoreByte": _ratio(all_waves * k.vector_write, written_dram),
+        "NumWorkGroups": np.minimum(k.workgroups, 320.0),
+        "ReadBandwidth": read_dram / seconds,
+        "WriteBandwidth": written_dram / seconds,
+    }
+    # Dynamic power: energy per event at 1 V times rate, by the engine's voltage squared.
+    volts = 0.65 + 0.525 * engine_hz / 1e9
+    joules = all_waves * 1e-9 * (
+        k.valu * (0.35 + 0.9 * k.active_lanes)
+        + 0.08 * k.salu
+        + 0.9 * k.lds * (1 + 0.3 * k.bank_conflict)
+        + 1.0 * requests
+    ) + 0.03e-9 * (read_l2 + written)
+    power = volts**2 * (joules / seconds + 0.55e-9 * engine_hz * cus) + 0.16e-9 * (
+        dram_bytes / seconds
+    )
+    shape = seconds.shape
+    return Evaluation(
+        seconds=seconds,
+        counters={n: np.broadcast_to(values, shape) for n, values in counters.items()},
+        dynamic_power_w=np.broadcast_to(power, shape),
+    )
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Numerator / denominator, NaN where nothing was moved."""
+    moved = denominator > 0
+    return np.asarray(np.where(moved, numerator / np.where(moved, denominator, 1.0), np.nan))
+
+
+# The data set: the grid, and the families that its kernels are drawn from.
 GRID = ConfigGrid(
     cu_count=tuple(range(4, 33, 4)),
     engine_mhz=tuple(float(clock) for clock in range(300, 1001, 100)),
@@ -63,7 +250,7 @@ _FIG1: dict[str, dict[str, float]] = {
                   "thrash": 0.02, "workgroups": 8000},
 }  # fmt: skip
 
-# How far (standard deviation of the logarithm) a number strays between the applications of a
+# Standard deviation of the logarithm of a number between the applications of a
 # family, and between the kernels of an application.
 _SPREAD_OF_APPLICATIONS, _SPREAD_OF_KERNELS = 0.5, 0.3
 _WAVES_PER_WORKGROUP = (1, 2, 4, 4, 4, 8)
@@ -75,7 +262,7 @@ _RANGES = {
     "lds_bytes": (0, LDS_BYTES),
 }
 _SHARES = ("active_lanes", "l1_reuse", "l2_reuse", "dram_efficiency")
-# Counters that repeat to the digit from run to run.
+# These counters repeat to the digit from run to run.
 _STATIC = (
     *("VALUInsts", "SALUInsts", "VFetchInsts", "SFetchInsts", "VWriteInsts", "LDSInsts"),
     *("VALUUtilization", "Occupancy", "NumWorkGroups"),
@@ -83,7 +270,7 @@ _STATIC = (
 
 
 def make_hd7970(seed: int = 0) -> Measurements:
-    """The made data set: time, dynamic power and the counters of Table II at 448 configurations.
+    """108 synthetic kernels at 448 configurations: time, dynamic power, the counters of Table II.
 
     Noise is multiplicative: 1 % on time, 2 % on power, 0.5 % on counters that change from run to
     run. The same seed gives the same numbers.
@@ -115,8 +302,10 @@ def make_hd7970(seed: int = 0) -> Measurements:
     )
 
 
-def _draw(random: np.random.Generator) -> tuple[MadeKernels, tuple[str, ...], tuple[str, ...]]:
-    """The kernels of Fig. 1 as they stand, then families in turn until there are enough."""
+def _draw(
+    random: np.random.Generator,
+) -> tuple[SyntheticKernels, tuple[str, ...], tuple[str, ...]]:
+    """Kernels, their names and their applications: those of Fig. 1, then families in turn."""
     drawn = [{**_TYPICAL, **numbers} for numbers in _FIG1.values()]
     names = [f"made.fig1.{shape}" for shape in _FIG1]
     applications = ["made.fig1"] * len(_FIG1)
@@ -126,37 +315,38 @@ def _draw(random: np.random.Generator) -> tuple[MadeKernels, tuple[str, ...], tu
     for position in range(others):
         family = families[position % len(families)]
         application = f"made.{family}{position // len(families) + 1}"
-        middle = _stray({**_TYPICAL, **_FAMILIES[family]}, _SPREAD_OF_APPLICATIONS, random)
+        middle = _vary({**_TYPICAL, **_FAMILIES[family]}, _SPREAD_OF_APPLICATIONS, random)
         for number in range(sizes[position]):
-            drawn.append(_stray(middle, _SPREAD_OF_KERNELS, random))
+            drawn.append(_vary(middle, _SPREAD_OF_KERNELS, random))
             names.append(f"{application}.k{number + 1}")
             applications.append(application)
-    columns = {f.name: np.array([k[f.name] for k in drawn], float) for f in fields(MadeKernels)}
-    return MadeKernels(**columns), tuple(names), tuple(applications)
+    names_of_numbers = [field.name for field in fields(SyntheticKernels)]
+    columns = [np.array([kernel[name] for kernel in drawn], float) for name in names_of_numbers]
+    return SyntheticKernels(*columns), tuple(names), tuple(applications)
 
 
-def _stray(
+def _vary(
     numbers: dict[str, float], spread: float, random: np.random.Generator
 ) -> dict[str, float]:
-    """The numbers, each moved by a random factor; shares stay below 1, counts whole."""
-    moved = {}
+    """The numbers, each multiplied by a random factor; shares stay below 1, counts whole."""
+    varied = {}
     for name, value in numbers.items():
         factor = float(np.exp(random.normal(0, spread)))
         if name in _SHARES and 0 < value < 1:
             odds = value / (1 - value) * factor
-            moved[name] = odds / (1 + odds)
+            varied[name] = odds / (1 + odds)
         elif name == "waves_per_workgroup":
-            moved[name] = (
+            varied[name] = (
                 float(random.choice(_WAVES_PER_WORKGROUP))
                 if spread == _SPREAD_OF_APPLICATIONS
                 else value
             )
         elif name == "vgprs":
-            moved[name] = float(4 * round(value * factor / 4))
+            varied[name] = float(4 * round(value * factor / 4))
         elif name == "workgroups":
-            moved[name] = float(round(value * factor**2))
+            varied[name] = float(round(value * factor**2))
         else:
-            moved[name] = value * factor
+            varied[name] = value * factor
         if name in _RANGES:
-            moved[name] = float(np.clip(moved[name], *_RANGES[name]))
-    return moved
+            varied[name] = float(np.clip(varied[name], *_RANGES[name]))
+    return varied
