@@ -32,6 +32,7 @@ STUDIES = (
     *("errors", "compare", "base-configuration", "cluster-count", "error-distribution"),
     *("oracle", "advice", "next-profile"),
 )
+FORMATS = ("dvfs", "auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 SHIPPED = "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"
 ROOT = Path(__file__).parents[1]
 TOLERANCE = 0.02
@@ -115,6 +116,9 @@ def record(folder: Path, quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as empty:
         here = Path(empty)
         helps = {c: options(f"mlscale {c} --help", here) for c in COMMANDS}
+        helps["import"] = sorted(
+            {o for f in FORMATS for o in options(f"mlscale import {f} --help", here)}
+        )
         helps["study"] = sorted(
             {o for s in STUDIES for o in options(f"mlscale study {s} --help", here)}
         )

@@ -46,13 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     make.add_argument("dataset", choices=("hd7970",), metavar="DATASET", help="hd7970")
     make.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
-    make.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="TABLE",
-        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
-    )
+    options.add_output_table(make)
 
 
 def run(arguments: argparse.Namespace) -> None:

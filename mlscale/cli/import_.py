@@ -1,83 +1,188 @@
-"""mlscale import: from somebody else's file to a tidy table."""
+"""mlscale import: from somebody else's file to a tidy table, a sub-command for each format."""
 
 import argparse
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mlscale.cli import import_exports, options
+from mlscale.cli import options
+from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
-from mlscale.errors import InputError
-from mlscale.profilers.layouts import TOOLS
+from mlscale.data.grid import HardwareConfig, parse_settings
+from mlscale.profilers.layouts import LAYOUTS, TOOLS
+
+if TYPE_CHECKING:
+    from mlscale.data.tables import Table
+    from mlscale.profilers.importing import Imported
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
-    parser.add_argument(
-        "format",
-        choices=("dvfs", "auto", *TOOLS),
-        metavar="FORMAT",
-        help="dvfs: the measurement files of NV-DVFS-Benchmark; "
-        f"{', '.join(TOOLS)}: that profiler's CSV export; auto: a profiler known by the file",
+    """A sub-command for each format."""
+    formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
+    dvfs = formats.add_parser(
+        "dvfs",
+        help="the measurement files of NV-DVFS-Benchmark",
+        description="Import a measurement file of NV-DVFS-Benchmark.",
     )
+    dvfs.add_argument(
+        "file", metavar="FILE", help="the file to import, or a name of 'datasets list'"
+    )
+    dvfs.add_argument(
+        "--device",
+        choices=device_keys(),
+        help="the GPU it was measured on (default: what the file says)",
+    )
+    dvfs.add_argument(
+        "--incomplete",
+        choices=("error", "drop"),
+        default="error",
+        help="what to do with a kernel that lacks configurations (default: %(default)s)",
+    )
+    options.add_output_table(dvfs)
+    export = _export_options()
+    formats.add_parser(
+        "auto",
+        parents=[export],
+        help="a profiler's export, the profiler known by the file",
+        description="Import a profiler's export; the profiler is known by the file.",
+    )
+    for tool in TOOLS:
+        titles = ", ".join(layout.title for layout in LAYOUTS if layout.tool == tool)
+        formats.add_parser(
+            tool, parents=[export], help=titles, description=f"Import an export: {titles}."
+        )
+
+
+def _export_options() -> argparse.ArgumentParser:
+    """What every profiler's sub-command takes."""
+    parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "file",
         nargs="+",
         metavar="FILE",
-        help="the file to import; dvfs: also a name of 'datasets list'; of a profiler also further "
-        "passes of the same run and its trace",
+        help="the export, and further passes of the same run and its trace",
     )
     parser.add_argument(
         "--device",
         metavar="DEVICE",
-        help=f"the GPU it was measured on: {', '.join(device_keys())}, or for a profiler's export "
-        "any other name (default: what the file says)",
+        help=f"the GPU it was measured on: {', '.join(device_keys())}, or any other name "
+        "(default: what the file says)",
     )
     parser.add_argument(
-        "--incomplete",
-        choices=("error", "drop"),
-        default="error",
-        help="dvfs: what to do with a kernel that lacks configurations (default: %(default)s)",
+        "--base",
+        metavar="CONFIG",
+        help="what the GPU was set to, as far as the files do not say: "
+        "cu=56,engine=1303,memory=715 (clocks in MHz)",
     )
-    import_exports.add_arguments(parser)
     parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="TABLE",
-        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
+        "--application",
+        metavar="NAME",
+        help="application of all kernels (default: the program that was profiled, else the file)",
     )
+    parser.add_argument(
+        "--each",
+        action="store_true",
+        help="a row for each launch, as repetitions (default: the mean over the launches of a "
+        "kernel with the same grid and block)",
+    )
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="add the rows to TABLE if it exists, for example those of another configuration",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print each feature of Table II: exact, nearest or missing, and by which formula",
+    )
+    options.add_output_table(parser)
+    return parser
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Import the files. Raises InputError."""
     output = options.output_file(arguments.output)
     if arguments.format == "dvfs":
-        _import_dvfs(arguments, output)
+        print(_import_dvfs(arguments, output))
     else:
-        import_exports.run(arguments, output)
+        print(_import_export(arguments, output))
 
 
-def _import_dvfs(arguments: argparse.Namespace, output: Path) -> None:
+def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
     from mlscale.data.public import fetching
     from mlscale.data.public.nv_dvfs import read_nv_dvfs
 
-    if len(arguments.file) > 1:
-        raise InputError("dvfs takes one file")
-    if arguments.device not in (None, *device_keys()):
-        raise InputError(
-            f"argument --device: invalid choice: '{arguments.device}' "
-            f"(choose from {', '.join(device_keys())}); see 'mlscale import --help'"
-        )
-    for name, given in import_exports.given_options(arguments).items():
-        if given:
-            raise InputError(f"{name} is for profilers' exports, not for dvfs")
-    file = fetching.named_file(arguments.file[0])
+    file = fetching.named_file(arguments.file)
     measurements = read_nv_dvfs(file, arguments.device, arguments.incomplete)
     measurements.write(output)
     c, e, m = measurements.grid.shape
     power = "with" if measurements.power_samples is not None else "without"
-    print(
+    return (
         f"{output}: {len(measurements.kernels)} kernels of "
         f"{len(set(measurements.applications))} applications on {measurements.device}, "
         f"{c} CU counts x {e} engine clocks x {m} memory clocks, "
         f"{len(measurements.counter_names)} counters, {power} power"
     )
+
+
+def _import_export(arguments: argparse.Namespace, output: Path) -> str:
+    from tqdm import tqdm
+
+    from mlscale.data.tables import read_table, write_table
+    from mlscale.profilers import import_exports
+    from mlscale.profilers.appending import appended
+
+    paths = [Path(name) for name in arguments.file]
+    size_bytes = sum(path.stat().st_size for path in paths if path.is_file())
+    with tqdm(total=size_bytes, unit="B", unit_scale=True, disable=None, leave=False) as bar:
+        imported = import_exports(
+            paths,
+            None if arguments.format == "auto" else arguments.format,
+            device=arguments.device,
+            base=parse_settings(arguments.base) if arguments.base else None,
+            application=arguments.application,
+            each=arguments.each,
+            progress=bar.update,
+        )
+    table = imported.table
+    if arguments.append and output.exists():
+        table = appended(read_table(output), table, str(output))
+    write_table(table, output)
+    text = f"{output}: {_summary(imported, arguments.each)}"
+    if len(table) > len(imported.table):
+        text += f"; {len(table)} rows in all"
+    if arguments.verbose:
+        titles = (f"{path}: {title}" for path, title in zip(paths, imported.titles, strict=True))
+        text = "\n".join([text, *titles, _mapping(imported)])
+    return text
+
+
+def _summary(imported: "Imported", each: bool) -> str:
+    """What was imported, in one line."""
+    table = imported.table
+    statuses = [feature.status for feature in imported.features.values()]
+    return (
+        f"{imported.kernels} kernels from {imported.launches} launches "
+        f"({'one row for each' if each else 'means'}) on {table.text['device'][0]} at "
+        f"{_first_config(table)}; Table II: {statuses.count('exact')} exact, "
+        f"{statuses.count('nearest')} nearest, {statuses.count('missing')} missing"
+    )
+
+
+def _first_config(table: "Table") -> HardwareConfig:
+    cu_count, engine_mhz, memory_mhz = (
+        float(table.numbers[axis][0]) for axis in ("cu_count", "engine_mhz", "memory_mhz")
+    )
+    return HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
+
+
+def _mapping(imported: "Imported") -> str:
+    """Each feature of Table II: its status, its value in the first row, and its formula."""
+    rows = []
+    for name, feature in imported.features.items():
+        value = float(imported.table.numbers.get(name, [math.nan])[0])
+        formula = feature.formula + (f"  ({feature.note})" if feature.note else "")
+        shown = "-" if feature.value is None or math.isnan(value) else number(value)
+        rows.append([name, feature.status, shown, formula])
+    return columns(["feature", "status", "first row", "formula"], rows)

@@ -1,13 +1,13 @@
-"""The entry point: finds the subcommand, runs it, and turns errors into one line."""
+"""The entry point: finds the command, runs it, and turns errors into one line."""
 
 import argparse
 import importlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from mlscale import __version__
 from mlscale.errors import DataWarning, InputError
@@ -24,44 +24,99 @@ COMMANDS = {
     "literature": "run the models of the papers",
     "study": "measure errors by cross-validation",
     "cite": "print the references of the models and data sets in use",
+    "completion": "print a script that completes mlscale's commands in a shell",
 }
+MODULES = {"import": "import_", "study": "study.command"}
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line."""
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line and names the help of the command that was asked for."""
+
+    _commands: Any = None
+
+    def add_subparsers(self, **options: Any) -> Any:
+        """As argparse does; options may then stand before the name of the sub-command too."""
+        self._commands = super().add_subparsers(**options)
+        return self._commands
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but refuse what this parser, or that of a sub-command, does not know.
+
+        Raises InputError.
+        """
+        words = list(sys.argv[1:] if args is None else args)
+        namespace, unknown = super().parse_known_args(self._command_first(words), namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
+
+    def _command_first(self, words: list[str]) -> list[str]:
+        """The words with the sub-command in front of its options, where they precede it."""
+        if self._commands is None or not words or not words[0].startswith("-"):
+            return words
+        names = [word for word in words if word in self._commands.choices]
+        if not names or words[0] in self._option_string_actions:
+            return words
+        words.remove(names[0])
+        return [names[0], *words]
 
     def error(self, message: str) -> NoReturn:
+        """Raise InputError."""
         raise InputError(f"{message}; see '{self.prog} --help'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, or 2 on bad usage or bad input."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
-        warnings.showwarning = partial(_show, set())
+        warnings.showwarning = partial(_show_warning, set())
         try:
-            options = _parser(given).parse_args(given)
-            run = importlib.import_module(_module(options.command)).run
-            run(options)
+            options = parser_of(words[:1]).parse_args(words)
+            _module(options.command).run(options)
             sys.stdout.flush()
         except InputError as error:
-            _say(f"mlscale: error: {error}")
+            _print_line(f"mlscale: error: {error}")
             return 2
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
-            _say(f"mlscale: error: {error.filename}: cannot be read or written: {error.strerror}")
+            _print_line(
+                f"mlscale: error: {error.filename}: cannot be read or written: {error.strerror}"
+            )
             return 2
-        except KeyboardInterrupt as stop:
-            _say(f"mlscale: {str(stop) or 'interrupted'}")
+        except KeyboardInterrupt as interrupt:
+            _print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
             return 130
     return 0
 
 
-def _show(
-    said: set[str],
+def parser_of(commands: Collection[str]) -> Parser:
+    """The parser, with the options of these commands; the other commands' are not imported."""
+    parser = Parser(
+        prog="mlscale",
+        description="Run a GPU kernel once and know how it would run anywhere.",
+        epilog="'mlscale COMMAND --help' shows the options of a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"mlscale {__version__}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = subparsers.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
+        if name in commands:
+            _module(name).add_arguments(command)
+    return parser
+
+
+def _module(command: str) -> Any:
+    """The module of a command, which has `add_arguments` and `run`."""
+    return importlib.import_module(f"mlscale.cli.{MODULES.get(command, command)}")
+
+
+def _show_warning(
+    shown: set[str],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -69,11 +124,11 @@ def _show(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning about the data in one line and but once, any other as Python does."""
+    """Show a warning about the data in one line and only once, any other as Python does."""
     if issubclass(category, DataWarning):
-        if str(message) not in said:
-            _say(f"mlscale: warning: {message}")
-        said.add(str(message))
+        if str(message) not in shown:
+            _print_line(f"mlscale: warning: {message}")
+        shown.add(str(message))
     else:
         print(
             warnings.formatwarning(message, category, filename, lineno, line),
@@ -81,33 +136,8 @@ def _show(
         )
 
 
-def _say(line: str) -> None:
-    print(" ".join(line.split()), file=sys.stderr)
-
-
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only the module of the command that is asked for is imported."""
-    parser = _Parser(
-        prog="mlscale",
-        description="Run a GPU kernel once and know how it would run anywhere.",
-        epilog="'mlscale COMMAND --help' shows the options of a command.",
-    )
-    parser.add_argument("--version", action="version", version=f"mlscale {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, summary in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-        )
-        if given[:1] == [name]:
-            importlib.import_module(_module(name)).add_arguments(command)
-    return parser
-
-
-def _module(command: str) -> str:
-    """The module of a command."""
-    return {"import": "mlscale.cli.import_", "study": "mlscale.cli.study.command"}.get(
-        command, f"mlscale.cli.{command}"
-    )
+def _print_line(text: str) -> None:
+    print(" ".join(text.split()), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,17 @@ def output_file(text: str) -> Path:
     return path
 
 
+def add_output_table(parser: argparse.ArgumentParser) -> None:
+    """The option of every command that writes a tidy table."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="TABLE",
+        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
+    )
+
+
 @contextmanager
 def output_folder(text: str) -> Iterator[Path]:
     """A folder to write to, made if it is not there, and taken away again if nothing came of it.

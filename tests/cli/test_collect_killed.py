@@ -11,13 +11,14 @@ import pytest
 TESTS = Path(__file__).parents[1]
 # mlscale on a played-back GPU that sends a signal to itself when so many samples are kept.
 STOPPED = """
-import os, sys
+import os, signal, sys
 import mlscale.cli.collect as command
 from pathlib import Path
 from mlscale.cli.main import main
 from mlscale.records import Progress
 from replayed import ReplayGpu
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 log, after, how, *given = sys.argv[1:]
 command.open_gpu = lambda: ReplayGpu(log=Path(log))
 add = Progress.add

@@ -142,7 +142,16 @@ class TestImport:
 
     def test_dvfs_has_no_base(self, capsys: Capture, tmp_path: Path) -> None:
         given = ["import", "dvfs", "x.csv", "--base", BASE, "-o", tmp_path / "t.csv"]
-        assert refuse(capsys, tmp_path, *given).startswith("--base is for profilers' exports")
+        assert refuse(capsys, tmp_path, *given) == (
+            f"unrecognized arguments: --base {BASE}; see 'mlscale import dvfs --help'"
+        )
+
+    def test_options_may_precede_the_format(self, capsys: Capture, tmp_path: Path) -> None:
+        """So that command lines of before the formats had options of their own still work."""
+        export, table = written(tmp_path, "run.csv", long_page()), tmp_path / "profile.csv"
+        given = ["import", "--device", "made-gpu", "--base", BASE, "ncu", export, "-o", table]
+        out, _ = succeed(capsys, *given)
+        assert out.startswith(f"{table}: 1 kernels from 1 launches (means) on made-gpu at {BASE}")
 
 
 class TestTrainAndPredict:

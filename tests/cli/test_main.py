@@ -60,6 +60,25 @@ def test_bad_usage_says_what_is_wrong_and_where_help_is(
     assert "--help'" in message
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["--fast"], "mlscale"),
+        (["predict", "m", "p", "--fast"], "mlscale predict"),
+        (["predict", "m"], "mlscale predict"),
+        (["import", "--fast"], "mlscale import"),
+        (["import", "ncu", "f", "--incomplete", "drop", "-o", "t"], "mlscale import ncu"),
+        (["datasets", "make", "--seed", "3"], "mlscale datasets make"),
+        (["datasets", "list", "all"], "mlscale datasets list"),
+        (["literature", "survey", "--fast"], "mlscale literature survey"),
+    ],
+)
+def test_bad_usage_points_at_the_help_of_the_command_that_was_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: Sequence[str], place: str
+) -> None:
+    assert refuse(capsys, tmp_path, *arguments).endswith(f"; see '{place} --help'")
+
+
 @pytest.mark.parametrize(("arguments", "given"), CHOICES.values(), ids=CHOICES.keys())
 def test_a_bad_choice_is_repeated(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: Sequence[str], given: str
@@ -96,7 +115,10 @@ def test_a_bad_choice_is_told_the_good_ones(
         (["train", "--help"], ["--base", "--predictor", "--leave-out"]),
         (["predict", "--help"], ["--at", "--format"]),
         (["study", "--help"], ["--protocol", "--seeds", "--json"]),
-        (["import", "--help"], ["--device", "dvfs"]),
+        (["import", "--help"], ["dvfs", "auto", "ncu", "rocprof"]),
+        (["import", "dvfs", "--help"], ["--device", "--incomplete"]),
+        (["import", "ncu", "--help"], ["--device", "--base", "--append"]),
+        (["completion", "--help"], ["bash", "zsh", "tcsh"]),
         (["--version"], [mlscale.__version__]),
     ],
 )
