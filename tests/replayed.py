@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlscale.collect.device import ClockError, EntryError, Facts, GpuError, Reading
+from mlscale.collect.device import ClockError, DeviceInfo, EntryError, GpuError, Reading
 from mlscale.collect.entries import Case, Entry
 
-FACTS = Facts(
+DEVICE = DeviceInfo(
     name="Made GPU",
     uuid="GPU-made-0001",
     cu_count=12,
@@ -74,13 +74,13 @@ class ReplayGpu:
     def __init__(
         self,
         faults: Faults | None = None,
-        facts: Facts = FACTS,
+        info: DeviceInfo = DEVICE,
         mode: str = "energy",
         offered: tuple[int, ...] = OFFERED,
         log: Path | None = None,
     ) -> None:
-        self.facts, self.faults, self.offered, self.log_path = (
-            facts,
+        self.info, self.faults, self.offered, self.log_path = (
+            info,
             faults or Faults(),
             offered,
             log,

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import options
-from mlscale.cli.collect_plan import plan_of, plan_without_gpu
-from mlscale.cli.collect_text import as_text, kernel_list, plan_text
+from mlscale.cli.collect_plan import plan_of, plan_text, plan_without_gpu
+from mlscale.cli.text import columns, number
+from mlscale.data.devices import device_keys
 from mlscale.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
     from mlscale.collect.clocks import ClockKeeper
-    from mlscale.collect.device import Gpu
+    from mlscale.collect.device import MeasuredGpu
     from mlscale.collect.plan import Plan
+    from mlscale.data.tables import Table
     from mlscale.records import Progress
 
 
@@ -99,7 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     entries = select(arguments.kernels)
     if arguments.list_kernels:
-        print(kernel_list(entries))
+        kernels = [[e.name, e.application, str(e.blocks), str(e.threads)] for e in entries]
+        print(columns(["kernel", "application", "blocks", "threads"], kernels))
         return
     if (arguments.engine or arguments.memory) and not arguments.set_clocks:
         raise InputError("--engine and --memory set clocks; allow it with --set-clocks (root)")
@@ -126,29 +129,29 @@ def run(arguments: argparse.Namespace) -> None:
             return
         plan = plan_of(arguments, entries, gpu)
         if arguments.dry_run:
-            print(plan_text(plan, gpu.facts, gpu.sensors.mode))
+            print(plan_text(plan, gpu.info, gpu.sensors.mode))
             return
         _collect(arguments, plan, gpu)
 
 
-def open_gpu() -> Gpu:
+def open_gpu() -> MeasuredGpu:
     """The GPU at hand. Raises InputError where there is none or a binding is missing."""
     from mlscale.collect.cuda_device import CudaGpu
 
     return CudaGpu()
 
 
-def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
+def _collect(arguments: argparse.Namespace, plan: Plan, gpu: MeasuredGpu) -> None:
     from mlscale.collect import recording
     from mlscale.collect.clocks import ClockKeeper
     from mlscale.records import Progress
 
-    mark = plan.fingerprint(gpu.facts)
+    mark = plan.fingerprint(gpu.info)
     with ExitStack() as stack:
-        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.facts.uuid))
+        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.info.uuid))
         recover(keeper)
         folder = stack.enter_context(options.output_folder(arguments.output))
-        record = recording.begin(folder, gpu.facts, plan, gpu.sensors.mode, mark)
+        record = recording.begin(folder, gpu.info, plan, gpu.sensors.mode, mark)
         if record["finished"]:
             if not arguments.resume:
                 raise InputError(f"{folder}: holds a finished collection; name another folder")
@@ -157,14 +160,14 @@ def _collect(arguments: argparse.Namespace, plan: Plan, gpu: Gpu) -> None:
         kept = stack.enter_context(Progress(folder, mark, arguments.resume, "collection"))
 
         def finish(whole: bool) -> Any:
-            return recording.finish(folder, record, plan, gpu.facts, kept.done, whole)
+            return recording.finish(folder, record, plan, gpu.info, kept.done, whole)
 
         _measure(plan, gpu, kept, keeper, folder, finish)
         table = finish(whole=True)
         kept.remove()
     if table is None:
         raise InputError(f"{folder}: no kernel could be measured; {recording.RECORD} says why")
-    print(as_text(folder, table, plan))
+    print(_summary(folder, table, plan))
 
 
 def recover(keeper: ClockKeeper) -> None:
@@ -190,7 +193,7 @@ def recover(keeper: ClockKeeper) -> None:
 
 def _measure(
     plan: Plan,
-    gpu: Gpu,
+    gpu: MeasuredGpu,
     kept: Progress,
     keeper: ClockKeeper,
     folder: Path,
@@ -206,9 +209,9 @@ def _measure(
     program = NsightCompute.find() if plan.counters else None
     profiler = None
     if program:
-        device, capability = device_name(gpu.facts), gpu.facts.capability
+        device, capability = device_name(gpu.info), gpu.info.capability
         profiler = NsightCompute(program, plan.entries, device, capability)
-    total, there = sum(1 for _ in plan.units()), len(kept.done)
+    total, there = sum(1 for _ in plan.steps()), len(kept.done)
     try:
         with tqdm(total=total, initial=there, unit="sample", disable=None, leave=False) as bar:
             for number, (_, result) in enumerate(carry_out(gpu, plan, kept, keeper, profiler)):
@@ -227,6 +230,28 @@ def _measure(
             f"{reason}; {len(kept.done)} of {total} samples are kept in {folder}; go on with "
             "--resume"
         ) from None
+
+
+def _summary(folder: Path, table: Table, plan: Plan) -> str:
+    """What was collected."""
+    import numpy as np
+
+    kernels = set(table.text["kernel"])
+    spread = float(np.median(table.numbers["time_spread_percent"]))
+    power = "with" if "power_w" in table.numbers else "without"
+    device = table.text["device"][0]
+    onward = ""
+    if device not in device_keys():
+        onward = (
+            f"\n'{device}' is not in the device table, so 'bottleneck' does not apply; "
+            "docs/collecting.md says how to describe a GPU"
+        )
+    return (
+        f"{folder}: {len(table)} samples of {len(kernels)} kernels of "
+        f"{len(set(table.text['application']))} applications on {device}, "
+        f"{len(plan.cu_counts)} CU counts x {len(plan.clocks)} clock settings x {plan.repeat}, "
+        f"{power} power; median spread of the times {number(spread, 2)} %{onward}"
+    )
 
 
 def _numbers(text: str) -> tuple[int, ...]:

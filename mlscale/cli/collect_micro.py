@@ -15,12 +15,12 @@ from mlscale.errors import DataWarning
 from mlscale.files import write_text
 
 if TYPE_CHECKING:
-    from mlscale.collect.device import Gpu
+    from mlscale.collect.device import MeasuredGpu
 
 RECORD, ENTRY, SURVEY = "micro.json", "wang_chu_gpus.json", "volkov.csv"
 
 
-def run(arguments: argparse.Namespace, gpu: Gpu) -> None:
+def run(arguments: argparse.Namespace, gpu: MeasuredGpu) -> None:
     """Measure and write. Raises InputError; nothing is written unless all was measured."""
     from tqdm import tqdm
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, gpu: Gpu) -> None:
     clocks = settings(arguments.engine, arguments.memory, gpu.sensors.supported_clocks())
     with ExitStack() as stack:
         folder = stack.enter_context(options.output_folder(arguments.output))
-        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.facts.uuid))
+        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.info.uuid))
         recover(keeper)
         total = len(clocks) + len(INTENSITIES) * len(WARPS)
         bar = stack.enter_context(tqdm(total=total, disable=None, leave=False))
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, gpu: Gpu) -> None:
         print(_write(folder, gpu, samples, rows))
 
 
-def _write(folder: Path, gpu: Gpu, samples: list[Any], rows: list[dict[str, Any]]) -> str:
+def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[str, Any]]) -> str:
     from mlscale.cli.study.work import write_rows
     from mlscale.collect.micro_fit import (
         device_entry,
@@ -54,12 +54,12 @@ def _write(folder: Path, gpu: Gpu, samples: list[Any], rows: list[dict[str, Any]
     from mlscale.collect.recording import device_name
     from mlscale.data.devices import device_keys, load_device
 
-    key = device_name(gpu.facts)
+    key = device_name(gpu.info)
     record: dict[str, Any] = {
         "device": key,
-        "name": gpu.facts.name,
-        "uuid": gpu.facts.uuid,
-        "versions": gpu.facts.versions,
+        "name": gpu.info.name,
+        "uuid": gpu.info.uuid,
+        "versions": gpu.info.versions,
         "memory": [sample.as_dict() for sample in samples],
         "volkov": rows,
     }

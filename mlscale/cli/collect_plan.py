@@ -6,16 +6,15 @@ import argparse
 import warnings
 from typing import TYPE_CHECKING
 
-from mlscale.cli.collect_text import plan_text
 from mlscale.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
-    from mlscale.collect.device import Gpu
+    from mlscale.collect.device import DeviceInfo, MeasuredGpu
     from mlscale.collect.entries import Entry
     from mlscale.collect.plan import Plan
 
 
-def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: Gpu) -> Plan:
+def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: MeasuredGpu) -> Plan:
     """With the CU counts and clocks that the GPU offers. Raises InputError; warns of changes."""
     from mlscale.collect.clocks import nearest, settings
     from mlscale.collect.counters import NsightCompute
@@ -33,7 +32,7 @@ def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: Gpu)
     granted = granted_counts(arguments.sm_counts, offered)
     if len(offered) == 1:
         warnings.warn(
-            f"the driver (CUDA {gpu.facts.versions.get('cuda')}) cannot set multiprocessors apart "
+            f"the driver (CUDA {gpu.info.versions.get('cuda')}) cannot set multiprocessors apart "
             f"(green contexts: CUDA 12.4): everything runs on all {offered[0]}, without a CU axis",
             DataWarning,
             stacklevel=2,
@@ -41,7 +40,7 @@ def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: Gpu)
     elif changed := [n for n in arguments.sm_counts or () if n not in offered]:
         taken = ", ".join(f"{nearest(count, offered)} for {count}" for count in changed)
         warnings.warn(
-            f"{gpu.facts.name} does not grant every SM count; the nearest is taken: {taken}",
+            f"{gpu.info.name} does not grant every SM count; the nearest is taken: {taken}",
             DataWarning,
             stacklevel=2,
         )
@@ -53,7 +52,7 @@ def plan_without_gpu(
     arguments: argparse.Namespace, entries: tuple[Entry, ...], why: InputError
 ) -> str:
     """The plan with everything as it is asked for, for a machine that has no GPU."""
-    from mlscale.collect.plan import AUTO_COUNTS, Plan, as_asked
+    from mlscale.collect.plan import AUTO_COUNTS, Plan, requested_settings
 
     warnings.warn(
         f"{why}; so the plan takes CU counts and clocks as they are asked for"
@@ -62,10 +61,44 @@ def plan_without_gpu(
         DataWarning,
         stacklevel=2,
     )
-    counts, clocks = as_asked(arguments.sm_counts, arguments.engine, arguments.memory)
+    counts, clocks = requested_settings(arguments.sm_counts, arguments.engine, arguments.memory)
     plan = Plan(
         entries, counts, clocks, arguments.repeat, arguments.power_seconds,
         counters=not arguments.no_counters,
     )  # fmt: skip
     auto = "" if arguments.sm_counts else f"{AUTO_COUNTS} that the GPU grants"
     return plan_text(plan, None, "energy", auto)
+
+
+def plan_text(plan: Plan, info: DeviceInfo | None, mode: str, counts: str = "") -> str:
+    """What would be measured, and an estimate of its duration.
+
+    info: None where there is no GPU to ask. counts: the CU counts in words, if not by number.
+    """
+    counts = counts or ", ".join(
+        str(granted) if granted == asked else f"{granted} (for {asked})"
+        for granted, asked in plan.cu_counts.items()
+    )
+    applications = len({entry.application for entry in plan.entries})
+    samples = sum(not step.profile for step in plan.steps())
+    device = "none at hand"
+    if info is not None:
+        driver = info.versions.get("driver")
+        device = f"{info.name}, {info.cu_count} multiprocessors, driver {driver}"
+    power = f"{plan.window_s:g} s a sample, sensor '{mode}'" if plan.window_s else "-"
+    lines = [
+        f"device:   {device}",
+        f"kernels:  {len(plan.entries)} of {applications} applications",
+        f"CUs:      {counts}",
+        f"clocks:   {'; '.join(map(str, plan.clocks))} (MHz)",
+        f"power:    {power}",
+        f"counters: {'Nsight Compute' if plan.counters else '-'}",
+        f"samples:  {samples}, about {duration(plan.seconds(mode))} (an estimate)",
+    ]
+    return "\n".join(lines)
+
+
+def duration(seconds: float) -> str:
+    """Minutes, or hours and minutes."""
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

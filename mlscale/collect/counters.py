@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.collect.entries import Entry
-from mlscale.collect.plan import Unit
+from mlscale.collect.plan import PlanStep
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
@@ -50,8 +50,8 @@ class NsightCompute:
         """The program on the path."""
         return shutil.which("ncu")
 
-    def __call__(self, unit: Unit) -> dict[str, Any]:
-        """The counters at a unit's CU count: {'counters': by kernel, 'missing': why not all}."""
+    def __call__(self, step: PlanStep) -> dict[str, Any]:
+        """The counters at a step's CU count: {'counters': by kernel, 'missing': why not all}."""
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "ncu.csv"
             names = [entry.name for entry in self._entries]
@@ -59,7 +59,7 @@ class NsightCompute:
                 self._program, "--csv", "--page", "raw", "--print-units", "base",
                 "--clock-control", "none", "--log-file", str(log), "--metrics",
                 ",".join(self._metrics), "--kernel-name", f"regex:^({'|'.join(names)})$",
-                sys.executable, "-m", "mlscale.collect.launch_once", str(unit.cu_count), *names,
+                sys.executable, "-m", "mlscale.collect.launch_once", str(step.cu_count), *names,
             ]  # fmt: skip
             done = subprocess.run(  # noqa: S603
                 command, capture_output=True, text=True, errors="replace", check=False
@@ -70,7 +70,7 @@ class NsightCompute:
             said = done.stderr if text.strip() == "" else text
             last = (said.strip().splitlines() or ["nothing was printed"])[-1][:200]
             reason = f"ncu ended with {done.returncode}: {last}"
-            return self._imported(text, Path(folder), unit.cu_count, reason)
+            return self._imported(text, Path(folder), step.cu_count, reason)
 
     def _imported(self, text: str, folder: Path, cu_count: int, reason: str) -> dict[str, Any]:
         """Each kernel's launches through the importer: unlocked clocks differ between kernels.

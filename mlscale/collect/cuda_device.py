@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.collect.compiling import INSTALL, Compiler
-from mlscale.collect.device import EntryError, Facts, GpuError, scalar_or_buffer
+from mlscale.collect.device import DeviceInfo, EntryError, GpuError, scalar_or_buffer
 from mlscale.collect.entries import Case, Entry
 from mlscale.collect.nvml import NvmlSensors
 
@@ -73,7 +73,7 @@ class CudaGpu:
         self.sensors = NvmlSensors(bus)
         self._context = call(driver, "cuDevicePrimaryCtxRetain", self._device)
         call(driver, "cuCtxSetCurrent", self._context)
-        self.facts = Facts(
+        self.info = DeviceInfo(
             name=call(driver, "cuDeviceGetName", 128, self._device).split(b"\0")[0].decode(),
             uuid=self.sensors.uuid,
             cu_count=self._total,

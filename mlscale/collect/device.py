@@ -35,7 +35,7 @@ class ClockError(InputError):
 
 
 @dataclass(frozen=True)
-class Facts:
+class DeviceInfo:
     """What is measured on.
 
     Attributes:
@@ -158,11 +158,11 @@ class Partition(Protocol):
         ...
 
 
-class Gpu(Protocol):
+class MeasuredGpu(Protocol):
     """A GPU to measure on."""
 
     @property
-    def facts(self) -> Facts:
+    def info(self) -> DeviceInfo:
         """What it is."""
         ...
 

@@ -6,12 +6,12 @@
 import sys
 from collections.abc import Sequence
 
-from mlscale.collect.device import EntryError, Gpu
+from mlscale.collect.device import EntryError, MeasuredGpu
 from mlscale.collect.suite import select
 from mlscale.errors import InputError
 
 
-def launch_once(gpu: Gpu, cu_count: int, names: Sequence[str]) -> list[str]:
+def launch_once(gpu: MeasuredGpu, cu_count: int, names: Sequence[str]) -> list[str]:
     """Launch each kernel once on that many CUs; the complaints of those that cannot be."""
     complaints = []
     partition = gpu.partition(cu_count)

@@ -44,7 +44,7 @@ MODES = {
 
 
 @dataclass(frozen=True)
-class Sample:
+class KernelSample:
     """What was measured of one kernel at one configuration.
 
     Attributes:
@@ -84,7 +84,7 @@ def measure(
     window_s: float,
     locked: tuple[int | None, int | None] = (None, None),
     attempts: int = 3,
-) -> Sample:
+) -> KernelSample:
     """Measure, and again (after a rest) as long as the clocks are held down.
 
     window_s: seconds over which power is averaged, after the sensor's settling time; 0 measures
@@ -151,7 +151,7 @@ def _measure_once(
     window_s: float,
     locked: tuple[int | None, int | None],
     attempt: int,
-) -> Sample:
+) -> KernelSample:
     mode = MODES[sensors.mode] if window_s else MODES["none"]
     queue = _Queue(launch)
     times: list[float] = []
@@ -184,7 +184,7 @@ def _measure_once(
         asked is not None and seen is not None and abs(seen / asked - 1) > _CLOCK_TOLERANCE
         for asked, seen in zip(locked, (engine, memory), strict=True)
     )
-    return Sample(
+    return KernelSample(
         time_ms=float(f"{median:.7g}"),
         time_spread_percent=round(float(100 * (high - low) / median), 4),
         launches=launches,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlscale.collect import micro_kernels as kernels
 from mlscale.collect.clocks import ClockKeeper, Clocks
-from mlscale.collect.device import EntryError, Gpu, GpuError, Launch, Partition
+from mlscale.collect.device import EntryError, GpuError, Launch, MeasuredGpu, Partition
 from mlscale.collect.entries import Entry
 from mlscale.collect.measuring import measure
 
@@ -46,13 +46,16 @@ class MemorySample:
 
 
 def measure_memory(
-    gpu: Gpu, keeper: ClockKeeper, settings: Sequence[Clocks], progress: Callable[[int], object]
+    gpu: MeasuredGpu,
+    keeper: ClockKeeper,
+    settings: Sequence[Clocks],
+    progress: Callable[[int], object],
 ) -> list[MemorySample]:
     """A sample at each setting. Raises GpuError, also where a kernel's result is wrong."""
     samples = []
     for clocks in settings:
         keeper.set(clocks)
-        partition = gpu.partition(gpu.facts.cu_count)
+        partition = gpu.partition(gpu.info.cu_count)
         try:
             samples.append(_memory_sample(gpu, partition, clocks))
         finally:
@@ -61,15 +64,15 @@ def measure_memory(
     return samples
 
 
-def _memory_sample(gpu: Gpu, partition: Partition, clocks: Clocks) -> MemorySample:
+def _memory_sample(gpu: MeasuredGpu, partition: Partition, clocks: Clocks) -> MemorySample:
     engine: list[float] = []
     memory: list[float] = []
 
     def delay(reads: kernels.Read, launch: Launch) -> float:
         """Engine cycles of a CU between transactions: time x clock x CUs / transactions."""
         sample = measure(launch, gpu.sensors, 0.0, clocks.locked)
-        engine.append(sample.engine_mhz or gpu.facts.engine_mhz)
-        memory.append(sample.memory_mhz or gpu.facts.memory_mhz)
+        engine.append(sample.engine_mhz or gpu.info.engine_mhz)
+        memory.append(sample.memory_mhz or gpu.info.memory_mhz)
         cycles = sample.time_ms * engine[-1] * 1e3
         return cycles * partition.cu_count / reads.transactions
 
@@ -106,14 +109,14 @@ def _counted(partition: Partition, entry: Entry, flush: Launch | None = None) ->
     return float(np.median(counted))
 
 
-def measure_volkov(gpu: Gpu, progress: Callable[[int], object]) -> list[dict[str, Any]]:
+def measure_volkov(gpu: MeasuredGpu, progress: Callable[[int], object]) -> list[dict[str, Any]]:
     """Throughput of Volkov's kernel by warps and intensity: rows with `ipc`. Raises GpuError.
 
     Warp-instructions per cycle of the first CU, whose warps share a clock: the loads and
     multiply-adds, not the address and loop instructions beside them. The loads miss the L2 cache.
     """
     rows = []
-    partition = gpu.partition(gpu.facts.cu_count)
+    partition = gpu.partition(gpu.info.cu_count)
     try:
         with _checked(partition, kernels.DRAM_READ.entry) as flush:
             for intensity in kernels.INTENSITIES:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlscale import __version__
 from mlscale.collect.clocks import Clocks, nearest, settings
-from mlscale.collect.device import Facts
+from mlscale.collect.device import DeviceInfo
 from mlscale.collect.entries import Entry
 from mlscale.collect.measuring import MODES
 
@@ -23,7 +23,7 @@ _PROFILE_S = 6.0
 
 
 @dataclass(frozen=True)
-class Unit:
+class PlanStep:
     """One sample to take; profile: the counters of all kernels at that configuration instead."""
 
     entry: Entry | None
@@ -57,7 +57,7 @@ class Plan:
     window_s: float
     counters: bool
 
-    def units(self) -> Iterator[Unit]:
+    def steps(self) -> Iterator[PlanStep]:
         """In order: round by round, kernel by kernel through all configurations, then counters.
 
         A kernel's configurations are neighbours in time, so that a drift changes them alike and
@@ -67,11 +67,11 @@ class Plan:
             for entry in self.entries:
                 for clocks in self.clocks:
                     for cu_count in self.cu_counts:
-                        yield Unit(entry, cu_count, clocks, repetition)
+                        yield PlanStep(entry, cu_count, clocks, repetition)
         if self.counters:
             for clocks in self.clocks:
                 for cu_count in self.cu_counts:
-                    yield Unit(None, cu_count, clocks, 0)
+                    yield PlanStep(None, cu_count, clocks, 0)
 
     def seconds(self, mode: str) -> float:
         """An estimate of the duration [s] with a power sensor of that mode."""
@@ -83,13 +83,13 @@ class Plan:
         profiled = len(self.entries) * configurations * _PROFILE_S if self.counters else 0.0
         return kernels * (_CASE_S + configurations * sample) + profiled
 
-    def fingerprint(self, facts: Facts) -> str:
+    def fingerprint(self, info: DeviceInfo) -> str:
         """A digest of the plan, the sources, the board with its driver, and the version."""
         kernels = [
             [e.name, e.application, e.blocks, e.threads, e.macros(), e.text()] for e in self.entries
         ]
         asked = [list(self.cu_counts.items()), [repr(c) for c in self.clocks], self.repeat]
-        rest = [self.window_s, self.counters, facts.uuid, facts.versions.get("driver")]
+        rest = [self.window_s, self.counters, info.uuid, info.versions.get("driver")]
         text = json.dumps([__version__, kernels, asked, rest], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -110,7 +110,7 @@ def granted_counts(asked: Sequence[int] | None, offered: tuple[int, ...]) -> dic
     return dict(sorted(granted.items()))
 
 
-def as_asked(
+def requested_settings(
     counts: Sequence[int] | None, engine: tuple[int, ...], memory: tuple[int, ...]
 ) -> tuple[dict[int, int], tuple[Clocks, ...]]:
     """CU counts and settings of the clocks where no GPU can say what it grants and offers.

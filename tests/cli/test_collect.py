@@ -13,8 +13,8 @@ import pytest
 from command import refuse, succeed
 from replayed import (
     COLLECT,
+    DEVICE,
     ENGINE,
-    FACTS,
     KERNELS,
     MEMORY,
     NAMES,
@@ -109,11 +109,11 @@ class TestTable:
         _, err = succeed(capsys, *COLLECT, "--sm-counts", "3,9", "-o", tmp_path / "out")
         assert "does not grant every SM count; the nearest is taken: 4 for 3, 8 for 9" in err
         record = json.loads((tmp_path / "out" / "collect.json").read_text())
-        assert record["device"]["uuid"] == FACTS.uuid
-        assert record["device"]["memory_bus_bits"] == FACTS.memory_bus_bits
-        assert record["device"]["max_waves_per_cu"] == FACTS.max_waves_per_cu
-        assert record["device"]["highest_memory_mhz"] == FACTS.memory_mhz
-        assert record["versions"] == FACTS.versions
+        assert record["device"]["uuid"] == DEVICE.uuid
+        assert record["device"]["memory_bus_bits"] == DEVICE.memory_bus_bits
+        assert record["device"]["max_waves_per_cu"] == DEVICE.max_waves_per_cu
+        assert record["device"]["highest_memory_mhz"] == DEVICE.memory_mhz
+        assert record["versions"] == DEVICE.versions
         assert record["power_sensor"] == "energy"
         assert record["started"] <= record["finished"]
         assert record["cu_counts"] == [
@@ -219,7 +219,7 @@ class TestLeftOut:
         assert set(data.metadata["faults"]) == {"few_threads_8", "chase_16k"}
 
     def test_a_gpu_without_tensor_cores(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu(facts=replace(FACTS, capability=61)))
+        use(ReplayGpu(info=replace(DEVICE, capability=61)))
         only = ("collect", "--no-counters", "--kernels", "tensor_512")
         assert main([*only, "-o", str(tmp_path / "out")]) == 2
         err = capsys.readouterr().err
@@ -244,7 +244,7 @@ class TestLeftOut:
         assert read_measurements(tmp_path / "out" / "measurements.csv").power_w is None
 
     def test_an_old_driver_has_no_cu_axis(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu(offered=(12,), facts=replace(FACTS, versions={"cuda": "12.2"})))
+        use(ReplayGpu(offered=(12,), info=replace(DEVICE, versions={"cuda": "12.2"})))
         _, err = succeed(capsys, *COLLECT, "--sm-counts", "4,8", "-o", tmp_path / "out")
         assert "the driver (CUDA 12.2) cannot set multiprocessors apart" in err
         assert read_measurements(tmp_path / "out" / "measurements.csv").grid.cu_count == (12,)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 from command import Capture, succeed
-from replayed import ENGINE, FACTS, ReplayGpu, made_time_ms, use
+from replayed import DEVICE, ENGINE, ReplayGpu, made_time_ms, use
 
 from mlscale import read_measurements
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.profilers.mapping import obtainable_features
 
 __all__ = ["use"]
-H200 = replace(FACTS, name="NVIDIA H200", cu_count=132, engine_mhz=1980.0, memory_mhz=3201.0)
+H200 = replace(DEVICE, name="NVIDIA H200", cu_count=132, engine_mhz=1980.0, memory_mhz=3201.0)
 COUNTS = (8, 40, 72, 104, 132)
 KERNELS = "copy_4m,triad_4m,scan_4m,few_threads_1,few_threads_8,chase_16k,reduction_4m,nbody*"
 # Every metric that is asked for, of every kernel named after the CU count; the same rules for all.
@@ -59,7 +59,7 @@ def table(capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyP
     ncu.write_text(f"#!{sys.executable}{NCU}")
     ncu.chmod(0o755)
     monkeypatch.setattr("mlscale.collect.counters.NsightCompute.find", lambda: str(ncu))
-    use(ReplayGpu(facts=H200, offered=COUNTS))
+    use(ReplayGpu(info=H200, offered=COUNTS))
     out, err = succeed(capsys, "collect", "--kernels", KERNELS, "-o", tmp_path / "out")
     assert err == ""
     assert "device table" not in out

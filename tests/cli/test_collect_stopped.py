@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command import Capture, refuse, succeed
-from replayed import COLLECT, FACTS, NAMES, Faults, ReplayGpu, files, use
+from replayed import COLLECT, DEVICE, NAMES, Faults, ReplayGpu, files, use
 
 from mlscale import InputError, read_measurements
 from mlscale.cli.main import main
@@ -187,7 +187,7 @@ class TestStopped:
     def test_another_devices_folder(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
         use(ReplayGpu())
         succeed(capsys, *COLLECT, "-o", tmp_path / "out")
-        use(ReplayGpu(facts=replace(FACTS, uuid="GPU-made-0002")))
+        use(ReplayGpu(info=replace(DEVICE, uuid="GPU-made-0002")))
         message = refuse(capsys, tmp_path, *COLLECT, "-o", tmp_path / "out", "--resume")
         assert "holds measurements of another device (Made GPU, GPU-made-0001)" in message
 

@@ -24,15 +24,15 @@ FOLDER = Path(__file__).parents[2] / "mlscale" / "collect"
 
 class TestGpu:
     def test_is_described(self, vendor: SimpleNamespace) -> None:
-        facts = CudaGpu().facts
-        assert (facts.name, facts.uuid) == ("NVIDIA Made 9000", "GPU-made-9000")
-        assert (facts.cu_count, facts.capability) == (20, 90)
-        assert (facts.engine_mhz, facts.memory_mhz) == (1980, 2619)
-        assert (facts.memory_bus_bits, facts.max_waves_per_cu) == (6144, 64)
-        assert facts.l2_bytes == 50 * 2**20
-        assert facts.versions["driver"] == "570.1"
-        assert facts.versions["cuda"] == "12.8"
-        assert facts.versions["nvrtc"] == "12.8"
+        info = CudaGpu().info
+        assert (info.name, info.uuid) == ("NVIDIA Made 9000", "GPU-made-9000")
+        assert (info.cu_count, info.capability) == (20, 90)
+        assert (info.engine_mhz, info.memory_mhz) == (1980, 2619)
+        assert (info.memory_bus_bits, info.max_waves_per_cu) == (6144, 64)
+        assert info.l2_bytes == 50 * 2**20
+        assert info.versions["driver"] == "570.1"
+        assert info.versions["cuda"] == "12.8"
+        assert info.versions["nvrtc"] == "12.8"
 
     def test_grants_multiprocessors_by_groups(self, vendor: SimpleNamespace) -> None:
         """The fake rounds up to eights, of 20 in all."""

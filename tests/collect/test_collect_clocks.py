@@ -26,7 +26,7 @@ def marker(state: Path) -> Path:
 
 
 def keeper(gpu: ReplayGpu) -> ClockKeeper:
-    return ClockKeeper(gpu.sensors, gpu.facts.uuid)
+    return ClockKeeper(gpu.sensors, gpu.info.uuid)
 
 
 class TestSettings:

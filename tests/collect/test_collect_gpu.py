@@ -7,12 +7,12 @@ import pytest
 from command import Capture, succeed
 
 from mlscale import read_measurements
-from mlscale.collect.device import Gpu, GpuError
+from mlscale.collect.device import GpuError, MeasuredGpu
 from mlscale.collect.suite import SUITE
 
 
 @pytest.fixture(scope="module")
-def gpu() -> Iterator[Gpu]:
+def gpu() -> Iterator[MeasuredGpu]:
     from mlscale.collect.cuda_device import CudaGpu
 
     try:
@@ -23,11 +23,11 @@ def gpu() -> Iterator[Gpu]:
     found.close()
 
 
-def test_every_kernel_gives_what_numpy_gives(gpu: Gpu) -> None:
+def test_every_kernel_gives_what_numpy_gives(gpu: MeasuredGpu) -> None:
     """On the smallest part of the GPU that is granted, and on all of it."""
     off = {}
     for entry in SUITE:
-        if entry.capability > gpu.facts.capability:
+        if entry.capability > gpu.info.capability:
             continue
         case = entry.case()
         for cu_count in {gpu.cu_counts()[0], gpu.cu_counts()[-1]}:
@@ -42,7 +42,7 @@ def test_every_kernel_gives_what_numpy_gives(gpu: Gpu) -> None:
     assert off == {}
 
 
-def test_a_part_of_the_gpu_is_what_it_says(gpu: Gpu) -> None:
+def test_a_part_of_the_gpu_is_what_it_says(gpu: MeasuredGpu) -> None:
     for cu_count in gpu.cu_counts():
         partition = gpu.partition(cu_count)
         assert partition.used_cu_count() == cu_count
@@ -50,7 +50,7 @@ def test_a_part_of_the_gpu_is_what_it_says(gpu: Gpu) -> None:
 
 
 def test_collected_arithmetic_scales_with_the_cus(
-    gpu: Gpu, capsys: Capture, tmp_path: Path
+    gpu: MeasuredGpu, capsys: Capture, tmp_path: Path
 ) -> None:
     """Independent chains of multiply-adds: twice the CUs, half the time, to a fifth."""
     counts = gpu.cu_counts()

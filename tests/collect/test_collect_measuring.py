@@ -7,13 +7,15 @@ from replayed import Faults, ReplayGpu, made_power_w, made_time_ms
 from mlscale.collect import measuring
 from mlscale.collect.device import Reading
 from mlscale.collect.entries import Entry
-from mlscale.collect.measuring import MODES, Sample, mean_power_w, measure
+from mlscale.collect.measuring import MODES, KernelSample, mean_power_w, measure
 from mlscale.collect.suite import select
 
 ENTRY: Entry = select(["few_threads_1"])[0]
 
 
-def sample(gpu: ReplayGpu, window_s: float = 2.0, cu_count: int = 8, **options: object) -> Sample:
+def sample(
+    gpu: ReplayGpu, window_s: float = 2.0, cu_count: int = 8, **options: object
+) -> KernelSample:
     launch = gpu.partition(cu_count).prepare(ENTRY, ENTRY.case())
     return measure(launch, gpu.sensors, window_s, **options)  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from replayed import FACTS, ReplayGpu, ReplayLaunch, made_time_ms
+from replayed import DEVICE, ReplayGpu, ReplayLaunch, made_time_ms
 
 from mlscale.collect.micro import MemorySample
 from mlscale.collect.micro_fit import (
@@ -150,7 +150,7 @@ class TestCommand:
     def test_writes_an_entry_and_the_survey(
         self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        gpu = ReplayGpu(facts=replace(FACTS, name="NVIDIA GeForce GTX 980"))
+        gpu = ReplayGpu(info=replace(DEVICE, name="NVIDIA GeForce GTX 980"))
         monkeypatch.setattr("mlscale.cli.collect.open_gpu", lambda: gpu)
         folder = tmp_path / "out"
         out, _ = succeed(capsys, "collect", "--micro-benchmarks", "-o", folder)

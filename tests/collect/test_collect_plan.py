@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replayed import FACTS
+from replayed import DEVICE
 
 from mlscale.collect.clocks import Clocks, nearest
 from mlscale.collect.counters import metrics
@@ -45,12 +45,12 @@ class TestCounts:
 
 class TestPlan:
     def test_a_kernels_configurations_follow_each_other_and_counters_come_last(self) -> None:
-        units = [(u.entry.name if u.entry else None, u.cu_count) for u in PLAN.units()]
-        assert units[:4] == [
+        steps = [(u.entry.name if u.entry else None, u.cu_count) for u in PLAN.steps()]
+        assert steps[:4] == [
             ("few_threads_1", 4), ("few_threads_1", 8), ("few_threads_1", 12), ("few_threads_8", 4),
         ]  # fmt: skip
-        assert units[-3:] == [(None, 4), (None, 8), (None, 12)]
-        assert len(units) == 2 * 4 * 3 + 3
+        assert steps[-3:] == [(None, 4), (None, 8), (None, 12)]
+        assert len(steps) == 2 * 4 * 3 + 3
 
     def test_duration(self) -> None:
         """By hand: 4 kernels x 2 rounds x (1 s + 3 x (0.5 settling + 2 + 0.5 s)), and 12 x 6 s."""
@@ -60,8 +60,8 @@ class TestPlan:
     def test_fingerprint_follows_all_that_the_samples_depend_on(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        mark = PLAN.fingerprint(FACTS)
-        assert mark == replace(PLAN).fingerprint(replace(FACTS))
+        mark = PLAN.fingerprint(DEVICE)
+        assert mark == replace(PLAN).fingerprint(replace(DEVICE))
         others = [
             replace(PLAN, entries=PLAN.entries[:2]),
             replace(PLAN, cu_counts={4: 4, 8: 8}),
@@ -71,11 +71,11 @@ class TestPlan:
             replace(PLAN, window_s=1.0),
             replace(PLAN, counters=False),
         ]
-        marks = {other.fingerprint(FACTS) for other in others}
-        marks.add(PLAN.fingerprint(replace(FACTS, uuid="another")))
-        marks.add(PLAN.fingerprint(replace(FACTS, versions={"driver": "2"})))
+        marks = {other.fingerprint(DEVICE) for other in others}
+        marks.add(PLAN.fingerprint(replace(DEVICE, uuid="another")))
+        marks.add(PLAN.fingerprint(replace(DEVICE, versions={"driver": "2"})))
         monkeypatch.setattr("mlscale.collect.entries.Entry.text", lambda _: "changed")
-        marks.add(PLAN.fingerprint(FACTS))
+        marks.add(PLAN.fingerprint(DEVICE))
         assert len(marks) == 10
         assert mark not in marks
 
