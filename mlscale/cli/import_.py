@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
-from mlscale.data.grid import HardwareConfig, parse_settings
-from mlscale.profilers.layouts import LAYOUTS, TOOLS
+from mlscale.data.grid import parse_settings
+from mlscale.profilers import TOOLS
+from mlscale.profilers.reader import LAYOUTS
 
 if TYPE_CHECKING:
-    from mlscale.data.tables import Table
-    from mlscale.profilers.importing import Imported
+    from mlscale.profilers import ImportedTable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,8 +130,7 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
     from tqdm import tqdm
 
     from mlscale.data.tables import read_table, write_table
-    from mlscale.profilers import import_exports
-    from mlscale.profilers.appending import appended
+    from mlscale.profilers import append, import_exports
 
     paths = [Path(name) for name in arguments.file]
     size_bytes = sum(path.stat().st_size for path in paths if path.is_file())
@@ -147,7 +146,7 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
         )
     table = imported.table
     if arguments.append and output.exists():
-        table = appended(read_table(output), table, str(output))
+        table = append(read_table(output), table, str(output))
     write_table(table, output)
     text = f"{output}: {_summary(imported, arguments.each)}"
     if len(table) > len(imported.table):
@@ -158,26 +157,18 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
     return text
 
 
-def _summary(imported: "Imported", each: bool) -> str:
+def _summary(imported: "ImportedTable", each: bool) -> str:
     """What was imported, in one line."""
-    table = imported.table
     statuses = [feature.status for feature in imported.features.values()]
     return (
         f"{imported.kernels} kernels from {imported.launches} launches "
-        f"({'one row for each' if each else 'means'}) on {table.text['device'][0]} at "
-        f"{_first_config(table)}; Table II: {statuses.count('exact')} exact, "
+        f"({'one row for each' if each else 'means'}) on {imported.table.text['device'][0]} at "
+        f"{imported.config}; Table II: {statuses.count('exact')} exact, "
         f"{statuses.count('nearest')} nearest, {statuses.count('missing')} missing"
     )
 
 
-def _first_config(table: "Table") -> HardwareConfig:
-    cu_count, engine_mhz, memory_mhz = (
-        float(table.numbers[axis][0]) for axis in ("cu_count", "engine_mhz", "memory_mhz")
-    )
-    return HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
-
-
-def _mapping(imported: "Imported") -> str:
+def _mapping(imported: "ImportedTable") -> str:
     """Each feature of Table II: its status, its value in the first row, and its formula."""
     rows = []
     for name, feature in imported.features.items():

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     from mlscale.counters.features import FEATURE_KINDS
     from mlscale.predictors import PREDICTORS
-    from mlscale.profilers.layouts import TOOLS
+    from mlscale.profilers import TOOLS
 
     parser.add_argument(
         "table",

@@ -6,57 +6,61 @@ import warnings
 from collections.abc import Collection, Iterator
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.lines import Export
-from mlscale.profilers.samples import Run, Sample
-from mlscale.profilers.values import parse_counter, parse_number, parse_triple
+from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.reader import Export
+from mlscale.profilers.values import parse_number, parse_triple
 
-_DEVICE_SUFFIX = re.compile(r"__k\d+_(?P<device>[A-Za-z]+)\d+$")
+_DEVICE_SUFFIX = re.compile(r"(?P<kernel>.*__k\d+)_(?P<device>[A-Za-z]+)\d+")
 
 
-def read_calls(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
+def read_calls(
+    export: Export, content: FileContent, needed: Collection[str]
+) -> Iterator[LaunchRecord]:
     """A launch for each row with a work size; data transfers are passed over. Time is in ms."""
     method, order, work = export.columns("Method", "ExecutionOrder", "GlobalWorkSize")
     size = export.find("WorkGroupSize", "GroupWorkSize")
+    if size is None:
+        raise InputError(f"{export.where(export.header_line)}: there is no column 'WorkGroupSize'")
     time = export.find("Time", "KernelTime")
-    before_gcn = "ALUPacking" in export.header
     names = [name.removesuffix("(%)").rstrip() for name in export.header]
-    columns = [(i, name) for i, name in enumerate(names) if name in needed and not before_gcn]
-    if before_gcn:
+    columns = [(i, name) for i, name in enumerate(names) if name in needed]
+    if "ALUPacking" in export.header:
+        columns = []
         warnings.warn(
             f"{export.path}: its counters are of AMD's GPUs before GCN and are not Table II's; "
             "only times and sizes are taken",
             DataWarning,
             stacklevel=2,
         )
-    if size is None:
-        raise InputError(f"{export.where(export.header_line)}: there is no column 'WorkGroupSize'")
-    semicolons = export.delimiter == ";"
-    run.application = export.command
-    run.asked.update(name for _, name in columns)
+    content.application = export.command
     seen: set[str] = set()
     for line, row in export.rows():
         cells = [cell.strip() for cell in row]
         if not cells[work] or cells[work] in ("NULL", "NA"):
             continue
         if cells[order] in seen:
-            raise InputError(f"{export.where(line, 'ExecutionOrder')}: {cells[order]} comes twice")
+            raise InputError(f"{export.where(line, order)}: {cells[order]} comes twice")
         seen.add(cells[order])
         time_s = None
         if time is not None:
-            time_s = parse_number(cells[time], export.where(line, export.header[time]), semicolons)
-            time_s /= 1e3
-            if math.isnan(time_s) or time_s <= 0:
-                run.dropped += 1
+            where = export.where(line, time)
+            time_s = parse_number(cells[time], where, export.delimiter == ";") / 1e3
+            if not time_s > 0:
+                content.dropped += 1
                 continue
-        items = parse_triple(cells[work], export.where(line, "GlobalWorkSize"))
-        workgroup = parse_triple(cells[size], export.where(line, export.header[size]))
-        if match := _DEVICE_SUFFIX.search(cells[method]):
-            run.note("chip", match["device"])
+        items = parse_triple(cells[work], export.where(line, work))
+        workgroup = parse_triple(cells[size], export.where(line, size))
+        kernel = cells[method]
+        if match := _DEVICE_SUFFIX.fullmatch(kernel):
+            kernel = match["kernel"]
+            content.facts["chip"][match["device"]] += 1
         pairs = zip(items, workgroup, strict=True)
-        yield Sample(
-            line, re.sub(r"_[A-Za-z]+\d+$", "", cells[method]) if match else cells[method],
-            cells[order],
-            float(math.prod(math.ceil(n / w) for n, w in pairs)), float(math.prod(workgroup)),
-            time_s,
-            {n: parse_counter(cells[i], export.where(line, n), semicolons) for i, n in columns},
-        )  # fmt: skip
+        yield LaunchRecord(
+            line=line,
+            kernel=kernel,
+            launch=cells[order],
+            workgroups=float(math.prod(math.ceil(total / each) for total, each in pairs)),
+            workgroup_size=float(math.prod(workgroup)),
+            time_s=time_s,
+            counters={name: export.counter(line, cells, i) for i, name in columns},
+        )

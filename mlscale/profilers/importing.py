@@ -1,25 +1,29 @@
 """A profiler's files to a tidy table: one kernel a row, at one configuration, with Table II."""
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
 from mlscale.data.devices import device_keys, load_device
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
+from mlscale.files import ByteProgress, no_progress
 from mlscale.profilers import codexl, ncu, nvprof, rocprof
-from mlscale.profilers.configuration import Setting, setting_of
-from mlscale.profilers.joining import Joined, join
-from mlscale.profilers.lines import Export, Progress, open_export
-from mlscale.profilers.mapping import Feature, amd_die, needed_counters, table_features
-from mlscale.profilers.samples import Run, Sample
+from mlscale.profilers.configuration import RunConfiguration, run_configuration
+from mlscale.profilers.joining import KernelRecord, join
+from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.mapping import TableFeature, amd_die, needed_counters, table_features
+from mlscale.profilers.reader import Export, ExportLayout, open_export
 
-_Reader = Callable[[Export, Run, Collection[str]], Iterator[Sample]]
+_Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 _READERS: dict[str, _Reader] = {
     "ncu-details": ncu.read_details,
     "ncu-raw": ncu.read_raw,
@@ -31,18 +35,63 @@ _READERS: dict[str, _Reader] = {
     "rocprofv3-trace": rocprof.read_trace,
     "codexl": codexl.read_calls,
 }
+_SUMMED_BY_THE_TOOL = ("nvprof-metrics", "nvprof-summary")
 
 
 @dataclass(frozen=True)
-class Imported:
-    """The table, and what to tell of it: files by layout, kernels, launches, features."""
+class ImportedTable:
+    """The tidy table of one run, and what there is to say of it.
+
+    Attributes:
+        table: a row for each kernel and geometry, or for each launch.
+        tool: the profiler.
+        titles: the layout of each file, in words.
+        config: what the run was made at.
+        kernels: how many there are.
+        launches: how many the rows stand for.
+        features: each feature of Table II with its least near status over the kernels.
+    """
 
     table: Table
     tool: str
     titles: tuple[str, ...]
+    config: HardwareConfig
     kernels: int
     launches: int
-    features: dict[str, Feature]
+    features: dict[str, TableFeature]
+
+
+def import_profile(
+    files: str | Path | Sequence[str | Path],
+    device: str | None = None,
+    base: Mapping[str, float] | None = None,
+    tool: str | None = None,
+    application: str | None = None,
+    each: bool = False,
+) -> Profiles:
+    """Read a profiler's CSV exports of one run as profiles to predict from.
+
+    files: one file, or several of the same run: further passes, and a trace for the times.
+    device: a key of the device table, or any name; needed where the files do not say it.
+    base: what the GPU was set to as far as the files do not say it: 'cu_count', 'engine_mhz'
+    [MHz] and 'memory_mhz' [MHz]. tool: 'ncu', 'nvprof', 'rocprof', 'rocprofv3' or 'codexl'; None
+    knows it by the files. application: of all kernels; None takes the program that was profiled.
+    each: a kernel's profile is the median over its launches in place of their mean. Raises
+    InputError where a file cannot be read or the files contradict each other.
+
+    Example:
+        profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
+    """
+    paths = [files] if isinstance(files, str | Path) else list(files)
+    imported = import_exports(
+        [Path(path) for path in paths],
+        tool,
+        device=device,
+        base=base,
+        application=application,
+        each=each,
+    )
+    return profiles_at(imported.table, imported.config, imported.table.text["device"][0])
 
 
 def import_exports(
@@ -53,178 +102,217 @@ def import_exports(
     base: Mapping[str, float] | None = None,
     application: str | None = None,
     each: bool = False,
-    progress: Progress | None = None,
-) -> Imported:
+    progress: ByteProgress = no_progress,
+) -> ImportedTable:
     """Read the files of one run of one tool into a tidy table.
 
-    tool: 'ncu', 'nvprof', 'rocprof', 'rocprofv3', 'codexl', or None to know it by the files.
-    device: key of the device table, or any name. base: cu_count, engine_mhz [MHz], memory_mhz
-    [MHz], as far as the files do not say. each: a row for each launch, as repetitions, in place
-    of the mean. progress: called with the bytes read. Raises InputError; warns of what was left
-    out.
+    each: a row for each launch, as repetitions, in place of the mean. progress: is called with
+    the number of bytes read. The rest is as in import_profile. Raises InputError; warns of what
+    was left out.
     """
-    runs: list[Run] = []
-    tools: list[str] = []
-    titles: list[str] = []
+    contents: list[FileContent] = []
+    layouts: list[ExportLayout] = []
     for path in paths:
-        run, found, title = _read(path, tool, each, progress)
-        if found not in tools and tools and {found, *tools} != {"rocprof", "rocprofv3"}:
-            raise InputError(f"{path}: is of {found}, {paths[0]} of {tools[0]}; import one tool")
-        runs.append(run)
-        tools.append(found)
-        titles.append(title)
-    setting = setting_of(runs, device, base or {})
-    joined = join(runs)
-    found_features = [_features(tools[0], one, setting) for one in joined]
-    status = _statuses(found_features)
-    name = application or next((r.application for r in runs if r.application), paths[0].stem)
-    table = _table(tools[0], joined, found_features, setting, name)
-    metadata: dict[str, Any] = {
-        "origin": "measured",
-        "counter_tool": tools[0],
-        "source": ", ".join(path.name for path in paths),
-        "feature_status": {name: feature.status for name, feature in status.items()},
-        "clocks": setting.clocks(),
-        "launches": _launches(joined),
-    }
-    table.metadata.update(metadata)
-    _warn(runs, joined)
-    kernels = len(set(table.text["kernel"]))
-    return Imported(
-        table, tools[0], tuple(titles), kernels, sum(j.launches for j in joined), status
+        content, layout = _read(path, tool, each, progress)
+        tools = {layout.tool, *(other.tool for other in layouts)}
+        if len(tools) > 1 and tools != {"rocprof", "rocprofv3"}:
+            raise InputError(
+                f"{path}: is of {layout.tool}, {paths[0]} of {layouts[0].tool}; import one tool"
+            )
+        contents.append(content)
+        layouts.append(layout)
+    run = run_configuration(contents, device, base or {})
+    records = join(contents)
+    first_tool = layouts[0].tool
+    features = [_features(first_tool, record, run) for record in records]
+    of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
+    programs = [content.application for content in contents if content.application]
+    name = application or next(iter(programs), paths[0].stem)
+    table = _table(first_tool, records, features, run, name)
+    table.metadata.update(
+        origin="measured",
+        counter_tool=first_tool,
+        source=", ".join(path.name for path in paths),
+        feature_status={name: feature.status for name, feature in of_run.items()},
+        clocks={"requested": run.requested, "observed": run.observed},
+        launches=_launches(records),
+    )
+    _warn(contents, records)
+    return ImportedTable(
+        table=table,
+        tool=first_tool,
+        titles=tuple(layout.title for layout in layouts),
+        config=run.config,
+        kernels=len(set(table.text["kernel"])),
+        launches=sum(record.launches for record in records),
+        features=of_run,
     )
 
 
+def append(table: Table, new: Table, source: str) -> Table:
+    """Both tables' rows; a counter that one of them lacks is missing in its rows.
+
+    source: what messages call the table. Raises InputError where the tables are of different
+    devices or profilers.
+    """
+    for name, cells in new.text.items():
+        if name not in table.text:
+            raise InputError(f"{source}: has no column '{name}'; it is no imported table")
+        if name == "device" and set(cells) != set(table.text[name]):
+            raise InputError(
+                f"{source}: is of '{table.text[name][0]}', the new rows are of '{cells[0]}'"
+            )
+    old, tool = table.metadata, new.metadata["counter_tool"]
+    if old.get("counter_tool") != tool:
+        raise InputError(
+            f"{source}: its counters are of {old.get('counter_tool') or 'an unknown tool'}, the "
+            f"new ones of {tool}; one table has counters of one tool"
+        )
+    numbers = {
+        name: np.concatenate(
+            [part.numbers.get(name, np.full(len(part), np.nan)) for part in (table, new)]
+        )
+        for name in dict.fromkeys([*table.numbers, *new.numbers])
+    }
+    rank = ("exact", "nearest", "missing")
+    statuses = old.get("feature_status", {})
+    metadata = {
+        **old,
+        **{name: value for name, value in new.metadata.items() if name != "clocks"},
+        "source": "; ".join(dict.fromkeys([old.get("source", ""), new.metadata["source"]])),
+        "launches": {**old.get("launches", {}), **new.metadata["launches"]},
+        "feature_status": {
+            name: max(status, statuses.get(name, status), key=rank.index)
+            for name, status in new.metadata["feature_status"].items()
+        },
+    }
+    text = {name: [*table.text[name], *new.text[name]] for name in new.text}
+    return Table(source, text, numbers, metadata)
+
+
 def _read(
-    path: Path, tool: str | None, each: bool, progress: Progress | None
-) -> tuple[Run, str, str]:
-    export, file = open_export(path, progress) if progress else open_export(path)
+    path: Path, tool: str | None, each: bool, progress: ByteProgress
+) -> tuple[FileContent, ExportLayout]:
+    export, file = open_export(path, progress)
     with file:
         layout = export.layout
         if tool is not None and layout.tool != tool:
             raise InputError(
                 f"{path}: is of {layout.title}; import it with 'import {layout.tool}' or 'auto'"
             )
-        if each and layout.key in ("nvprof-metrics", "nvprof-summary"):
+        if each and layout.key in _SUMMED_BY_THE_TOOL:
             raise InputError(f"{path}: {layout.title} sums launches up; --each cannot part them")
-        run = Run(str(path), layout.gives)
-        run.collect(_READERS[layout.key](export, run, needed_counters(layout.tool)), each)
-        run.skipped = len(export.skipped)
-    return run, layout.tool, layout.title
+        content = FileContent(str(path))
+        records = _READERS[layout.key](export, content, needed_counters(layout.tool))
+        content.collect(records, each)
+        content.skipped = export.skipped
+    return content, layout
 
 
-def _features(tool: str, one: Joined, setting: Setting) -> dict[str, Feature]:
-    key = setting.device
+def _features(tool: str, record: KernelRecord, run: RunConfiguration) -> dict[str, TableFeature]:
     peak = None
-    if key in device_keys():
-        peak = load_device(key).peak_bandwidth_gb_per_s(setting.config.memory_mhz) * 1e9
-    die = amd_die(key)
+    if run.device in device_keys():
+        peak = load_device(run.device).peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
+    die = amd_die(run.device)
     facts: dict[str, float | None] = {
-        "time_s": one.time_s,
-        "workgroups": one.workgroups,
-        "cu_count": setting.config.cu_count,
-        "engine_hz": setting.config.engine_mhz * 1e6,
+        "time_s": record.time_s,
+        "workgroups": record.workgroups,
+        "cu_count": run.config.cu_count,
+        "engine_hz": run.config.engine_mhz * 1e6,
         "peak_bytes_per_s": peak,
         "xcd_count": die.get("xcd_count"),
         "se_count": die.get("se_count"),
     }
-    return table_features(tool, one.counters, one.cycles, facts)
+    return table_features(tool, record.counters, record.cycles, facts)
 
 
-def _statuses(kernels: list[dict[str, Feature]]) -> dict[str, Feature]:
-    """Each feature's least near status over the kernels that have it, with its formula."""
-    order = {"nearest": 0, "exact": 1, "missing": 2}
-    return {
-        name: min((features[name] for features in kernels), key=lambda f: order[f.status])
-        for name in TABLE_2
-    }
+def _least_near(features: list[TableFeature]) -> TableFeature:
+    """One feature over all kernels: the least near of those that have it."""
+    return min(features, key=lambda feature: ("nearest", "exact", "missing").index(feature.status))
 
 
-def kernel_names(joined: Sequence[Joined]) -> list[str]:
+def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
     """A name for each; grid and block are added where one function has several geometries."""
     geometries: dict[str, set[tuple[float | None, float | None]]] = {}
-    for one in joined:
-        geometries.setdefault(one.kernel, set()).add((one.workgroups, one.workgroup_size))
+    for record in records:
+        geometry = (record.workgroups, record.workgroup_size)
+        geometries.setdefault(record.kernel, set()).add(geometry)
     return [
-        one.kernel
-        if len(geometries[one.kernel]) == 1
-        else f"{one.kernel} [grid {one.workgroups or 0:g}, block {one.workgroup_size or 0:g}]"
-        for one in joined
+        record.kernel
+        if len(geometries[record.kernel]) == 1
+        else f"{record.kernel} [grid {record.workgroups or 0:g}, "
+        f"block {record.workgroup_size or 0:g}]"
+        for record in records
     ]
 
 
 def _table(
     tool: str,
-    joined: list[Joined],
-    features: list[dict[str, Feature]],
-    setting: Setting,
+    records: list[KernelRecord],
+    features: list[dict[str, TableFeature]],
+    run: RunConfiguration,
     application: str,
 ) -> Table:
-    rows = len(joined)
+    rows = len(records)
     numbers = {
-        "cu_count": np.full(rows, float(setting.config.cu_count)),
-        "engine_mhz": np.full(rows, setting.config.engine_mhz),
-        "memory_mhz": np.full(rows, setting.config.memory_mhz),
-        "time_ms": np.array([one.time_s * 1e3 for one in joined]),
+        "cu_count": np.full(rows, float(run.config.cu_count)),
+        "engine_mhz": np.full(rows, run.config.engine_mhz),
+        "memory_mhz": np.full(rows, run.config.memory_mhz),
+        "time_ms": np.array([record.time_s * 1e3 for record in records]),
     }
-    for name in TABLE_2:
-        values = [of_kernel[name].value for of_kernel in features]
-        if any(value is not None for value in values):
-            numbers[name] = np.array([np.nan if v is None else v for v in values])
-    for name, given in (
-        ("workgroups", [one.workgroups for one in joined]),
-        ("workgroup_size", [one.workgroup_size for one in joined]),
-    ):
-        if any(value is not None for value in given):
-            numbers[name] = np.array([np.nan if v is None else v for v in given])
+    columns = {name: _column([of_kernel[name].value for of_kernel in features]) for name in TABLE_2}
+    columns["workgroups"] = _column([record.workgroups for record in records])
+    columns["workgroup_size"] = _column([record.workgroup_size for record in records])
+    numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
     if tool == "nvprof" and "workgroups" in numbers:
         numbers["warps"] = numbers["workgroups"] * np.ceil(numbers["workgroup_size"] / 32)
-    for name in dict.fromkeys(counter for one in joined for counter in one.counters):
+    for name in dict.fromkeys(counter for record in records for counter in record.counters):
         if name not in TABLE_2 and name not in numbers:
-            unit = setting.units.get(name, "")
-            counted = [one.counters.get(name, np.nan) for one in joined]
-            numbers[name] = np.array([nvprof.in_file_units(v, unit) for v in counted])
+            values = _column([record.counters.get(name) for record in records])
+            numbers[name] = nvprof.in_file_units(values, run.units.get(name, ""))
     text = {
-        "device": [setting.device] * rows,
+        "device": [run.device] * rows,
         "application": [application] * rows,
-        "kernel": kernel_names(joined),
+        "kernel": _kernel_names(records),
     }
     return Table("import", text, numbers)
 
 
-def _launches(joined: list[Joined]) -> dict[str, dict[str, Any]]:
+def _column(values: Sequence[float | None]) -> Floats:
+    """A column of the table, NaN where there is no value."""
+    return np.array([np.nan if value is None else value for value in values])
+
+
+def _launches(records: list[KernelRecord]) -> dict[str, dict[str, float | str | None]]:
     """By kernel: the function's name, its geometry, and how many launches the row stands for."""
-    launches: dict[str, dict[str, Any]] = {}
-    for name, one in zip(kernel_names(joined), joined, strict=True):
-        entry = launches.setdefault(
+    launches: dict[str, dict[str, float | str | None]] = {}
+    counts: Counter[str] = Counter()
+    for name, record in zip(_kernel_names(records), records, strict=True):
+        counts[name] += record.launches
+        launches.setdefault(
             name,
             {
-                "function": one.kernel,
-                "workgroups": one.workgroups,
-                "workgroup_size": one.workgroup_size,
-                "launches": 0,
+                "function": record.kernel,
+                "workgroups": record.workgroups,
+                "workgroup_size": record.workgroup_size,
             },
-        )
-        entry["launches"] += one.launches
+        )["launches"] = counts[name]
     return launches
 
 
-def _warn(runs: list[Run], joined: list[Joined]) -> None:
-    for run in runs:
-        if run.dropped:
-            warnings.warn(
-                f"{run.source}: {run.dropped} rows without a positive time were left out",
-                DataWarning,
-                stacklevel=3,
+def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
+    messages = []
+    for content in contents:
+        if content.dropped:
+            messages.append(
+                f"{content.source}: {content.dropped} rows without a positive time were left out"
             )
-        if run.skipped:
-            warnings.warn(
-                f"{run.source}: {run.skipped} lines inside the table were the program's or the "
-                "tool's output and were passed over",
-                DataWarning,
-                stacklevel=3,
+        if content.skipped:
+            messages.append(
+                f"{content.source}: {content.skipped} lines inside the table were the program's "
+                "or the tool's output and were passed over"
             )
-    if not any(one.counters for one in joined):
-        warnings.warn(
-            f"{runs[0].source}: times without counters: no features", DataWarning, stacklevel=3
-        )
+    if not any(record.counters for record in records):
+        messages.append(f"{contents[0].source}: times without counters: no features")
+    for message in messages:
+        warnings.warn(message, DataWarning, stacklevel=3)

@@ -1,29 +1,128 @@
 """From each tool's counters to the features of Table II: exact, nearest or missing.
 
-The mapping is data, mapping.json; its sources are the tools' documentation and source code.
+The mapping is data: mapping.json holds a formula for each tool and feature, in a small language of
+arithmetic on counters that is evaluated here without running code. Its sources are the tools'
+documentation and source code.
 """
 
+import ast
 import functools
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlscale.counters.features import TABLE_2
-from mlscale.profilers.formulas import MissingError, Scope, counters_of
 
-STATUSES = ("exact", "nearest", "missing")
+_COUNTER = re.compile(r"\{([^{}]+)\}")
+_OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
 
 
 @dataclass(frozen=True)
-class Feature:
-    """One feature of one kernel: its value, how near to Table II's meaning, and by what formula."""
+class TableFeature:
+    """A feature of Table II for one kernel: its value, its status, and the formula that gave it.
+
+    status: 'exact', 'nearest' or 'missing'; a missing feature has no value.
+    """
 
     value: float | None
     status: str
     formula: str
     note: str = ""
+
+
+class MissingError(Exception):
+    """A formula needs a counter, or a fact of the device, that is not there."""
+
+
+class FormulaScope:
+    """What the names of formulas stand for, for one kernel.
+
+    counters: means over launches; cycles: GRBM_GUI_ACTIVE by the counter of its pass; facts:
+    time_s, workgroups, cu_count, …, None or NaN where not known; quantities: formulas by name.
+    """
+
+    def __init__(
+        self,
+        counters: Mapping[str, float],
+        cycles: Mapping[str, float],
+        facts: Mapping[str, float | None],
+        quantities: Mapping[str, list[str]],
+    ) -> None:
+        self._counters, self._cycles = counters, cycles
+        self._facts, self._quantities = facts, quantities
+
+    def value(self, formula: str) -> float:
+        """The value of a formula. Raises MissingError; a division by 0 is missing too."""
+        try:
+            value = self._evaluate(_parse(formula))
+        except ZeroDivisionError:
+            raise MissingError("0") from None
+        if not math.isfinite(value):
+            raise MissingError(formula)
+        return value
+
+    def _evaluate(self, node: ast.expr) -> float:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                return float(number)
+            case ast.BinOp(left=left, op=operation, right=right):
+                return _OPERATIONS[type(operation)](self._evaluate(left), self._evaluate(right))
+            case ast.Name(id=name):
+                return self._name(name)
+            case ast.Call(func=ast.Name(id=function), args=arguments):
+                return self._call(function, arguments)
+        raise ValueError(f"mapping.json: {ast.dump(node)} is not part of the language")
+
+    def _call(self, function: str, arguments: list[ast.expr]) -> float:
+        match function, arguments:
+            case "counter", [ast.Constant(value=str() as name)]:
+                return _present(self._counters.get(name), name)
+            case "cycles", [ast.Call(args=[ast.Constant(value=str() as name)])]:
+                cycles = self._cycles.get(name, self._counters.get("GRBM_GUI_ACTIVE"))
+                return _present(cycles, "GRBM_GUI_ACTIVE") / self._name("xcd_count")
+            case "optional", [argument]:
+                try:
+                    return self._evaluate(argument)
+                except MissingError:
+                    return 0.0
+            case "minimum", [one, other]:
+                return min(self._evaluate(one), self._evaluate(other))
+            case "equals", [one, other]:
+                return float(self._evaluate(one) == self._evaluate(other))
+        raise ValueError(f"mapping.json: {function} is not part of the language")
+
+    def _name(self, name: str) -> float:
+        for formula in self._quantities.get(name, []):
+            try:
+                return self._evaluate(_parse(formula))
+            except MissingError:
+                continue
+        return _present(self._facts.get(name), name)
+
+
+def _present(value: float | None, name: str) -> float:
+    if value is None or math.isnan(value):
+        raise MissingError(name)
+    return value
+
+
+@functools.cache
+def _parse(formula: str) -> ast.expr:
+    return ast.parse(_COUNTER.sub(lambda m: f"counter({m[1]!r})", formula), mode="eval").body
+
+
+def counters_of(formula: str) -> set[str]:
+    """The counters that a formula names."""
+    return set(_COUNTER.findall(formula))
 
 
 @functools.cache
@@ -43,8 +142,8 @@ def needed_counters(tool: str) -> frozenset[str]:
     entry = _tool(tool)
     formulas = [f for several in entry["quantities"].values() for f in several]
     formulas += [a["formula"] for several in entry["features"].values() for a in several]
-    named = frozenset().union(*map(counters_of, formulas))
-    return named | ({"GRBM_GUI_ACTIVE", "SQ_WAVES"} if "SQ_INSTS_VALU" in named else set())
+    names = frozenset().union(*map(counters_of, formulas))
+    return names | ({"GRBM_GUI_ACTIVE", "SQ_WAVES"} if "SQ_INSTS_VALU" in names else set())
 
 
 def obtainable_features(tool: str) -> tuple[str, ...]:
@@ -58,27 +157,24 @@ def table_features(
     counters: Mapping[str, float],
     cycles: Mapping[str, float],
     facts: Mapping[str, float | None],
-) -> dict[str, Feature]:
-    """Every feature of Table II for one kernel; a missing one has no value.
+) -> dict[str, TableFeature]:
+    """Every feature of Table II for one kernel.
 
     counters: means over launches, in base units; cycles: GRBM_GUI_ACTIVE by the counter of its
     pass; facts: time_s, workgroups, cu_count, engine_hz, peak_bytes_per_s, xcd_count, se_count.
     """
     entry = _tool(tool)
-    scope = Scope(counters, cycles, facts, entry["quantities"])
-    return {name: _first(scope, entry["features"][name]) for name in TABLE_2}
+    scope = FormulaScope(counters, cycles, facts, entry["quantities"])
+    return {name: _first_with_value(scope, entry["features"][name]) for name in TABLE_2}
 
 
-def _first(scope: Scope, alternatives: list[dict[str, str]]) -> Feature:
+def _first_with_value(scope: FormulaScope, alternatives: list[dict[str, str]]) -> TableFeature:
     for alternative in alternatives:
         try:
-            value = scope.value(alternative["formula"])
+            return TableFeature(scope.value(alternative["formula"]), **alternative)
         except MissingError:
             continue
-        return Feature(
-            value, alternative["status"], alternative["formula"], alternative.get("note", "")
-        )
-    return Feature(None, "missing", "")
+    return TableFeature(None, "missing", "")
 
 
 def device_key(name: str) -> str | None:

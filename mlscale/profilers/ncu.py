@@ -4,17 +4,12 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 from mlscale.errors import InputError
-from mlscale.profilers.lines import Export
-from mlscale.profilers.samples import Numbers, Run, Sample
-from mlscale.profilers.values import (
-    is_whole,
-    nvidia_unit,
-    parse_counter,
-    parse_triple,
-    quick_number,
-)
+from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
+from mlscale.profilers.reader import Export
+from mlscale.profilers.values import parse_counter, parse_triple, quick_number
 
 TIME = "gpu__time_duration.sum"
 ENGINE = "sm__cycles_elapsed.avg.per_second"
@@ -37,25 +32,66 @@ _SHOWN = {
 }
 _ALWAYS = (TIME, ENGINE, MEMORY, *_SM_COUNT, "launch__grid_size", "launch__block_size")
 
+_COUNTS = {
+    *("", "inst", "cycle", "sector", "warp", "block", "sm", "thread", "request", "pass"),
+    *("inst/cycle", "warp/cycle", "cluster", "register", "ratio", "thread/inst", "inst/warp"),
+    *("cycle/instruction", "sector/request", "inst/block", "wave", "register/thread"),
+}
+_UNITS: dict[str, tuple[str, float]] = {"%": ("%", 1.0)}
+for _prefix, _scale in (("", 1.0), ("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
+    # Prefixes are decimal: ncu shows 393216 bytes as 393.22 Kbyte.
+    _UNITS[f"{_prefix}byte"] = ("byte", _scale)
+    _UNITS[f"{_prefix}byte/second"] = _UNITS[f"{_prefix}byte/s"] = ("byte/s", _scale)
+    _UNITS[f"{_prefix}hz"] = _UNITS[f"{_prefix}cycle/second"] = ("hz", _scale)
+for _names, _scale in (
+    (("ns", "nsecond"), 1e-9), (("us", "usecond"), 1e-6),
+    (("ms", "msecond"), 1e-3), (("s", "second", "sec"), 1.0),
+):  # fmt: skip
+    for _name in _names:
+        _UNITS[_name] = ("s", _scale)
+        _UNITS[f"cycle/{_name}"] = ("hz", 1 / _scale)
+_UNITS_FOLDED = {unit.casefold(): entry for unit, entry in _UNITS.items()}
 
-def _dimension(name: str) -> str | None:
+
+def parse_unit(unit: str) -> tuple[str, float] | None:
+    """Dimension ('s', 'byte', 'byte/s', 'hz', '%', '1') and scale of a unit.
+
+    None for a scaled unit that is not known, so that nothing is read at a wrong scale.
+    """
+    name = unit.strip()
+    known = _UNITS.get(name) or _UNITS_FOLDED.get(name.casefold())
+    if known is None and (name.startswith(("byte/", "register/")) or name.casefold() in _COUNTS):
+        return "1", 1.0
+    return known
+
+
+def _dimension(metric: str) -> str | None:
     """The dimension that a metric must have, None where any count will do."""
-    if "time_duration" in name:
+    if "time_duration" in metric:
         return "s"
-    if name.endswith(".per_second") and "cycles" in name:
+    if metric.endswith(".per_second") and "cycles" in metric:
         return "hz"
-    if "bytes" in name and name.endswith(".sum"):
+    if "bytes" in metric and metric.endswith(".sum"):
         return "byte"
-    return "%" if "pct" in name else None
+    return "%" if "pct" in metric else None
 
 
-def _value(export: Export, line: int, name: str, unit: str, text: str) -> float:
+@cache
+def _scale_of(metric: str, unit: str) -> float | None:
+    """What brings a metric to its base unit; None for a unit that it cannot have."""
+    parsed, expected = parse_unit(unit), _dimension(metric)
+    if parsed is None or (expected is not None and parsed[0] != expected):
+        return None
+    return parsed[1]
+
+
+def _value(export: Export, line: int, metric: str, unit: str, text: str) -> float:
     """A metric in seconds, bytes, hertz, percent or counts. Raises InputError."""
-    scale = _scale(name, unit)
+    scale = _scale_of(metric, unit)
     quick = quick_number(text)
     if quick is not None and scale is not None:
         return quick * scale
-    where = f"{export.where(line)}, metric '{name}'"
+    where = f"{export.where(line)}, metric '{metric}'"
     head = text.partition(" (")[0]  # 'value (a; b; c)': the instances follow in brackets
     value = parse_counter(head, where)
     if math.isnan(value):
@@ -70,157 +106,146 @@ def _value(export: Export, line: int, name: str, unit: str, text: str) -> float:
     return value * scale
 
 
-@cache
-def _scale(name: str, unit: str) -> float | None:
-    """What brings a metric to its base unit; None for a unit that it cannot have."""
-    found, expected = nvidia_unit(unit), _dimension(name)
-    if found is None or (expected is not None and found[0] != expected):
-        return None
-    return found[1]
+class _Identity(NamedTuple):
+    """What the columns of both pages say of the launch that a row is of."""
 
-
-def _sample(
-    export: Export, run: Run, line: int, identity: tuple[str, str, str], metrics: dict[str, float]
-) -> Sample | None:
-    launch, kernel, geometry = identity
-    workgroups = workgroup_size = None
-    if geometry:
-        grid, block = geometry.split("|")
-        workgroups = float(math.prod(parse_triple(grid, export.where(line, "Grid Size"))))
-        workgroup_size = float(math.prod(parse_triple(block, export.where(line, "Block Size"))))
-    workgroups = workgroups or metrics.get("launch__grid_size")
-    workgroup_size = workgroup_size or metrics.get("launch__block_size")
-    for fact, name in (("engine_mhz", ENGINE), ("memory_mhz", MEMORY)):
-        if metrics.get(name, 0) > 0:
-            run.note(fact, round(metrics[name] / 1e6, 3))
-    for name in _SM_COUNT:
-        if metrics.get(name, 0) > 0:
-            run.note("cu_count", metrics[name])
-            break
-    time_s = metrics.pop(TIME, math.nan)
-    if time_s <= 0:
-        run.dropped += 1
-        return None
-    return Sample(
-        line, kernel, launch, workgroups, workgroup_size,
-        None if math.isnan(time_s) else time_s, metrics,
-    )  # fmt: skip
-
-
-def _identity_columns(export: Export) -> tuple[int, int, int, int | None, int | None, int]:
-    number, process, kernel = export.columns("ID", "Process ID", "Kernel Name")
-    name = export.find("Process Name")
-    return (
-        number,
-        process,
-        kernel,
-        export.find("Grid Size"),
-        export.find("Block Size"),
-        (kernel if name is None else name),
-    )
+    process: str
+    number: str
+    kernel: str
+    grid: str | None
+    block: str | None
 
 
 @dataclass
 class _Launch:
-    """The rows of one launch on the long page, as far as they are read."""
+    """A launch as far as it is read: metrics by raw name, and by a name that sections show."""
 
-    key: tuple[str, str]
-    kernel: str
-    geometry: str
+    identity: _Identity
     line: int
     raw: dict[str, float] = field(default_factory=dict)
     shown: dict[str, float] = field(default_factory=dict)
 
-    def finish(self, export: Export, run: Run) -> Iterator[Sample]:
-        """The launch, unless it has no positive time."""
-        identity = (":".join(self.key), self.kernel, self.geometry)
-        done = _sample(export, run, self.line, identity, {**self.shown, **self.raw})
-        if done:
-            yield done
 
-    def take(self, export: Export, line: int, metric: tuple[str, str, str], known: bool) -> str:
-        """Take a metric (name, unit, text), by its raw name or the shown one; what it is called.
+class _Page:
+    """A page, and which launches were read of it."""
+
+    def __init__(self, export: Export, content: FileContent, needed: Collection[str]) -> None:
+        self.export, self.content = export, content
+        self.metrics = {*needed, *_ALWAYS}
+        process, number, kernel = export.columns("Process ID", "ID", "Kernel Name")
+        self._columns = (process, number, kernel)
+        self._program = export.find("Process Name")
+        self._sizes = (export.find("Grid Size"), export.find("Block Size"))
+        self._seen: dict[str, NumberSet] = {}
+
+    def identity(self, row: list[str]) -> _Identity:
+        """Which launch a row is of."""
+        process, number, kernel = self._columns
+        grid, block = self._sizes
+        if grid is None or block is None:
+            return _Identity(row[process], row[number], row[kernel], None, None)
+        return _Identity(row[process], row[number], row[kernel], row[grid], row[block])
+
+    def begin(self, line: int, row: list[str], identity: _Identity) -> _Launch:
+        """A launch that has not come before. Raises InputError."""
+        number = self.export.whole(line, row, self._columns[1], "a launch's number")
+        if not self._seen.setdefault(identity.process, NumberSet()).add(number):
+            raise InputError(
+                f"{self.export.where(line)}: launch {identity.number} of process "
+                f"{identity.process} comes again; has the file been joined from several?"
+            )
+        program = identity.kernel if self._program is None else row[self._program]
+        self.content.application = self.content.application or program
+        return _Launch(identity, line)
+
+    def take(self, launch: _Launch, line: int, metric: str, unit: str, text: str) -> None:
+        """Take a metric by its raw name, or the one that sections show.
 
         Raises InputError where a raw name has two values.
         """
-        name, unit, text = metric
-        if known:
-            found = _value(export, line, name, unit, text)
-            before = self.raw.setdefault(name, found)
-            if before != found and not (math.isnan(before) and math.isnan(found)):
+        if metric in self.metrics:
+            value = _value(self.export, line, metric, unit, text)
+            before = launch.raw.setdefault(metric, value)
+            if before != value and not (math.isnan(before) and math.isnan(value)):
                 raise InputError(
-                    f"{export.where(line)}: metric '{name}' of launch {self.key[1]} has two values"
+                    f"{self.export.where(line)}: metric '{metric}' of launch "
+                    f"{launch.identity.number} has two values"
                 )
-            return name
-        dimension, raw_name = _SHOWN.get(name, ("", ""))
-        if (nvidia_unit(unit) or ("",))[0] != dimension:
-            return ""
-        self.shown.setdefault(raw_name, _value(export, line, raw_name, unit, text))
-        return raw_name
+        elif metric in _SHOWN:
+            dimension, raw_name = _SHOWN[metric]
+            if (parse_unit(unit) or ("",))[0] == dimension:
+                value = _value(self.export, line, raw_name, unit, text)
+                launch.shown.setdefault(raw_name, value)
+        elif metric == _NAME and text:
+            self.content.facts["device_name"][text] += 1
 
-
-def read_details(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
-    """A launch for each ID of the long page, whose rows stand together. Raises InputError."""
-    number, process, kernel, grid, block, program = _identity_columns(export)
-    metric, unit, value = export.columns("Metric Name", "Metric Unit", "Metric Value")
-    wanted = {*needed, *_ALWAYS}
-    current: _Launch | None = None
-    seen: dict[str, Numbers] = {}
-    for line, row in export.rows(shortest=value + 1):
-        key = (row[process], row[number])
-        geometry = f"{row[grid]}|{row[block]}" if grid is not None and block is not None else ""
-        if current is None or key != current.key:
-            if current is not None:
-                yield from current.finish(export, run)
-            _check_launch(export, line, key, seen)
-            current = _Launch(key, row[kernel], geometry, line)
-            run.application = run.application or row[program]
-        elif (row[kernel], geometry) != (current.kernel, current.geometry):
-            raise InputError(
-                f"{export.where(line)}: launch {row[number]} is of '{row[kernel][:60]}' here and "
-                f"of '{current.kernel[:60]}' above"
-            )
-        name = row[metric]
-        if name in wanted or name in _SHOWN:
-            found = (name, row[unit], row[value])
-            run.asked.add(current.take(export, line, found, name in wanted))
-        elif name == _NAME and row[value]:
-            run.note("device_name", row[value])
-    if current is not None:
-        yield from current.finish(export, run)
-
-
-def _check_launch(
-    export: Export, line: int, key: tuple[str, str], seen: dict[str, Numbers]
-) -> None:
-    """Raise InputError unless a launch has a number that has not come before."""
-    if not is_whole(key[1]):
-        raise InputError(f"{export.where(line, 'ID')}: '{key[1][:40]}' is not a launch's number")
-    if not seen.setdefault(key[0], Numbers()).add(int(key[1])):
-        raise InputError(
-            f"{export.where(line)}: launch {key[1]} of process {key[0]} comes again; has the file "
-            "been joined from several?"
+    def finish(self, launch: _Launch) -> Iterator[LaunchRecord]:
+        """The launch, unless it has no positive time. Raises InputError."""
+        identity, metrics = launch.identity, {**launch.shown, **launch.raw}
+        workgroups = workgroup_size = None
+        if identity.grid is not None and identity.block is not None:
+            where = self.export.where
+            grid = parse_triple(identity.grid, where(launch.line, "Grid Size"))
+            block = parse_triple(identity.block, where(launch.line, "Block Size"))
+            workgroups, workgroup_size = float(math.prod(grid)), float(math.prod(block))
+        for fact, metric in (("engine_mhz", ENGINE), ("memory_mhz", MEMORY)):
+            if metrics.get(metric, 0) > 0:
+                self.content.facts[fact][round(metrics[metric] / 1e6, 3)] += 1
+        counts = [metrics[metric] for metric in _SM_COUNT if metrics.get(metric, 0) > 0]
+        if counts:
+            self.content.facts["cu_count"][counts[0]] += 1
+        time_s = metrics.pop(TIME, math.nan)
+        if time_s <= 0:
+            self.content.dropped += 1
+            return
+        yield LaunchRecord(
+            line=launch.line,
+            kernel=identity.kernel,
+            launch=f"{identity.process}:{identity.number}",
+            workgroups=workgroups or metrics.get("launch__grid_size"),
+            workgroup_size=workgroup_size or metrics.get("launch__block_size"),
+            time_s=None if math.isnan(time_s) else time_s,
+            counters=metrics,
         )
 
 
-def read_raw(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
+def read_details(
+    export: Export, content: FileContent, needed: Collection[str]
+) -> Iterator[LaunchRecord]:
+    """A launch for each ID of the long page, whose rows stand together. Raises InputError."""
+    page = _Page(export, content, needed)
+    metric, unit, value = export.columns("Metric Name", "Metric Unit", "Metric Value")
+    launch: _Launch | None = None
+    for line, row in export.rows(shortest=value + 1):
+        identity = page.identity(row)
+        if launch is None or identity != launch.identity:
+            if launch is not None:
+                if identity[:2] == launch.identity[:2]:
+                    raise InputError(
+                        f"{export.where(line)}: launch {identity.number} is of "
+                        f"'{identity.kernel[:60]}' here and of "
+                        f"'{launch.identity.kernel[:60]}' above"
+                    )
+                yield from page.finish(launch)
+            launch = page.begin(line, row, identity)
+        page.take(launch, line, row[metric], row[unit], row[value])
+    if launch is not None:
+        yield from page.finish(launch)
+
+
+def read_raw(
+    export: Export, content: FileContent, needed: Collection[str]
+) -> Iterator[LaunchRecord]:
     """A launch for each row of the wide page, scaled by its units row. Raises InputError."""
-    number, process, kernel, grid, block, program = _identity_columns(export)
-    wanted = {*needed, *_ALWAYS}
-    columns = [(i, name) for i, name in enumerate(export.header) if name in wanted]
+    page = _Page(export, content, needed)
+    number, kernel = export.columns("ID", "Kernel Name")
+    columns = [(i, name) for i, name in enumerate(export.header) if name in page.metrics]
     device = export.find(_NAME)
-    run.asked.update(name for _, name in columns)
     units: list[str] | None = None
-    seen: dict[str, Numbers] = {}
     for line, row in export.rows():
         if not row[number].strip() and not row[kernel].strip():
             if units is not None and units != row:
                 raise InputError(f"{export.where(line)}: a second row of units, unlike the first")
-            if units is None and seen:
-                raise InputError(
-                    f"{export.where(line)}: the row of units stands below launches; it must "
-                    "follow the header"
-                )
             units = row
             continue
         if units is None:
@@ -228,13 +253,8 @@ def read_raw(export: Export, run: Run, needed: Collection[str]) -> Iterator[Samp
                 f"{export.where(line)}: the row of units is missing below the header; use the "
                 "file as ncu --page raw --csv writes it"
             )
-        _check_launch(export, line, (row[process], row[number]), seen)
-        run.application = run.application or row[program]
+        launch = page.begin(line, row, page.identity(row))
+        launch.raw = {name: _value(export, line, name, units[i], row[i]) for i, name in columns}
         if device is not None and row[device]:
-            run.note("device_name", row[device])
-        metrics = {name: _value(export, line, name, units[i], row[i]) for i, name in columns}
-        geometry = f"{row[grid]}|{row[block]}" if grid is not None and block is not None else ""
-        identity = (f"{row[process]}:{row[number]}", row[kernel], geometry)
-        done = _sample(export, run, line, identity, metrics)
-        if done:
-            yield done
+            content.facts["device_name"][row[device]] += 1
+        yield from page.finish(launch)

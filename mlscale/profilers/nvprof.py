@@ -4,137 +4,147 @@ import math
 import re
 from collections.abc import Collection, Iterator
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
-from mlscale.profilers.lines import Export
-from mlscale.profilers.samples import Run, Sample
-from mlscale.profilers.values import TIME_UNITS, is_whole, parse_number, parse_nvprof
+from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.reader import Export
+from mlscale.profilers.values import parse_counter, parse_number
 
 _CORRELATION = re.compile(r"\s\[\d+\]$")
 _DEVICE_NUMBER = re.compile(r"\s\(\d+\)$")
-_GIB = 2.0**30
+_PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_WITH_UNIT = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
+_LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)", re.ASCII)
+_TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-def _device(text: str) -> str:
-    return _DEVICE_NUMBER.sub("", text.strip())
+def parse_metric(text: str, where: str) -> tuple[float, str]:
+    """Value and unit ('', '%', 'B', 'B/s', 'level') of a cell. Raises InputError.
+
+    Prefixes are binary: 976.5625KB/s is 1e6 B/s.
+    """
+    cell = text.strip()
+    if level := _LEVEL.fullmatch(cell):
+        return float(level["level"]), "level"
+    if match := _WITH_UNIT.fullmatch(cell):
+        value, unit = parse_counter(match["number"], where), match["unit"]
+        prefix = unit[0] if unit[0] in "KMGT" else ""
+        return value * _PREFIX[prefix], unit.removeprefix(prefix)
+    return parse_counter(cell, where), ""
 
 
-def read_metrics(export: Export, run: Run, _needed: Collection[str]) -> Iterator[Sample]:
-    """A sample for each kernel and metric: the mean over its launches (column Avg).
+def in_file_units(values: Floats, unit: str) -> Floats:
+    """A metric's column as NV-DVFS-Benchmark's files, and so models trained on them, have it.
+
+    Percentages are fractions there, and throughputs are nvprof's GB/s of 2^30 bytes.
+    """
+    if unit == "%":
+        return values / 100
+    return values / _PREFIX["G"] if unit == "B/s" else values
+
+
+def _count_device(content: FileContent, text: str) -> None:
+    content.facts["device_name"][_DEVICE_NUMBER.sub("", text.strip())] += 1
+
+
+def read_metrics(
+    export: Export, content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
+    """A record for each kernel and metric: the mean over its launches (column Avg).
 
     Percentages stay percent, throughputs become B/s. Raises InputError.
     """
-    device, kernel, invocations, metric, value = export.columns(
+    device, kernel, invocations, metric, average = export.columns(
         "Device", "Kernel", "Invocations", "Metric Name", "Avg"
     )
-    counts: dict[str, int] = {}
+    launches: dict[str, int] = {}
     seen: set[tuple[str, str]] = set()
-    run.application = export.command
+    content.application = export.command
     for line, row in export.rows():
-        where = export.where(line, "Avg")
-        if not is_whole(row[invocations]) or int(row[invocations]) < 1:
-            raise InputError(
-                f"{export.where(line, 'Invocations')}: '{row[invocations][:40]}' is not a number "
-                "of launches"
-            )
-        count = int(row[invocations])
+        count = export.whole(line, row, invocations, "a number of launches", least=1)
         name = row[kernel]
-        run.note("device_name", _device(row[device]))
-        first = name not in counts
-        if counts.setdefault(name, count) != count:
+        _count_device(content, row[device])
+        is_new = name not in launches
+        if launches.setdefault(name, count) != count:
             raise InputError(
-                f"{export.where(line, 'Invocations')}: {count} launches of '{name[:60]}', "
-                f"{counts[name]} above"
+                f"{export.where(line, invocations)}: {count} launches of '{name[:60]}', "
+                f"{launches[name]} above"
             )
         if (name, row[metric]) in seen:
             raise InputError(f"{export.where(line)}: metric '{row[metric]}' is there twice")
         seen.add((name, row[metric]))
-        number, unit = parse_nvprof(row[value], where)
-        run.asked.add(row[metric])
-        counters = {row[metric]: number}
+        value, unit = parse_metric(row[average], export.where(line, average))
         if unit:
-            run.note(f"unit of {row[metric]}", unit)
-        yield Sample(line, name, "", None, None, None, counters, count, first)
-
-
-def _time_unit(export: Export, line: int, row: list[str], column: int) -> float:
-    unit = row[column].strip()
-    if unit not in TIME_UNITS:
-        raise InputError(
-            f"{export.where(line, export.header[column])}: the row of units is missing below the "
-            "header; use the file as nvprof --csv writes it"
+            content.facts[f"unit of {row[metric]}"][unit] += 1
+        yield LaunchRecord(
+            line, name, "", None, None, None, {row[metric]: value}, weight=count, is_new=is_new
         )
-    return TIME_UNITS[unit]
 
 
-def read_trace(export: Export, run: Run, _needed: Collection[str]) -> Iterator[Sample]:
+def _rows_below_units(export: Export, column: int) -> Iterator[tuple[int, list[str], float]]:
+    """Every row below the row of units, and the seconds of one unit of a column of times.
+
+    Raises InputError where the row of units is missing, and where it stands further below.
+    """
+    rows = export.rows()
+    line, units = next(rows, (export.header_line, [""] * len(export.header)))
+    scale = _TIME_UNITS.get(units[column].strip())
+    if scale is None:
+        raise InputError(
+            f"{export.where(line, column)}: the row of units is missing below the header; use "
+            "the file as nvprof --csv writes it"
+        )
+    for line, row in rows:
+        if row[column].strip() in _TIME_UNITS:
+            raise InputError(f"{export.where(line)}: a second row of units inside the table")
+        yield line, row, scale
+
+
+def read_trace(
+    export: Export, content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
     """A launch for each row with a grid; copies and page faults are passed over."""
     duration, name = export.columns("Duration", "Name")
     grid = export.columns("Grid X", "Grid Y", "Grid Z")
     block = export.columns("Block X", "Block Y", "Block Z")
     device = export.find("Device")
-    run.application = export.command
-    rows = export.rows()
-    line, units = next(rows, (export.header_line, [""] * len(export.header)))
-    scale = _time_unit(export, line, units, duration)
+    content.application = export.command
     launch = 0
-    for line, row in rows:
-        if row[duration].strip() in TIME_UNITS:
-            raise InputError(f"{export.where(line)}: a second row of units inside the table")
+    for line, row, scale in _rows_below_units(export, duration):
         if not row[grid[0]].strip():
             continue
-        where = export.where(line, "Duration")
-        time_s = scale * parse_number(row[duration], where)
-        if math.isnan(time_s) or time_s <= 0:
-            run.dropped += 1
+        time_s = scale * parse_number(row[duration], export.where(line, duration))
+        if not time_s > 0:
+            content.dropped += 1
             continue
         if device is not None:
-            run.note("device_name", _device(row[device]))
+            _count_device(content, row[device])
         launch += 1
-        sizes = [[_size(export, line, row, i) for i in axes] for axes in (grid, block)]
-        yield Sample(
-            line, _CORRELATION.sub("", row[name]), str(launch),
-            math.prod(sizes[0]), math.prod(sizes[1]), time_s, {},
-        )  # fmt: skip
-
-
-def _size(export: Export, line: int, row: list[str], column: int) -> float:
-    if not is_whole(row[column]) or int(row[column]) < 1:
-        raise InputError(
-            f"{export.where(line, export.header[column])}: '{row[column][:40]}' is not a size"
+        yield LaunchRecord(
+            line=line,
+            kernel=_CORRELATION.sub("", row[name]),
+            launch=str(launch),
+            workgroups=math.prod(export.size(line, row, axis) for axis in grid),
+            workgroup_size=math.prod(export.size(line, row, axis) for axis in block),
+            time_s=time_s,
+            counters={},
         )
-    return float(row[column])
 
 
-def read_summary(export: Export, run: Run, _needed: Collection[str]) -> Iterator[Sample]:
+def read_summary(
+    export: Export, content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
     """The mean time of each kernel; copies and API calls are passed over."""
     name, calls, average = export.columns("Name", "Calls", "Avg")
     kind = export.find("Type")
-    run.application = export.command
-    rows = export.rows()
-    line, units = next(rows, (export.header_line, [""] * len(export.header)))
-    scale = _time_unit(export, line, units, average)
-    for line, row in rows:
-        if row[average].strip() in TIME_UNITS:
-            raise InputError(f"{export.where(line)}: a second row of units inside the table")
+    content.application = export.command
+    for line, row, scale in _rows_below_units(export, average):
         if row[name].startswith("[CUDA ") or (kind is not None and row[kind] == "API calls"):
             continue
-        if not is_whole(row[calls]) or int(row[calls]) < 1:
-            raise InputError(
-                f"{export.where(line, 'Calls')}: '{row[calls][:40]}' is not a number of launches"
-            )
-        time_s = scale * parse_number(row[average], export.where(line, "Avg"))
-        if math.isnan(time_s) or time_s <= 0:
-            run.dropped += 1
+        count = export.whole(line, row, calls, "a number of launches", least=1)
+        time_s = scale * parse_number(row[average], export.where(line, average))
+        if not time_s > 0:
+            content.dropped += 1
             continue
         kernel = _CORRELATION.sub("", row[name])
-        yield Sample(line, kernel, "", None, None, time_s, {}, int(row[calls]))
-
-
-def in_file_units(value: float, unit: str) -> float:
-    """A metric as NV-DVFS-Benchmark's files, and so models trained on them, have it.
-
-    Percentages are fractions there, throughputs nvprof's GB/s of 2^30 bytes.
-    """
-    if unit == "%":
-        return value / 100
-    return value / _GIB if unit == "B/s" else value
+        yield LaunchRecord(line, kernel, "", None, None, time_s, {}, weight=count)

@@ -5,37 +5,18 @@ import re
 from collections.abc import Collection, Iterator
 
 from mlscale.errors import InputError
-from mlscale.profilers.lines import Export
-from mlscale.profilers.samples import Numbers, Run, Sample
-from mlscale.profilers.values import is_whole, parse_counter, parse_timestamp, quick_number
+from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
+from mlscale.profilers.reader import Export
+from mlscale.profilers.values import is_whole, parse_timestamp
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
 _HELPER = re.compile(r"^__amd_rocclr_(copy|fill)Buffer")
 _CHANNEL = re.compile(r"(?P<name>.+)\[\d+\]")
+_DISPATCH = "a dispatch's number"
 
 
 def _kernel(text: str) -> str:
     return _SUFFIX.sub("", text.strip())
-
-
-def _counted(export: Export, line: int, row: list[str], column: int) -> float:
-    quick = quick_number(row[column])
-    if quick is not None:
-        return quick
-    return parse_counter(row[column], export.where(line, export.header[column]))
-
-
-def _seconds(export: Export, line: int, row: list[str], columns: tuple[int, int]) -> float | None:
-    """End minus begin; None where either is not given. Raises InputError."""
-    stamps = [
-        int(row[i])
-        if is_whole(row[i])
-        else parse_timestamp(row[i], export.where(line, export.header[i]))
-        for i in columns
-    ]
-    if stamps[0] is None or stamps[1] is None:
-        return None
-    return (stamps[1] - stamps[0]) / 1e9
 
 
 def _time_columns(export: Export) -> tuple[int, int] | None:
@@ -43,21 +24,25 @@ def _time_columns(export: Export) -> tuple[int, int] | None:
     return None if begin is None or end is None else (begin, end)
 
 
-def _positive(export: Export, line: int, row: list[str], column: int) -> float:
-    text = row[column].strip()
-    if is_whole(text) and text != "0" * len(text):
-        return float(text)
-    if not re.fullmatch(r"[0-9]{1,18}(\.0+)?", text) or float(text) < 1:
-        raise InputError(
-            f"{export.where(line, export.header[column])}: '{text[:40]}' is not a size"
-        )
-    return float(text)
+def _seconds(
+    export: Export, line: int, row: list[str], columns: tuple[int, int] | None
+) -> float | None:
+    """End minus begin; None where either is not given. Raises InputError."""
+    if columns is None:
+        return None
+    begin, end = (
+        int(row[i]) if is_whole(row[i]) else parse_timestamp(row[i], export.where(line, i))
+        for i in columns
+    )
+    return None if begin is None or end is None else (end - begin) / 1e9
 
 
-def _geometry(export: Export, line: int, row: list[str], columns: tuple[int, int]) -> list[float]:
+def _geometry(
+    export: Export, line: int, row: list[str], columns: tuple[int, int]
+) -> tuple[int, float]:
     """Workgroups and work-items of one: the grid is given in work-items, flattened."""
-    grid, size = (_positive(export, line, row, i) for i in columns)
-    return [math.ceil(grid / size), size]
+    grid, size = (export.size(line, row, i) for i in columns)
+    return math.ceil(grid / size), size
 
 
 def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
@@ -70,7 +55,9 @@ def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
     return channels
 
 
-def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
+def read_wide(
+    export: Export, content: FileContent, needed: Collection[str]
+) -> Iterator[LaunchRecord]:
     """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max."""
     kernel = export.find("KernelName", "Kernel_Name")
     grid, size = export.find("grd", "Grid_Size"), export.find("wgr", "Workgroup_Size")
@@ -82,108 +69,107 @@ def read_wide(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sam
     columns = [(i, name) for i, name in enumerate(export.header) if name in needed]
     channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
-    wave_size = export.find("wave_size", "Wave_Size")
-    run.asked.update(name for _, name in columns)
-    run.asked.update(f"{base}{end}" for base in channels for end in ("_sum", "_max"))
-    seen = Numbers()
+    seen = NumberSet()
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
             continue
-        _check_dispatch(export, line, row, number)
-        if not seen.add(int(row[number])):
+        if not seen.add(export.whole(line, row, number, _DISPATCH)):
             raise InputError(
                 f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
                 "been joined from several?"
             )
-        time_s = _seconds(export, line, row, times) if times else None
-        negative = duration is not None and row[duration].strip().startswith("-")
-        if negative or (time_s is not None and time_s <= 0):
-            run.dropped += 1
+        time_s = _seconds(export, line, row, times)
+        is_negative = duration is not None and row[duration].strip().startswith("-")
+        if is_negative or (time_s is not None and time_s <= 0):
+            content.dropped += 1
             continue
-        counters = {name: _counted(export, line, row, i) for i, name in columns}
-        for base, found in channels.items():
-            values = [_counted(export, line, row, i) for i in found]
-            counters.setdefault(f"{base}_sum", math.fsum(values))
-            counters.setdefault(f"{base}_max", max(values))
-        if wave_size is not None and row[wave_size].strip():
-            run.note("wave_size", _positive(export, line, row, wave_size))
+        counters = {name: export.counter(line, row, i) for i, name in columns}
+        for name, of_channel in channels.items():
+            values = [export.counter(line, row, i) for i in of_channel]
+            counters.setdefault(f"{name}_sum", math.fsum(values))
+            counters.setdefault(f"{name}_max", max(values))
         workgroups, items = _geometry(export, line, row, (grid, size))
-        yield Sample(line, _kernel(row[kernel]), row[number], workgroups, items, time_s, counters)
+        yield LaunchRecord(
+            line, _kernel(row[kernel]), row[number], workgroups, items, time_s, counters
+        )
 
 
-def read_long(export: Export, run: Run, needed: Collection[str]) -> Iterator[Sample]:
-    """A sample for each row of v3: one counter of one dispatch. Raises InputError."""
+def read_long(
+    export: Export, content: FileContent, needed: Collection[str]
+) -> Iterator[LaunchRecord]:
+    """A record for each row of v3: one counter of one dispatch. Raises InputError."""
     kernel, counter, value, grid, size = export.columns(
         "Kernel_Name", "Counter_Name", "Counter_Value", "Grid_Size", "Workgroup_Size"
     )
-    number = export.find("Dispatch_Id", "Dispatch_ID")
-    assert number is not None  # noqa: S101  the layout has one of the two
+    [number] = export.columns("Dispatch_Id" if "Dispatch_Id" in export.header else "Dispatch_ID")
     process = export.find("Process_Id")
     times = _time_columns(export)
-    launches: dict[str, Numbers] = {}
+    launches: dict[str, NumberSet] = {}
     processes: dict[str, int] = {}
     last: tuple[str, ...] | None = None
-    block: dict[str, float] = {}
+    values: dict[str, float] = {}  # of the dispatch that the row before was of
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
             continue
-        _check_dispatch(export, line, row, number)
+        dispatch = export.whole(line, row, number, _DISPATCH)
         of_process = "" if process is None else row[process]
         rank = processes.setdefault(of_process, len(processes))
-        time_s = _seconds(export, line, row, times) if times else None
+        time_s = _seconds(export, line, row, times)
         if time_s is not None and time_s <= 0:
-            run.dropped += 1
+            content.dropped += 1
             continue
         stamp = (of_process, row[number], *(row[i] for i in times or ()))
-        new_launch = False
+        is_new = False
         if stamp != last:
-            last, block = stamp, {}
-            new_launch = launches.setdefault(of_process, Numbers()).add(int(row[number]))
+            last, values = stamp, {}
+            is_new = launches.setdefault(of_process, NumberSet()).add(dispatch)
         else:
             time_s = None
         name = row[counter].strip()
-        found = _counted(export, line, row, value)
-        if name in block:
-            if block[name] != found and not (math.isnan(found) or math.isnan(block[name])):
+        count = export.counter(line, row, value)
+        if name in values:
+            if values[name] != count and not (math.isnan(count) or math.isnan(values[name])):
                 raise InputError(
                     f"{export.where(line)}: counter '{name}' of dispatch {row[number]} has two "
                     "values"
                 )
             continue
-        block[name] = found
-        run.asked.add(name)
+        values[name] = count
         workgroups, items = _geometry(export, line, row, (grid, size))
-        yield Sample(
-            line, _kernel(row[kernel]), f"{rank}:{row[number]}", workgroups, items, time_s,
-            {name: found} if name in needed else {}, new_launch=new_launch,
-        )  # fmt: skip
+        yield LaunchRecord(
+            line=line,
+            kernel=_kernel(row[kernel]),
+            launch=f"{rank}:{row[number]}",
+            workgroups=workgroups,
+            workgroup_size=items,
+            time_s=time_s,
+            counters={name: count} if name in needed else {},
+            is_new=is_new,
+        )
 
 
-def read_trace(export: Export, run: Run, _needed: Collection[str]) -> Iterator[Sample]:
+def read_trace(
+    export: Export, content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
     """A launch for each kernel dispatch of a trace, in whatever order. Raises InputError."""
     kind, kernel, number = export.columns("Kind", "Kernel_Name", "Dispatch_Id")
     grid = export.columns("Grid_Size_X", "Grid_Size_Y", "Grid_Size_Z")
     size = export.columns("Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
     times = _time_columns(export)
-    assert times is not None  # noqa: S101  the layout has both
     for line, row in export.rows():
         if row[kind] != "KERNEL_DISPATCH" or _HELPER.match(row[kernel]):
             continue
         time_s = _seconds(export, line, row, times)
         if time_s is None or time_s <= 0:
-            run.dropped += 1
+            content.dropped += 1
             continue
-        pairs = [_geometry(export, line, row, axes) for axes in zip(grid, size, strict=True)]
-        yield Sample(
-            line, _kernel(row[kernel]), row[number],
-            math.prod(pair[0] for pair in pairs), math.prod(pair[1] for pair in pairs),
-            time_s, {},
-        )  # fmt: skip
-
-
-def _check_dispatch(export: Export, line: int, row: list[str], number: int) -> None:
-    if not is_whole(row[number]):
-        raise InputError(
-            f"{export.where(line, export.header[number])}: '{row[number][:40]}' is not a "
-            "dispatch's number"
+        axes = [_geometry(export, line, row, pair) for pair in zip(grid, size, strict=True)]
+        yield LaunchRecord(
+            line=line,
+            kernel=_kernel(row[kernel]),
+            launch=row[number],
+            workgroups=math.prod(workgroups for workgroups, _ in axes),
+            workgroup_size=math.prod(items for _, items in axes),
+            time_s=time_s,
+            counters={},
         )

@@ -26,7 +26,7 @@ from synthetic.exported import (
 
 from mlscale import InputError
 from mlscale.profilers import import_exports
-from mlscale.profilers.lines import LONGEST_LINE
+from mlscale.profilers.reader import LONGEST_LINE
 from mlscale.profilers.values import parse_counter, parse_number, parse_timestamp
 
 V1 = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 5}, times=[(0, 1000)])

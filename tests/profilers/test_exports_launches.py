@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synthetic.exported import V3_TRACE, read, rocprof_v1, rocprofv3
 
 from mlscale import InputError
-from mlscale.profilers import Imported
+from mlscale.profilers import ImportedTable
 
 COUNTED = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 3)  # dispatches 0, 1, 2
 
@@ -25,7 +25,7 @@ def times_alone(*microseconds: int, first: int = 0) -> str:
     return "\n".join([header, *rows]) + "\n"
 
 
-def each(folder: Path, *texts: str) -> Imported:
+def each(folder: Path, *texts: str) -> ImportedTable:
     return read(folder, *texts, device="mi210", each=True)
 
 

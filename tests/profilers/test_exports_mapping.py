@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mlscale.counters.features import TABLE_2
 from mlscale.data.devices import device_keys
 from mlscale.profilers import TOOLS, mapping, obtainable_features
-from mlscale.profilers.formulas import MissingError, Scope, counters_of
-from mlscale.profilers.samples import Numbers
+from mlscale.profilers.launches import NumberSet
+from mlscale.profilers.mapping import FormulaScope, MissingError, counters_of
 
 DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
 FACTS = ("time_s", "workgroups", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
@@ -34,7 +34,7 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
             for one in several:
                 counters |= {name: 3.0 + i for i, name in enumerate(sorted(counters_of(one)))}
         counters |= {"GRBM_GUI_ACTIVE": 7.0, "FlatVMemInsts": 0.0}
-        scope = Scope(counters, {}, dict.fromkeys(FACTS, 5.0), quantities)
+        scope = FormulaScope(counters, {}, dict.fromkeys(FACTS, 5.0), quantities)
         scope.value(formula)
 
 
@@ -71,8 +71,10 @@ def test_names_lead_to_the_device_table() -> None:
 
 
 class TestLanguage:
-    def scope(self, **counters: float) -> Scope:
-        return Scope(counters, {"a": 50.0}, {"xcd_count": 2.0, "time_s": None}, {"q": ["{z}", "9"]})
+    def scope(self, **counters: float) -> FormulaScope:
+        return FormulaScope(
+            counters, {"a": 50.0}, {"xcd_count": 2.0, "time_s": None}, {"q": ["{z}", "9"]}
+        )
 
     @pytest.mark.parametrize(
         ("formula", "value"),
@@ -98,7 +100,7 @@ class TestLanguage:
 @given(st.lists(st.integers(0, 30)))
 @settings(deadline=None)
 def test_numbers_that_came_before_are_known(numbers: list[int]) -> None:
-    known, seen = Numbers(), set()
+    known, seen = NumberSet(), set()
     for number in numbers:
         assert known.add(number) == (number not in seen)
         seen.add(number)

@@ -23,8 +23,9 @@ from synthetic.exported import (
 )
 
 from mlscale import DataWarning
-from mlscale.profilers.layouts import layout_of
-from mlscale.profilers.values import nvidia_unit, parse_nvprof
+from mlscale.profilers.ncu import parse_unit
+from mlscale.profilers.nvprof import parse_metric
+from mlscale.profilers.reader import layout_of
 
 # NCU: 400 VALU + 100 uniform + 200 loads + 100 stores + 200 shared = 1000 instructions; 10 us.
 NCU_FEATURES = {
@@ -146,7 +147,7 @@ class TestNcu:
         ],
     )  # fmt: skip
     def test_units_are_decimal(self, unit: str, dimension: str, scale: float) -> None:
-        assert nvidia_unit(unit) == (dimension, pytest.approx(scale))
+        assert parse_unit(unit) == (dimension, pytest.approx(scale))
 
     def test_clocks_and_sms_of_the_file(self, tmp_path: Path) -> None:
         metrics = {
@@ -198,7 +199,7 @@ class TestNvprof:
         ],
     )  # fmt: skip
     def test_glued_units(self, cell: str, value: tuple[float, str]) -> None:
-        assert parse_nvprof(cell, "here") == value
+        assert parse_metric(cell, "here") == value
 
     def test_summary_has_a_unit_for_each_column(self, tmp_path: Path) -> None:
         """Avg in us beside Max in ms; the second table is not read."""

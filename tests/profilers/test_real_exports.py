@@ -9,7 +9,7 @@ import pytest
 from synthetic.exported import NVPROF_TRACE
 
 from mlscale import InputError
-from mlscale.profilers import Imported, import_exports
+from mlscale.profilers import ImportedTable, import_exports
 
 CLOCKS = {"engine_mhz": 1000.0, "memory_mhz": 1000.0}
 # File, device, CUs where nobody says them, then kernels, launches, exact and nearest features.
@@ -42,7 +42,7 @@ REFUSED = {
 }
 
 
-def load(folder: Path, *names: str, **options: Any) -> Imported:
+def load(folder: Path, *names: str, **options: Any) -> ImportedTable:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_exports([folder / "profiler-exports" / n for n in names], **options)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlscale.profilers import Imported, import_exports
+from mlscale.profilers import ImportedTable, import_exports
 
 BASE = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
 LONG = (
@@ -171,7 +171,7 @@ def codexl(separator: str = ",", point: str = ".", time: str = "2.50000") -> str
     )
 
 
-def read(folder: Path, *texts: str | bytes, **options: Any) -> Imported:
+def read(folder: Path, *texts: str | bytes, **options: Any) -> ImportedTable:
     """Import made files of one run."""
     paths = []
     for i, text in enumerate(texts):
@@ -181,6 +181,6 @@ def read(folder: Path, *texts: str | bytes, **options: Any) -> Imported:
     return import_exports(paths, **{"device": "made-gpu", "base": BASE, **options})
 
 
-def row(imported: Imported, position: int = 0) -> dict[str, float]:
+def row(imported: ImportedTable, position: int = 0) -> dict[str, float]:
     """The numbers of one row by column."""
     return {name: float(values[position]) for name, values in imported.table.numbers.items()}

@@ -1,19 +1,26 @@
-"""An export as lines and records: decoded, bounded, one record a line, never the whole file."""
+"""An export as a table: which tool wrote it, and its rows, decoded, bounded and streamed.
+
+A table is known by the names in its header, never by the file's name. A row is one line, and the
+file is never held as a whole.
+"""
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
 from mlscale.errors import InputError
-from mlscale.profilers.layouts import Layout, layout_of, why_unread
+from mlscale.files import ByteProgress, no_progress
+from mlscale.profilers.values import is_whole, parse_counter, quick_number
 
+TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 LONGEST_LINE = 4 << 20
+_LONGEST_HEADER = 1 << 20
 _PROGRESS_LINES = 10_000
+_SIZE = re.compile(r"[0-9]{1,18}(\.0+)?")
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _TOOL_ERROR = re.compile(
@@ -21,12 +28,90 @@ _TOOL_ERROR = re.compile(
 )
 _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 
-Row = tuple[int, list[str]]
-Progress = Callable[[int], None]
+
+@dataclass(frozen=True)
+class ExportLayout:
+    """One kind of table that a profiler writes.
+
+    Attributes:
+        key: names the reader.
+        tool: whose mapping to Table II holds.
+        title: what a user is shown.
+        needs: names of columns, all of which it has; a name with '|' is any of several.
+        lacks: names of columns of which it has none.
+        first: the name of the first column.
+        ends_at_blank: a blank line ends the table.
+        every_row_quoted: a line that does not begin with a quote is the program's own output.
+        braces: cells such as {64, 1, 1} have commas that part no fields.
+    """
+
+    key: str
+    tool: str
+    title: str
+    needs: tuple[str, ...]
+    lacks: tuple[str, ...] = ()
+    first: str | None = None
+    ends_at_blank: bool = False
+    every_row_quoted: bool = False
+    braces: bool = False
+
+    def fits(self, names: Sequence[str]) -> bool:
+        """Whether a header is of this layout."""
+        if self.first is not None and (not names or names[0] != self.first):
+            return False
+        present = set(names)
+        return all(present & set(need.split("|")) for need in self.needs) and not (
+            present & set(self.lacks)
+        )
 
 
-def _ignore(_count: int) -> None:
-    """No progress is shown."""
+LAYOUTS = (
+    ExportLayout(
+        "ncu-details", "ncu", "Nsight Compute, details page",
+        ("Kernel Name", "Metric Name", "Metric Unit", "Metric Value"), first="ID",
+        every_row_quoted=True,
+    ),
+    ExportLayout(
+        "ncu-raw", "ncu", "Nsight Compute, raw page",
+        ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
+    ),
+    ExportLayout(
+        "nvprof-metrics", "nvprof", "nvprof --metrics",
+        ("Device", "Kernel", "Invocations", "Metric Name", "Avg"), ends_at_blank=True,
+        every_row_quoted=True,
+    ),
+    ExportLayout(
+        "nvprof-trace", "nvprof", "nvprof --print-gpu-trace",
+        ("Start", "Duration", "Grid X", "Block X", "Name"), ends_at_blank=True,
+    ),
+    ExportLayout(
+        "nvprof-summary", "nvprof", "nvprof --print-gpu-summary",
+        ("Time(%)", "Time", "Calls", "Avg", "Name"), ends_at_blank=True,
+    ),
+    ExportLayout(
+        "rocprofv3-counters", "rocprofv3", "rocprofv3 counter collection",
+        ("Kernel_Name", "Dispatch_Id|Dispatch_ID", "Counter_Name", "Counter_Value"),
+    ),
+    ExportLayout(
+        "rocprofv3-trace", "rocprofv3", "rocprofv3 kernel trace",
+        ("Kind", "Kernel_Name", "Dispatch_Id", "Start_Timestamp", "End_Timestamp"),
+    ),
+    ExportLayout(
+        "rocprof", "rocprof", "rocprof v1 or v2",
+        ("KernelName|Kernel_Name", "grd|Grid_Size", "wgr|Workgroup_Size"),
+        lacks=("Counter_Name", "Kind"),
+    ),
+    ExportLayout(
+        "codexl", "codexl", "CodeXL or APP Profiler",
+        ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
+    ),
+)  # fmt: skip
+_METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
+
+
+def layout_of(names: Sequence[str]) -> ExportLayout | None:
+    """The layout of a header; None where it is no header that is known."""
+    return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
 
 @dataclass
@@ -34,23 +119,24 @@ class Export:
     """An open export whose table begins at the next line.
 
     header: the names, stripped; command: the program that was profiled, where the file says;
-    skipped: lines inside the table that were no rows of it (the program's own output).
+    skipped: how many lines inside the table were the program's or the tool's own output.
     """
 
     path: Path
-    layout: Layout
+    layout: ExportLayout
     header: tuple[str, ...]
     header_line: int
     delimiter: str
     quoted: bool
     command: str | None
     lines: Iterator[tuple[int, str]]
-    skipped: list[int] = field(default_factory=list)
+    skipped: int = field(default=0, init=False)
 
-    def where(self, line: int, column: str | None = None) -> str:
-        """The beginning of a message: file, row, and column."""
+    def where(self, line: int, column: int | str | None = None) -> str:
+        """The beginning of a message: the file, the row, and the column by name or position."""
         place = f"{self.path}: row {line}"
-        return place if column is None else f"{place}, column '{column}'"
+        name = self.header[column] if isinstance(column, int) else column
+        return place if name is None else f"{place}, column '{name}'"
 
     def columns(self, *names: str) -> list[int]:
         """Where the named columns stand. Raises InputError when one is missing."""
@@ -63,7 +149,29 @@ class Export:
         """Where the first of these columns stands that is there; None without any."""
         return next((self.header.index(name) for name in names if name in self.header), None)
 
-    def rows(self, shortest: int | None = None) -> Iterator[Row]:
+    def counter(self, line: int, row: list[str], column: int) -> float:
+        """A counter, NaN where it is missing. Raises InputError."""
+        value = quick_number(row[column])
+        if value is None:
+            semicolons = self.delimiter == ";"
+            value = parse_counter(row[column], self.where(line, column), semicolons)
+        return value
+
+    def size(self, line: int, row: list[str], column: int) -> float:
+        """A number of work-items or workgroups: positive and whole. Raises InputError."""
+        text = row[column].strip()
+        if not _SIZE.fullmatch(text) or float(text) < 1:
+            raise InputError(f"{self.where(line, column)}: '{text[:40]}' is not a size")
+        return float(text)
+
+    def whole(self, line: int, row: list[str], column: int, what: str, least: int = 0) -> int:
+        """A whole number, `what` it is in the message otherwise. Raises InputError."""
+        text = row[column]
+        if not is_whole(text) or int(text) < least:
+            raise InputError(f"{self.where(line, column)}: '{text[:40]}' is not {what}")
+        return int(text)
+
+    def rows(self, shortest: int | None = None) -> Iterator[tuple[int, list[str]]]:
         """Every row with its line, as long as the header; shorter ones (`shortest` fields) padded.
 
         Raises InputError on a ragged row and on a field that does not end in its line.
@@ -72,7 +180,7 @@ class Export:
         reader = csv.reader(
             self._table(numbers), delimiter=self.delimiter, strict=True, skipinitialspace=True
         )
-        count, width = 0, len(self.header)
+        width = len(self.header)
         while True:
             try:
                 fields = next(reader, None)
@@ -82,7 +190,6 @@ class Export:
                 ) from None
             if fields is None:
                 return
-            count += 1
             line = numbers[0]
             if len(numbers) > 1:
                 raise InputError(f"{self.where(line)}: a quoted field does not end in its line")
@@ -106,7 +213,7 @@ class Export:
             if _TOOL_LINE.match(line) or (
                 self.quoted and self.layout.every_row_quoted and not line.startswith('"')
             ):
-                self.skipped.append(number)
+                self.skipped += 1
                 continue
             numbers.append(number)
             yield _without_commas_in_braces(line) if self.layout.braces else line
@@ -116,7 +223,7 @@ def _without_commas_in_braces(line: str) -> str:
     return _BRACES.sub(lambda match: re.sub("[,;]", " ", match[0]), line)
 
 
-def open_export(path: Path, progress: Progress = _ignore) -> tuple[Export, TextIO]:
+def open_export(path: Path, progress: ByteProgress = no_progress) -> tuple[Export, TextIO]:
     """Find the table in a file; the caller closes what is returned beside it.
 
     progress is called with the number of bytes read since the last call. Raises InputError on
@@ -138,7 +245,7 @@ def open_export(path: Path, progress: Progress = _ignore) -> tuple[Export, TextI
         raise
 
 
-def _numbered(path: Path, file: TextIO, progress: Progress) -> Iterator[tuple[int, str]]:
+def _numbered(path: Path, file: TextIO, progress: ByteProgress) -> Iterator[tuple[int, str]]:
     """Lines without their end, from 1. Raises InputError on a line that no tool writes."""
     seen = number = 0
     try:
@@ -188,8 +295,12 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
                     command=command,
                     lines=lines,
                 )
-            if unread := why_unread(names):
-                raise InputError(f"{path}: row {number}: cannot read {unread}")
+            if set(names) >= _METRICS_BY_LAUNCH:
+                raise InputError(
+                    f"{path}: row {number}: cannot read nvprof's metrics launch by launch "
+                    "(--print-gpu-trace with --metrics); run --metrics alone, and give "
+                    "--print-gpu-trace alone as a further file"
+                )
     if first is None:
         raise InputError(f"{path}: is empty")
     if complaint:
@@ -201,7 +312,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
 
 
 def _fields(line: str, separator: str) -> list[str]:
-    if separator not in line or len(line) > 1 << 20:
+    if separator not in line or len(line) > _LONGEST_HEADER:
         return []
     try:
         [names] = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
@@ -211,6 +322,7 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 def _command(line: str) -> str | None:
+    """The profiled program's name, where a line above the table says it."""
     if (match := re.match(r"^==\d+== NVPROF is profiling process \d+, command: (\S+)", line)) or (
         match := re.match(r"^# Application=(.+)$", line)
     ):
@@ -224,9 +336,3 @@ def _check_header(path: Path, number: int, names: list[str]) -> None:
             raise InputError(
                 f"{path}: row {number}: column '{name}' is there twice; which one is meant?"
             )
-
-
-def peek(rows: Iterator[Row], count: int) -> tuple[list[Row], Iterator[Row]]:
-    """The first rows, and an iterator that still has them."""
-    first = list(islice(rows, count))
-    return first, chain(first, rows)

@@ -1,0 +1,162 @@
+"""Launches as the readers give them, and groups of launches, summed while the file streams by."""
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mlscale.errors import InputError
+
+
+@dataclass(slots=True)
+class LaunchRecord:
+    """One launch, or what one row says of it.
+
+    launch: its number in the run; workgroups and workgroup_size [threads] None where the file
+    does not say; time_s None where it says none; weight: launches it stands for; is_new: False
+    for a further row of a launch already counted.
+    """
+
+    line: int
+    kernel: str
+    launch: str
+    workgroups: float | None
+    workgroup_size: float | None
+    time_s: float | None
+    counters: dict[str, float]
+    weight: int = 1
+    is_new: bool = True
+
+
+class NumberSet:
+    """A set of whole numbers, kept as ranges: those of a run mostly follow each other."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, number: int) -> bool:
+        """Keep a number; False if it is in the set already."""
+        at = bisect_right(self._starts, number)
+        if at and number < self._ends[at - 1]:
+            return False
+        if at and number == self._ends[at - 1]:
+            self._ends[at - 1] += 1
+            if at < len(self._starts) and self._starts[at] == number + 1:
+                self._ends[at - 1] = self._ends.pop(at)
+                del self._starts[at]
+        elif at < len(self._starts) and self._starts[at] == number + 1:
+            self._starts[at] = number
+        else:
+            self._starts.insert(at, number)
+            self._ends.insert(at, number + 1)
+        return True
+
+
+class GroupKey(NamedTuple):
+    """What tells groups of launches apart; launch is None where the launches are averaged."""
+
+    kernel: str
+    workgroups: float | None
+    workgroup_size: float | None
+    launch: str | None = None
+
+    @property
+    def lacks_geometry(self) -> bool:
+        """Whether the number or the size of the workgroups is not known."""
+        return self.workgroups is None or self.workgroup_size is None
+
+    def __str__(self) -> str:
+        """The group in a message, such as 'f(int)' (grid 8, block 64), launch 3."""
+        text = f"'{self.kernel[:80]}'"
+        if self.workgroups and self.workgroup_size:
+            text += f" (grid {self.workgroups:g}, block {self.workgroup_size:g})"
+        return text if self.launch is None else f"{text}, launch {self.launch}"
+
+
+@dataclass(slots=True)
+class LaunchGroup:
+    """Launches of one kernel with one geometry: their number, and sums for their means."""
+
+    launches: int = 0
+    time_total_s: float = 0.0
+    time_count: int = 0
+    totals: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, record: LaunchRecord) -> None:
+        """Count a launch in."""
+        weight = record.weight
+        if record.is_new:
+            self.launches += weight
+        if record.time_s is not None:
+            self.time_total_s += weight * record.time_s
+            self.time_count += weight
+        for name, value in record.counters.items():
+            if not math.isnan(value):
+                self.totals[name] = self.totals.get(name, 0.0) + weight * value
+                self.counts[name] = self.counts.get(name, 0) + weight
+
+    def merge(self, other: "LaunchGroup") -> None:
+        """Count all launches of another group in."""
+        self.launches += other.launches
+        self.time_total_s += other.time_total_s
+        self.time_count += other.time_count
+        for name, total in other.totals.items():
+            self.totals[name] = self.totals.get(name, 0.0) + total
+            self.counts[name] = self.counts.get(name, 0) + other.counts[name]
+
+    @property
+    def time_s(self) -> float | None:
+        """Mean time of a launch [s]."""
+        return self.time_total_s / self.time_count if self.time_count else None
+
+    def means(self) -> dict[str, float]:
+        """Mean of every counter over the launches that have it."""
+        return {name: total / self.counts[name] for name, total in self.totals.items()}
+
+
+@dataclass
+class FileContent:
+    """Everything that one file says.
+
+    Attributes:
+        source: its path.
+        groups: its launches.
+        facts: what it says of the GPU ('device_name', 'cu_count', 'engine_mhz', …): how often
+            each value was seen.
+        application: the program that was profiled.
+        dropped: how many rows had no positive time.
+        skipped: how many lines inside the table were no rows of it.
+    """
+
+    source: str
+    groups: dict[GroupKey, LaunchGroup] = field(default_factory=dict)
+    facts: dict[str, Counter[str | float]] = field(default_factory=lambda: defaultdict(Counter))
+    application: str | None = None
+    dropped: int = 0
+    skipped: int = 0
+
+    def collect(self, records: Iterable[LaunchRecord], each: bool) -> None:
+        """Sum the records up, one group a launch with `each`. Raises InputError on none."""
+        for record in records:
+            key = GroupKey(
+                record.kernel,
+                record.workgroups,
+                record.workgroup_size,
+                record.launch if each else None,
+            )
+            group = self.groups.get(key)
+            if group is None:
+                if "\ufffd" in record.kernel or not record.kernel.strip():
+                    raise InputError(
+                        f"{self.source}: row {record.line}: the kernel's name is "
+                        + ("damaged text" if record.kernel.strip() else "empty")
+                    )
+                group = self.groups[key] = LaunchGroup()
+            group.add(record)
+        if not self.groups:
+            lost = f" with a positive time ({self.dropped} without)" if self.dropped else ""
+            raise InputError(f"{self.source}: has a header but no kernel launch{lost}")
