@@ -22,7 +22,7 @@ _HOMES = {
     "load_model": "mlscale.model_file",
     "save_model": "mlscale.model_file",
     "next_profile": "mlscale.advice.next_point",
-    "predict_rows": "mlscale.prediction",
+    "Predictions": "mlscale.predictions",
     "PREDICTORS": "mlscale.predictors",
     "create": "mlscale.predictors",
     "InputError": "mlscale.errors",
@@ -38,12 +38,12 @@ __all__ = [
     "MeasuredPoint",
     "Measurements",
     "Model",
+    "Predictions",
     "Profiles",
     "Surfaces",
     "create",
     "load_model",
     "next_profile",
-    "predict_rows",
     "read_measurements",
     "read_profiles",
     "save_model",
@@ -51,7 +51,14 @@ __all__ = [
 ]
 
 
+def _predict_rows(model: Any, profiles: Any, targets: Any = None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = model.predict(profiles, 0.9).rows(targets)
+    return rows
+
+
 def __getattr__(name: str) -> Any:
+    if name == "predict_rows":
+        return _predict_rows
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'mlscale' has no attribute '{name}'")

@@ -8,10 +8,20 @@ from typing import Any
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
+from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS, create, default_predictor
-from mlscale.predictors.base import Bases, Predictor, Training, TrainingSet
+from mlscale.predictors.base import (
+    Bases,
+    HasFeatures,
+    Predictor,
+    Training,
+    TrainingSet,
+    UsesMeasuredPoints,
+    fit_all,
+    for_other_gpus,
+    predict_surfaces,
+)
 
 
 @dataclass(frozen=True)
@@ -33,16 +43,15 @@ class Model:
     def for_gpu(
         self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
     ) -> "Model":
-        """The same for the time of a GPU without training data, on a grid of one's choice.
+        """Turn the model to a GPU without training data, for time on a grid of one's choice.
 
         peaks: any profiles of that GPU, to see what its kernels reach at most; None takes what
         they reach on the trained GPUs. Raises InputError where the predictor cannot.
         """
         predictor = copy.copy(self.predictors["time"])
-        if not predictor.other_gpus:
-            raise InputError(f"'{predictor.name}' cannot predict a GPU that it was not trained on")
+        other = for_other_gpus(predictor)
         if peaks is not None:
-            predictor.learn_peaks(peaks, grid)
+            other.learn_peaks(peaks, grid)
         return replace(
             self,
             device=device,
@@ -52,64 +61,62 @@ class Model:
             untrained=True,
         )
 
-    def predict(self, profiles: Profiles, coverage: float | None = None) -> dict[str, Surfaces]:
-        """The surfaces of every quantity that model and profiles have in common.
+    def predict(self, profiles: Profiles, coverage: float | None = None) -> Predictions:
+        """Predict every quantity that model and profiles have in common, each once.
 
         coverage: with intervals that hold this share of the truth, from predictors that have
         them. Raises InputError where the profiles lack what a predictor needs, and where they
         have further points that it makes nothing of.
         """
         if profiles.also:
-            require_also(self)
+            require_measured_points(self)
         grid = self.grid if self.untrained else None
-        return {
-            quantity: (predictor.predict_interval(profiles, coverage, grid) if coverage else None)
-            or predictor.predict(profiles, grid)
+        surfaces = {
+            quantity: predict_surfaces(predictor, profiles, grid, coverage)
             for quantity, predictor in self.predictors.items()
             if quantity == "time" or profiles.power_w is not None
         }
+        return Predictions(profiles, surfaces, coverage, tuple(warnings_for(self, profiles)))
 
 
-def require_also(model: Model) -> None:
+def require_measured_points(model: Model) -> None:
     """Raise InputError unless the model's predictors make use of further measured points."""
     for predictor in model.predictors.values():
-        if not predictor.uses_also:
-            able = ", ".join(name for name, kind in PREDICTORS.items() if kind.uses_also)
+        if not isinstance(predictor, UsesMeasuredPoints):
+            able = [
+                name for name, kind in PREDICTORS.items() if issubclass(kind, UsesMeasuredPoints)
+            ]
             raise InputError(
                 f"'{predictor.name}' makes nothing of further measured points; train a model "
-                f"with --predictor {able}"
+                f"with --predictor {', '.join(able)}"
             )
 
 
 def train(
     measurements: Measurements,
     base: HardwareConfig,
-    predictor: str | None = None,
+    predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
     **parameters: Any,
 ) -> Model:
     """Train a model on every quantity that the measurements have.
 
-    predictor: by name; None takes `default_predictor`'s. others: measurements of further GPUs,
-    each with its base, that time is learnt from too, by a predictor that can; the model is of the
-    first. parameters: the predictor's hyper-parameters; those it does not have are left out.
-    Raises InputError.
+    predictor: by name, a class, or an object whose hyper-parameters are taken; None takes
+    `default_predictor`'s. others: measurements of further GPUs, each with its base, that time is
+    learnt from too, by a predictor that can; the model is of the first. parameters: the
+    predictor's hyper-parameters; those it does not have are left out. Raises InputError.
     """
     predictor = predictor or default_predictor(measurements)
-    known = create(predictor).quantities
-    quantities = [q for q in known if q == "time" or measurements.power_samples is not None]
-    predictors = {q: create(predictor, quantity=q, **parameters) for q in quantities}
-    if not all(p.savable for p in predictors.values()):
-        raise InputError(f"'{predictor}' exists for studies only and cannot be trained to a file")
-    first = next(iter(predictors.values()))
-    pooled = [(measurements, base), *others]
-    jobs: list[tuple[Predictor, Training, Bases]] = [
-        (p, [table for table, _ in pooled], [at for _, at in pooled])
-        if others
-        else (p, measurements, base)
-        for p in predictors.values()
+    quantities = [
+        quantity
+        for quantity in create(predictor).quantities
+        if quantity == "time" or measurements.power_samples is not None
     ]
-    type(first).fit_together(jobs)
+    predictors = {q: create(predictor, **{**parameters, "quantity": q}) for q in quantities}
+    pooled = [(measurements, base), *others]
+    training: Training = [table for table, _ in pooled] if others else measurements
+    bases: Bases = [config for _, config in pooled] if others else base
+    fit_all([(p, training, bases) for p in predictors.values()])
     card = {
         "kernels": list(measurements.kernels),
         "applications": sorted(set(measurements.applications)),
@@ -122,3 +129,61 @@ def train(
     if others:
         card["time_learnt_from"] = [table.device for table, _ in pooled]
     return Model(measurements.device, measurements.grid, base, predictors, card)
+
+
+def warnings_for(model: Model, profiles: Profiles) -> list[str]:
+    """Return what a reader should know of all predictions for these profiles."""
+    warnings = training_warnings(model)
+    if model.untrained:
+        learnt = model.device in model.card.get("time_learnt_from", ())
+        why = (
+            "power is learnt from the first table"
+            if learnt
+            else f"no training data of {model.device}"
+        )
+        warnings.append(f"{why}: time alone is predicted")
+    elif "power" not in model.predictors:
+        warnings.append("the model was trained without power: power_w and energy_mj are not given")
+    elif profiles.power_w is None:
+        warnings.append("the profile has no power_w: power_w and energy_mj are not given")
+    elif model.card["metadata"].get("power_kind") == "dynamic":
+        warnings.append("power_w is dynamic power: energy_mj leaves static power out")
+    return warnings + feature_warnings(model, profiles)
+
+
+def training_warnings(model: Model) -> list[str]:
+    """Say whether the model learnt from anything but measurements."""
+    origin = model.card["metadata"].get("origin")
+    if origin in ("made", "simulated"):
+        return [f"the model was trained on {origin} data, not on measurements"]
+    return []
+
+
+def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say how the profile's features of Table II differ in meaning from the training kernels'."""
+    status = profiles.metadata.get("feature_status")
+    tool = profiles.metadata.get("counter_tool", "the profiler")
+    needed = {
+        name
+        for predictor in model.predictors.values()
+        if isinstance(predictor, HasFeatures)
+        for name in predictor.feature_names()
+    }
+    if not isinstance(status, dict) or not needed & status.keys():
+        return []
+    trained = model.card["metadata"].get("feature_status")
+    trained = trained if isinstance(trained, dict) else {}
+    same_tool = model.card["metadata"].get("counter_tool") == tool
+    warnings = []
+    nearest = [
+        name
+        for name in status
+        if name in needed
+        and status[name] == "nearest"
+        and not (same_tool and trained.get(name) == "nearest")
+    ]
+    if nearest:
+        warnings.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
+    if missing := [n for n in status if n in needed and status[n] == "missing"]:
+        warnings.append(f"not given by {tool}: {', '.join(missing)}")
+    return warnings

@@ -20,6 +20,7 @@ from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.model import Model
 from mlscale.predictors import PREDICTORS, Predictor
+from mlscale.predictors.base import Savable
 
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1
@@ -52,11 +53,7 @@ def save_model(model: Model, path: Path | str) -> None:
         "device": model.device,
         **grid_state(model.grid, model.base),
         "predictors": {
-            quantity: {
-                "name": predictor.name,
-                "parameters": predictor.get_params(),
-                "state": _without_arrays(predictor.state(), arrays),
-            }
+            quantity: _saved(predictor, arrays, path)
             for quantity, predictor in model.predictors.items()
         },
         "card": model.card,
@@ -107,6 +104,16 @@ def load_model(path: Path | str) -> Model:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
 
 
+def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path) -> dict[str, Any]:
+    if not isinstance(predictor, Savable):
+        raise InputError(f"{path}: '{predictor.name}' cannot be saved: it lacks state and restore")
+    return {
+        "name": predictor.name,
+        "parameters": predictor.get_params(),
+        "state": _without_arrays(predictor.state(), arrays),
+    }
+
+
 def _restore(
     quantity: str,
     saved: dict[str, Any],
@@ -116,6 +123,8 @@ def _restore(
     predictor = PREDICTORS[saved["name"]]().set_params(**saved["parameters"])
     if quantity not in QUANTITIES or predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
+    if not isinstance(predictor, Savable):
+        raise TypeError(f"'{predictor.name}' cannot be restored")
     predictor.restore(_with_arrays(saved["state"], members))
     if "base" in saved["state"] and restore_grid(saved["state"]) != trained:
         raise ValueError(f"grid or base of '{quantity}' are not those of the model")

@@ -26,15 +26,17 @@ from mlscale import (
     Model,
     Profiles,
     load_model,
-    predict_rows,
     save_model,
     train,
 )
-from mlscale.prediction import warnings_for
+from mlscale.predictions import COVERAGE
+from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DELETED = object()
+SAVABLE = [name for name, kind in PREDICTORS.items() if issubclass(kind, Savable)]
+NEED_A_GPU = ("wang-chu", "bottleneck")
 
 Answer = tuple[list[dict[str, Any]], list[str]]
 
@@ -52,7 +54,8 @@ def measurements(utilisation: bool = False, seed: int = 0) -> Measurements:
 
 def answer(model: Model, profiles: Profiles) -> Answer:
     """All that a user gets from a model."""
-    return predict_rows(model, profiles), warnings_for(model, profiles)
+    predictions = model.predict(profiles, COVERAGE)
+    return predictions.rows(), list(predictions.warnings)
 
 
 def outcome(path: Path, profiles: Profiles) -> Answer | str:
@@ -109,7 +112,7 @@ class TestRoundTrip:
     @pytest.mark.parametrize("utilisation", [False, True])
     @pytest.mark.parametrize(
         "name",  # the other two need a GPU that is known; see their own tests
-        [n for n, p in PREDICTORS.items() if p.savable and n not in ("wang-chu", "bottleneck")],
+        [n for n in SAVABLE if n not in NEED_A_GPU],
     )
     def test_predicts_the_same_to_the_last_bit(
         self, name: str, utilisation: bool, tmp_path: Path
@@ -162,7 +165,7 @@ class TestSavingIsRefused:
         model, _ = small("mean-surface")
         trees = PREDICTORS["extra-trees"]().set_params(trees=2)
         trees.fit(made.measurements(per_group=1, grid=GRID), GRID.mid)
-        with refused("'extra-trees' exists for studies and cannot be saved"):
+        with refused("'extra-trees' cannot be saved: it lacks state and restore"):
             save_model(replace(model, predictors={"time": trees}), path)
         assert path.read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]

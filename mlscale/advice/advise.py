@@ -11,8 +11,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-from mlscale.model import Model
-from mlscale.prediction import warnings_of_features, warnings_of_training
+from mlscale.model import Model, feature_warnings, training_warnings
 
 TimeAndPower = tuple[Floats, Floats | None]
 
@@ -100,7 +99,7 @@ def advise(
     if lacking and static_power_w is not None:
         raise InputError(f"static power is of no use: {lacking}")
     static = advice.static_power(kind, static_power_w)
-    warnings = warnings_of_training(model)
+    warnings = training_warnings(model)
     if objective is None:
         why = lacking or (DYNAMIC if static is None else None)
         objective = "time" if why else "energy"
@@ -121,7 +120,7 @@ def advise(
     joint = _choose_together(predicted, objective, limits) if len(choices) > 1 else None
     if len(choices) > 1 and joint is None:
         warnings.append("no single configuration keeps the limits for every kernel")
-    warnings += warnings_of_features(model, profiles)
+    warnings += feature_warnings(model, profiles)
     return Advice(objective, limits, static_power_w, choices, joint, tuple(warnings))
 
 
@@ -153,19 +152,18 @@ def why_no_power(model: Model, profiles: Profiles) -> str | None:
 
 
 def _predict(model: Model, profiles: Profiles, static: float | None) -> _Predicted:
-    surfaces = model.predict(profiles)
+    # Both intervals hold at once for at least COVERAGE when each misses half as often.
+    quantities = 1 if why_no_power(model, profiles) else 2
+    surfaces = model.predict(profiles, 1 - (1 - COVERAGE) / quantities)
     at_base = {quantity: profiles.quantity(quantity)[:, None, None, None] for quantity in surfaces}
     added = {"time": 0.0, "power": static or 0.0}
-    # Both intervals hold at once for at least COVERAGE when each misses half as often.
-    each = 1 - (1 - COVERAGE) / len(surfaces)
-    intervals = {q: model.predictors[q].predict_interval(profiles, each) for q in surfaces}
 
     def absolute(factors: dict[str, Floats]) -> TimeAndPower:
         found = {q: factors[q] * at_base[q] + added[q] for q in factors}
         return found["time"], found.get("power")
 
-    lows = {q: i.low for q, i in intervals.items() if i is not None and i.low is not None}
-    highs = {q: i.high for q, i in intervals.items() if i is not None and i.high is not None}
+    lows = {q: s.low for q, s in surfaces.items() if s.low is not None}
+    highs = {q: s.high for q, s in surfaces.items() if s.high is not None}
     time_ms, power_w = absolute(
         {quantity: surface.values for quantity, surface in surfaces.items()}
     )
@@ -177,10 +175,7 @@ def _predict(model: Model, profiles: Profiles, static: float | None) -> _Predict
         has_energy=power_w is not None and static is not None,
         low=absolute(lows) if lows.keys() == surfaces.keys() else None,
         high=absolute(highs) if highs.keys() == surfaces.keys() else None,
-        flags=tuple(
-            tuple(dict.fromkeys(flag for s in surfaces.values() for flag in s.flags[k]))
-            for k in range(len(profiles.kernels))
-        ),
+        flags=surfaces.flags,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
-from mlscale.model import Model, require_also
+from mlscale.model import Model, require_measured_points
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 
 COVERAGE = 0.9
@@ -36,7 +36,7 @@ def next_profile(model: Model, profiles: Profiles) -> tuple[list[NextProfile], N
     A configuration that is measured already is not proposed. Raises InputError where the model's
     predictor makes nothing of further points, and where all configurations are measured.
     """
-    require_also(model)
+    require_measured_points(model)
     predictor = cast("Bottleneck", model.predictors["time"])
     now, ahead = predictor.widths_ahead(profiles, COVERAGE)
     configs = list(model.grid)

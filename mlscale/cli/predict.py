@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from mlscale.cli import options, untrained
 from mlscale.cli.text import columns, number
@@ -13,7 +14,9 @@ from mlscale.data.profiles import read_profiles
 from mlscale.files import write_text
 from mlscale.model import Model
 from mlscale.model_file import load_model
-from mlscale.prediction import COLUMNS, COVERAGE, Row, predict_rows, warnings_for
+from mlscale.predictions import COLUMNS, COVERAGE
+
+Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +46,8 @@ def run(arguments: argparse.Namespace) -> None:
         profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
         targets = [model.grid.parse(text) for text in arguments.at or ()]
     profiles = options.read_also(arguments.also, profiles, model.grid)
-    rows = predict_rows(model, profiles, targets or None)
-    warnings = warnings_for(model, profiles)
+    predictions = model.predict(profiles, COVERAGE)
+    rows, warnings = predictions.rows(targets or None), list(predictions.warnings)
     text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](
         model, rows, warnings
     )

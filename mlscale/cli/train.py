@@ -77,14 +77,20 @@ def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
     from mlscale.model import train
     from mlscale.model_file import save_model
-    from mlscale.predictors import PREDICTORS, default_predictor
+    from mlscale.predictors import default_predictor, find_predictor
+    from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
     output = options.output_file(arguments.output)
     (measurements, features), *others = _read(arguments)
     if arguments.predictor is None:
         of_wu = arguments.features or arguments.clusters
         arguments.predictor = "wu" if of_wu else default_predictor(measurements)
-    if others and not PREDICTORS[arguments.predictor].pools:
+    kind = find_predictor(arguments.predictor)
+    if not issubclass(kind, Savable):
+        raise InputError(
+            f"'{arguments.predictor}' exists for studies only and cannot be trained to a file"
+        )
+    if others and not issubclass(kind, PoolsGpus):
         raise InputError(f"'{arguments.predictor}' learns from one table at a time")
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
@@ -108,7 +114,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(o.device for o, _ in others)}")
-    needs = dict.fromkeys(name for p in model.predictors.values() for name in p.needs())
+    with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
+    needs = dict.fromkeys(name for p in with_features for name in p.needs())
     if needs:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
 

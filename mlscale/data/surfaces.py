@@ -15,15 +15,19 @@ class Surfaces:
 
     values (K, C, E, M), 1 at the base; low and high, of the same shape, where the predictor
     gives intervals. flags: for each kernel what its prediction rests on that the reader should
-    know, such as a feature outside the training range; empty where there is nothing to say.
+    know, such as a feature outside the training range; () says nothing of any kernel.
     """
 
     grid: ConfigGrid
     base: HardwareConfig
     values: Floats
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[str, ...], ...] = ()
     low: Floats | None = None
     high: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if not self.flags:
+            object.__setattr__(self, "flags", ((),) * len(self.values))
 
     def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
         """The factors (K,) at one configuration, and whether they are interpolated.

@@ -1,5 +1,9 @@
-"""Predictors: profile -> surface. One interface, many predictors, known by name."""
+"""Predictors: profile -> surface. One interface, many predictors, known by name or class."""
 
+import copy
+import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from mlscale.data.measurements import Measurements
@@ -18,7 +22,7 @@ from mlscale.predictors.trees import ExtraTrees
 from mlscale.predictors.wang_chu import WangChu
 from mlscale.predictors.wu.estimator import Wu
 
-__all__ = ["PREDICTORS", "Predictor", "create", "default_predictor"]
+__all__ = ["PREDICTORS", "Predictor", "create", "default_predictor", "find_predictor"]
 
 PREDICTORS: dict[str, type[Predictor]] = {
     predictor.name: predictor
@@ -35,6 +39,7 @@ PREDICTORS: dict[str, type[Predictor]] = {
         Bottleneck,
     )
 }
+ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
 
 def default_predictor(measurements: Measurements) -> str:
@@ -42,13 +47,64 @@ def default_predictor(measurements: Measurements) -> str:
     return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
 
 
-def create(name: str, **parameters: Any) -> Predictor:
-    """A predictor by its name; parameters that it does not have are left out.
+def find_predictor(name: str) -> type[Predictor]:
+    """Return a predictor's class by name.
 
-    Raises InputError on a name that does not exist.
+    name: of a built-in predictor, `package.module:Class` (modules in the current directory are
+    found too), or an entry point of the group `mlscale.predictors`. The last two import, and so
+    run, code of the user's choice. Raises InputError where there is no such predictor.
     """
-    if name not in PREDICTORS:
-        raise InputError(f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}")
-    predictor = PREDICTORS[name]()
-    known = predictor.get_params()
-    return predictor.set_params(**{k: v for k, v in parameters.items() if k in known})
+    if name in PREDICTORS:
+        return PREDICTORS[name]
+    if ":" in name:
+        return _checked(_import_class(name), name)
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        return _checked(entry.load(), name)
+    raise InputError(
+        f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}, or package.module:Class"
+    )
+
+
+def create(predictor: str | type[Predictor] | Predictor, **parameters: Any) -> Predictor:
+    """Make a new predictor that is not fitted.
+
+    predictor: a name as `find_predictor` takes it, a class, or an object, whose hyper-parameters
+    are copied. parameters: hyper-parameters to set; those that it does not have are left out.
+    Raises InputError on a predictor that does not exist.
+    """
+    if isinstance(predictor, Predictor):
+        new = type(predictor)(**copy.deepcopy(predictor.get_params()))
+    elif isinstance(predictor, str):
+        new = find_predictor(predictor)()
+    else:
+        new = _checked(predictor, getattr(predictor, "__qualname__", repr(predictor)))()
+    known = new.get_params()
+    return new.set_params(**{k: v for k, v in parameters.items() if k in known})
+
+
+def _import_class(name: str) -> Any:
+    module, _, path = name.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        value: Any = import_module(module)
+    except (ImportError, SyntaxError) as error:
+        raise InputError(f"the predictor '{name}' cannot be imported: {error}") from error
+    for part in path.split("."):
+        if not hasattr(value, part):
+            raise InputError(f"the predictor '{name}' is not there: {module} has no '{path}'")
+        value = getattr(value, part)
+    return value
+
+
+def _checked(value: Any, name: str) -> type[Predictor]:
+    """Return the class if it is a predictor of one's own; raise InputError if not."""
+    if not (isinstance(value, type) and issubclass(value, Predictor)):
+        raise InputError(f"'{name}' is not a predictor: it is no subclass of mlscale.Predictor")
+    lacking = ", ".join(sorted(value.__abstractmethods__))
+    if lacking:
+        raise InputError(f"the predictor '{name}' lacks the methods {lacking}")
+    return value

@@ -1,10 +1,18 @@
-"""The one interface of all predictors: from profiles to surfaces."""
+"""The interface of all predictors, and what some of them can do besides.
 
+Every predictor is a `Predictor`. What only some can do is a protocol each: a predictor has it by
+having its methods, and `isinstance(predictor, GivesIntervals)` tells.
+"""
+
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, ClassVar, Self, cast
+from inspect import Parameter, signature
+from typing import Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
+import numpy as np
+
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
@@ -20,29 +28,34 @@ TrainingSet = tuple[Measurements, HardwareConfig]
 
 
 class Predictor(ABC):
-    """What every predictor is: hyper-parameters, `fit`, `predict`, and a state to save.
+    """From profiles to surfaces of one quantity: hyper-parameters, `fit` and `predict`.
 
-    Subclasses are dataclasses; their fields are the hyper-parameters and are never changed by
-    fitting. `quantity`, 'time' or 'power', is one of them. What fitting learns is kept in
-    attributes that end in an underscore.
+    The hyper-parameters are what `__init__` takes, most simply the fields of a dataclass; each
+    is kept under its own name and never changed by fitting. `quantity`, 'time' or 'power', is
+    one of them. What fitting learns is kept in attributes that end in an underscore.
     """
 
     name: ClassVar[str]
     quantities: ClassVar[tuple[str, ...]] = tuple(QUANTITIES)
-    savable: ClassVar[bool] = True
-    uses_also: ClassVar[bool] = False  # makes use of Profiles.also
-    pools: ClassVar[bool] = False  # learns time from several GPUs at once
-    other_gpus: ClassVar[bool] = False  # predicts GPUs that it was not trained on
     quantity: str
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Name a predictor that has no name after its class."""
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """The hyper-parameters by name, as scikit-learn's `clone` asks for them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        """Return the hyper-parameters by name, as scikit-learn's `clone` asks for them."""
+        named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        parameters = signature(type(self)).parameters.values()
+        return {p.name: getattr(self, p.name) for p in parameters if p.kind in named}
 
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters. Raises InputError on one that does not exist."""
+        known = self.get_params()
         for name, value in params.items():
-            if name not in self.get_params():
+            if name not in known:
                 raise InputError(f"the predictor '{self.name}' has no parameter '{name}'")
             setattr(self, name, value)
         return self
@@ -56,66 +69,159 @@ class Predictor(ABC):
     def fit(self, training: Training, base: Bases) -> Self:
         """Learn from the measurements of one GPU or several, each profiled at its base.
 
-        Raises InputError where the measurements do not suffice.
+        A base is a configuration of the grid or its index (c, e, m). Raises InputError where
+        the measurements do not suffice.
         """
-
-    @classmethod
-    def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
-        """Fit many predictors, each as by `fit`; a predictor may share work between them."""
-        for predictor, training, base in jobs:
-            predictor.fit(training, base)
-
-    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
-        """Get ready for a GPU without training data, from profiles of it that have no surfaces.
-
-        Raises InputError where a predictor knows the GPUs that it was trained on only.
-        """
-        if not self.other_gpus:
-            raise InputError(f"'{self.name}' cannot predict a GPU that it was not trained on")
-        return self
 
     @abstractmethod
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The surfaces of new kernels, on the training grid or, where it can be, on another.
+        """Predict the surfaces of new kernels on the training grid, or on `grid` if it can.
 
         Raises InputError where the profiles lack what the predictor needs.
         """
 
-    def needs(self) -> tuple[str, ...]:
-        """The features that a profile must have; empty for a predictor without features."""
-        return ()
+    def score(self, measurements: Measurements, base: Base) -> float:
+        """Return minus the mean absolute percentage error, so that more is better.
 
-    def feature_names(self) -> tuple[str, ...]:
-        """All features that it looks at, needed or not."""
-        return ()
+        The mean goes over the kernels and over every configuration but the base.
+        """
+        config = as_config(measurements.grid, base)
+        surfaces = self.predict(measurements.profiles(config))
+        ratio = surfaces.values / measurements.relative(self.quantity, config)
+        at_base = np.zeros(measurements.grid.shape, dtype=bool)
+        at_base[measurements.grid.index(config)] = True
+        return -100.0 * float(np.abs(ratio - 1.0)[:, ~at_base].mean())
+
+
+@runtime_checkable
+class GivesIntervals(Protocol):
+    """Predicts intervals beside the surfaces."""
 
     def predict_interval(
-        self,
-        profiles: Profiles,  # noqa: ARG002
-        coverage: float = 0.9,  # noqa: ARG002
-        grid: ConfigGrid | None = None,  # noqa: ARG002
-    ) -> Surfaces | None:
-        """Surfaces with low and high that hold that share of the truth; None without intervals."""
-        return None
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        """Predict surfaces with `low` and `high`, which hold that share of the truth.
 
-    def explain(self, profiles: Profiles) -> Explanation | None:  # noqa: ARG002
-        """What the predictions of these kernels rest on; None for a predictor without features.
-
-        Raises InputError where the profiles lack what the predictor needs.
+        Both are None where intervals were not calibrated. Raises InputError.
         """
-        return None
+        ...
 
-    @abstractmethod
+
+@runtime_checkable
+class Savable(Protocol):
+    """Can be written to a model file."""
+
     def state(self) -> State:
-        """What fitting learnt: nested dicts of arrays and JSON values, for the model file."""
+        """Return what fitting learnt: nested dicts and lists of arrays and JSON values."""
+        ...
 
-    @abstractmethod
     def restore(self, state: State) -> Self:
-        """Take over what `state` gave; a damaged state raises KeyError, TypeError or ValueError."""
+        """Take over what `state` gave; a damaged state raises KeyError, TypeError, ValueError."""
+        ...
+
+
+@runtime_checkable
+class HasFeatures(Protocol):
+    """Looks at counters, or at features made of them."""
+
+    def needs(self) -> tuple[str, ...]:
+        """Return the features that a profile must have."""
+        ...
+
+    def feature_names(self) -> tuple[str, ...]:
+        """Return all features that it looks at, needed or not."""
+        ...
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Tells what its predictions rest on."""
+
+    def explain(self, profiles: Profiles) -> Explanation:
+        """Return the kernels' features beside those of the training kernels. InputError."""
+        ...
+
+
+@runtime_checkable
+class FitsTogether(Protocol):
+    """Shares work between predictors that are fitted at the same time."""
+
+    @classmethod
+    def fit_together(cls, jobs: Sequence[tuple[Any, Training, Bases]]) -> None:
+        """Fit every predictor of the jobs, each as by `fit`."""
+        ...
+
+
+@runtime_checkable
+class PoolsGpus(Protocol):
+    """Learns from the tables of several GPUs at once."""
+
+    def trained_devices(self) -> tuple[str, ...]:
+        """Return the devices that it has learnt from."""
+        ...
+
+
+@runtime_checkable
+class PredictsOtherGpus(Protocol):
+    """Predicts GPUs that it has no training data of."""
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:
+        """Get ready for a GPU, from profiles of any of its kernels; no surfaces are needed.
+
+        grid: the one that will be predicted. Raises InputError.
+        """
+        ...
+
+
+@runtime_checkable
+class UsesMeasuredPoints(Protocol):
+    """Makes use of further measured points of the profiled kernels."""
+
+    def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
+        """Return how wide the intervals are, (K,), and after one more measurement, (K, N)."""
+        ...
+
+
+def predict_surfaces(
+    predictor: Predictor,
+    profiles: Profiles,
+    grid: ConfigGrid | None = None,
+    coverage: float | None = None,
+) -> Surfaces:
+    """Predict once: with intervals where a coverage is given and the predictor has them."""
+    if coverage is not None and isinstance(predictor, GivesIntervals):
+        return predictor.predict_interval(profiles, coverage, grid)
+    return predictor.predict(profiles, grid)
+
+
+def fit_all(jobs: Sequence[tuple[Predictor, Training, Bases]]) -> None:
+    """Fit predictors of one class, together where the class can share work. Raises InputError."""
+    if jobs and isinstance(jobs[0][0], FitsTogether):
+        type(jobs[0][0]).fit_together(jobs)
+        return
+    for predictor, training, base in jobs:
+        predictor.fit(training, base)
+
+
+def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
+    """Return the predictor if it predicts GPUs without training data; else raise InputError."""
+    if not isinstance(predictor, PredictsOtherGpus):
+        raise InputError(f"'{predictor.name}' cannot predict a GPU that it was not trained on")
+    return predictor
+
+
+def as_config(grid: ConfigGrid, base: Base) -> HardwareConfig:
+    """Return a base, given as configuration or index, as a configuration of the grid.
+
+    Raises InputError where the grid does not have it.
+    """
+    config = base if isinstance(base, HardwareConfig) else grid.config(base)
+    grid.index(config)
+    return config
 
 
 def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
-    """Each GPU's measurements with its base as a configuration of their grid.
+    """Pair each GPU's measurements with its base as a configuration of their grid.
 
     Raises InputError when the predictor does not know its quantity, the numbers of tables and
     bases differ, or a base is not on its grid.
@@ -129,26 +235,23 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     bases = _as_list(base)
     if len(tables) != len(bases):
         raise InputError(f"{len(tables)} tables need as many bases, not {len(bases)}")
-    sets = []
-    for table, at in zip(tables, bases, strict=True):
-        config = at if isinstance(at, HardwareConfig) else table.grid.config(at)
-        table.grid.index(config)
-        sets.append((table, config))
-    return sets
+    return [(table, as_config(table.grid, one)) for table, one in zip(tables, bases, strict=True)]
 
 
 def _as_list(base: Bases) -> list[Base]:
     """One base, a configuration or an index of three whole numbers, or several, as a list."""
     if isinstance(base, HardwareConfig):
         return [base]
-    given = tuple(base)
-    if len(given) == 3 and all(isinstance(step, int) for step in given):
-        return [cast("Index", given)]
-    return [cast("Base", one) for one in given]
+    items = tuple(base)
+    try:
+        c, e, m = (operator.index(cast("int", step)) for step in items)
+    except (TypeError, ValueError):
+        return [cast("Base", item) for item in items]
+    return [(c, e, m)]
 
 
 def single_gpu(predictor: Predictor, training: Training, base: Bases) -> TrainingSet:
-    """The one training set of a predictor that learns from one GPU at a time.
+    """Return the one training set of a predictor that learns from one GPU at a time.
 
     Raises InputError on none or several, and on a table without kernels.
     """

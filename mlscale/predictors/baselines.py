@@ -28,7 +28,6 @@ class RateBound(Predictor):
     A subclass says which axes make the rate. With no training set, `predict` needs a grid.
     """
 
-    other_gpus: ClassVar[bool] = True
     quantity: str = "time"
     axes: ClassVar[tuple[str, ...]]
 
@@ -36,6 +35,10 @@ class RateBound(Predictor):
         """Take over the grid; an empty sequence is enough."""
         sets = training_sets(self, training, base)
         self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
+        return self
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
+        """Return the predictor as it is: rates follow from the configurations."""
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
@@ -51,7 +54,7 @@ class RateBound(Predictor):
                 rate = rate * steps / getattr(profiles.base, axis)
         factors = rate if self.quantity == "power" else 1 / rate
         count = len(profiles.kernels)
-        return Surfaces(grid, profiles.base, np.tile(factors, (count, 1, 1, 1)), ((),) * count)
+        return Surfaces(grid, profiles.base, np.tile(factors, (count, 1, 1, 1)))
 
     def state(self) -> State:
         """Grid and base, if there were any."""
@@ -115,7 +118,7 @@ class MeanSurface(Predictor):
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         count = len(profiles.kernels)
         values = np.tile(self.surface_, (count, 1, 1, 1))
-        return Surfaces(self.grid_, self.base_, values, ((),) * count)
+        return Surfaces(self.grid_, self.base_, values)
 
     def state(self) -> State:
         """Grid, base and surface."""

@@ -8,11 +8,9 @@ import numpy as np
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError
 from mlscale.predictors.base import (
     Bases,
     Predictor,
-    State,
     Training,
     on_training_grid,
     single_gpu,
@@ -26,7 +24,6 @@ class ExtraTrees(Predictor):
     """Extremely randomised trees from features to the whole log surface at once."""
 
     name = "extra-trees"
-    savable = False
     quantity: str = "time"
     features: str | None = None
     trees: int = 300
@@ -52,11 +49,3 @@ class ExtraTrees(Predictor):
         points, flags = self.scaling_.transform(profiles)
         logs = self.forest_.predict(points).reshape(len(points), *self.grid_.shape)
         return Surfaces(self.grid_, self.base_, np.exp(logs), flags)
-
-    def state(self) -> State:
-        """Raise InputError: a forest is not numbers and JSON."""
-        raise InputError(f"'{self.name}' exists for studies and cannot be saved")
-
-    def restore(self, state: State) -> Self:  # noqa: ARG002
-        """Raise InputError, as `state` does."""
-        raise InputError(f"'{self.name}' exists for studies and cannot be loaded")

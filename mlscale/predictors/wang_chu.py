@@ -26,7 +26,6 @@ class WangChu(Predictor):
 
     name = "wang-chu"
     quantities: ClassVar[tuple[str, ...]] = ("time",)
-    other_gpus: ClassVar[bool] = True
     quantity: str = "time"
 
     @classmethod
@@ -48,6 +47,10 @@ class WangChu(Predictor):
         for measurements, _ in sets:
             _require(measurements)
         self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
+        return self
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
+        """Return the predictor as it is: the peaks stand in the device's data sheet."""
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:

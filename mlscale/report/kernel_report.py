@@ -12,6 +12,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model
+from mlscale.predictors.base import Explains, HasFeatures
 from mlscale.predictors.explanation import Explanation
 
 Interval = tuple[Floats, Floats]
@@ -75,16 +76,18 @@ def facts_of(
     static = static_power(power_kind(model, profiles), static_power_w)
     why_no_energy = without or (DYNAMIC if static is None else None)
     added = {"time": 0.0, "power": static or 0.0}
-    surfaces = model.predict(profiles)
+    surfaces = model.predict(profiles, COVERAGE)
     bounds = {}
     explanations = {}
     for quantity in surfaces:
         predictor = model.predictors[quantity]
-        interval = predictor.predict_interval(profiles, COVERAGE)
-        if interval is not None and interval.low is not None and interval.high is not None:
-            bounds[quantity] = (interval.low, interval.high)
-        if explanation := predictor.explain(profiles):
-            explanations[quantity] = explanation
+        low, high = surfaces[quantity].low, surfaces[quantity].high
+        if low is not None and high is not None:
+            bounds[quantity] = (low, high)
+        if isinstance(predictor, Explains):
+            explanations[quantity] = predictor.explain(profiles)
+    of_time = model.predictors["time"]
+    looked_at = of_time.feature_names() if isinstance(of_time, HasFeatures) else ()
     trained = model.card.get("kernels")
     found = []
     for k in chosen:
@@ -107,9 +110,9 @@ def facts_of(
                     q: (at_base[q] * low[k] + added[q], at_base[q] * high[k] + added[q])
                     for q, (low, high) in bounds.items()
                 },
-                flags=tuple(dict.fromkeys(f for s in surfaces.values() for f in s.flags[k])),
+                flags=surfaces.flags[k],
                 explanations=explanations,
-                looked_at=model.predictors["time"].feature_names(),
+                looked_at=looked_at,
                 why_no_energy=why_no_energy,
                 was_trained_on=isinstance(trained, list) and profiles.kernels[k] in trained,
             )

@@ -8,8 +8,7 @@ import numpy as np
 
 from mlscale.advice.advise import COVERAGE
 from mlscale.data.profiles import Profiles
-from mlscale.model import Model
-from mlscale.prediction import warnings_of_features, warnings_of_training
+from mlscale.model import Model, feature_warnings, training_warnings
 from mlscale.report import decision_sections, evidence_sections, provenance, surface_sections
 from mlscale.report.blocks import (
     bullets,
@@ -91,12 +90,12 @@ def _overview(facts: list[Facts], model: Model, profiles: Profiles, source: Sour
             ]
         )
     )
-    warnings: list[Child] = [*warnings_of_training(model)]
+    warnings: list[Child] = [*training_warnings(model)]
     if facts[0].what_lacks:
         warnings.append(facts[0].what_lacks)
     if source.static_power_w is not None:
         warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
-    warnings += warnings_of_features(model, profiles)
+    warnings += feature_warnings(model, profiles)
     if known := [each.name for each in facts if each.was_trained_on]:
         warnings.append(
             joined(

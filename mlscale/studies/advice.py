@@ -13,6 +13,7 @@ from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors import PREDICTORS, create
+from mlscale.predictors.base import fit_all
 from mlscale.predictors.baselines import RateBound
 from mlscale.records import Progress
 from mlscale.studies.candidates import Contender, contenders, has_parameter, predicts
@@ -219,7 +220,7 @@ def _predicted(
         for of_quantity in models.values()
         for model, without in zip(of_quantity, training, strict=True)
     ]
-    type(jobs[0][0]).fit_together(jobs)
+    fit_all(jobs)
     found = {
         quantity: np.concatenate(
             [

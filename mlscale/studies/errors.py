@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.predictors import Predictor, create
+from mlscale.data.surfaces import Surfaces
+from mlscale.predictors import create
+from mlscale.predictors.base import predict_surfaces
 from mlscale.records import Progress
 from mlscale.studies.candidates import ORACLE, Contender, has_parameter
 from mlscale.studies.metrics import ErrorSummary, absolute_percentage_error, summarise, without_base
@@ -151,15 +153,14 @@ def run_unit(
         fit_folds(models, split, (data, base), trained_on or [(data, base)], unseen)
         grid = data.grid if unseen else None
         trained = time.perf_counter()
-        surfaces = np.concatenate(
-            [
-                model.predict(data.select(test).profiles(base), grid).values
-                for model, (_, test) in zip(models, split, strict=True)
-            ]
-        )
-        predicted = time.perf_counter()
         held_out_data = [data.select(test) for _, test in split]
-        covered = _coverage(models, held_out_data, base, unit.quantity, grid)
+        folds_surfaces = [
+            predict_surfaces(model, test.profiles(base), grid, COVERAGE)
+            for model, test in zip(models, held_out_data, strict=True)
+        ]
+        surfaces = np.concatenate([fold.values for fold in folds_surfaces])
+        predicted = time.perf_counter()
+        covered = _coverage(folds_surfaces, held_out_data, base, unit.quantity)
     held_out = np.concatenate([test for _, test in split])
     actual = truth[held_out] / truth[(held_out, *at)][:, None, None, None]
     return UnitErrors(
@@ -174,17 +175,15 @@ def run_unit(
 
 
 def _coverage(
-    models: Sequence[Predictor],
+    predicted: Sequence[Surfaces],
     held_out: Sequence[Measurements],
     base: HardwareConfig,
     name: str,
-    grid: ConfigGrid | None,
 ) -> float | None:
     """Share [%] of kernel x target in the intervals; None where the predictor gives none."""
     inside = []
-    for model, test in zip(models, held_out, strict=True):
-        surfaces = model.predict_interval(test.profiles(base), COVERAGE, grid)
-        if surfaces is None or surfaces.low is None or surfaces.high is None:
+    for surfaces, test in zip(predicted, held_out, strict=True):
+        if surfaces.low is None or surfaces.high is None:
             return None
         at = test.grid.index(base)
         truth = test.quantity(name)

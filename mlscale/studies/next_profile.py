@@ -102,8 +102,8 @@ def kernel_errors(
     chosen: list[int] = []
     for further in range(points + 1):
         surfaces = predictor.predict_interval(profiles, COVERAGE)
-        predicted.append((surfaces or predictor.predict(profiles)).values.ravel())
-        if surfaces is not None and surfaces.low is not None and surfaces.high is not None:
+        predicted.append(surfaces.values.ravel())
+        if surfaces.low is not None and surfaces.high is not None:
             inside.append((surfaces.low.ravel() <= actual) & (actual <= surfaces.high.ravel()))
         if further < points:
             _, ahead = predictor.widths_ahead(profiles, COVERAGE)

@@ -7,6 +7,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors import Predictor
+from mlscale.predictors.base import fit_all, for_other_gpus
 from mlscale.studies.splits import Fold
 
 Training = Literal["own-table", "pooled", "unseen-gpu"]
@@ -65,7 +66,7 @@ def fit_folds(
             if one and kept
             else (model, [table for table, _ in kept], [at for _, at in kept])
         )
-    type(models[0]).fit_together(jobs)
+    fit_all(jobs)
     if unseen:
         for model, (train, _) in zip(models, split, strict=True):
-            model.learn_peaks(data.select(train).profiles(base), data.grid)
+            for_other_gpus(model).learn_peaks(data.select(train).profiles(base), data.grid)

@@ -17,6 +17,7 @@ from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors import create
+from mlscale.predictors.base import fit_all
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.records import Progress
 from mlscale.studies.candidates import (
@@ -273,6 +274,6 @@ def _surfaces(
     )
     models = [new() for _ in unit.bases]
     jobs = [(model, training, base) for model, base in zip(models, unit.bases, strict=True)]
-    type(models[0]).fit_together(jobs)
+    fit_all(jobs)
     for model, base in zip(models, unit.bases, strict=True):
         yield base, model.predict(scored.profiles(base)).values

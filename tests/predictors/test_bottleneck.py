@@ -207,7 +207,8 @@ class TestPredictions:
 
     def test_without_calibration_there_are_none(self) -> None:
         model = quick().fit(made.measurements(4), MID)
-        assert model.predict_interval(made.measurements(4).profiles(MID)) is None
+        surfaces = model.predict_interval(made.measurements(4).profiles(MID))
+        assert (surfaces.low, surfaces.high) == (None, None)
 
     def test_a_table_of_one_kernel_beside_another_gets_intervals(self) -> None:
         other = replace(made.measurements(5, seed=3), device="gtx1080ti")

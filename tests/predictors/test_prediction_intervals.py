@@ -7,8 +7,9 @@ import pytest
 from command import succeed
 from synthetic import bottleneck_kernels as made
 
-from mlscale import HardwareConfig, Model, predict_rows, save_model, train
-from mlscale.prediction import COVERAGE
+from mlscale import HardwareConfig, Model, save_model, train
+from mlscale.predictions import COVERAGE
+from mlscale.predictors.base import GivesIntervals
 
 MID = made.CLOCKS.mid
 SIDES = ("low", "high")
@@ -22,10 +23,11 @@ def model() -> Model:
 def test_rows_have_the_predictors_own(model: Model) -> None:
     """Expected: base value x the surfaces of predict_interval."""
     profiles = made.measurements(3, seed=1).profiles(MID)
-    rows = predict_rows(model, profiles)
+    rows = model.predict(profiles, COVERAGE).rows()
     for quantity, name in (("time", "time_ms"), ("power", "power_w")):
-        surfaces = model.predictors[quantity].predict_interval(profiles, COVERAGE)
-        assert surfaces is not None
+        predictor = model.predictors[quantity]
+        assert isinstance(predictor, GivesIntervals)
+        surfaces = predictor.predict_interval(profiles, COVERAGE)
         at_base = profiles.quantity(quantity)
         for side in SIDES:
             found = np.array([row[f"{name}_{side}"] for row in rows]).reshape(3, -1)
@@ -36,7 +38,7 @@ def test_rows_have_the_predictors_own(model: Model) -> None:
 def test_hold_the_value_and_close_at_the_base(model: Model) -> None:
     profiles = made.measurements(3, seed=1).profiles(MID)
     between = HardwareConfig(16, 600.0, 1500.0)
-    for row in predict_rows(model, profiles, [MID, between]):
+    for row in model.predict(profiles, COVERAGE).rows([MID, between]):
         for name in ("time_ms", "power_w"):
             low, value, high = row[f"{name}_low"], row[name], row[f"{name}_high"]
             if row["engine_mhz"] == MID.engine_mhz:

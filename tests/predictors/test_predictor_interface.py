@@ -12,6 +12,7 @@ from synthetic.tidy import refused, same_bits
 
 from mlscale import PREDICTORS, HardwareConfig, Measurements, Profiles, create
 from mlscale.predictors import Predictor
+from mlscale.predictors.base import fit_all
 
 MID = made.GRID.mid
 AT_MID = made.GRID.index(MID)
@@ -231,7 +232,7 @@ class TestFit:
         self, name: str, trained: dict[tuple[str, str], Predictor]
     ) -> None:
         one, other = (create(name, quantity=q, **SMALL) for q in ("time", "power"))
-        PREDICTORS[name].fit_together([(one, kernels(), MID), (other, kernels(), MID)])
+        fit_all([(one, kernels(), MID), (other, kernels(), MID)])
         assert same_predictions(one, trained[name, "time"], new_profiles())
         assert same_predictions(other, trained[name, "power"], new_profiles())
 

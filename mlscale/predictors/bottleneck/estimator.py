@@ -52,9 +52,6 @@ class Bottleneck(Predictor):
 
     name = "bottleneck"
     quantities: ClassVar[tuple[str, ...]] = ("time", "power")
-    uses_also: ClassVar[bool] = True
-    pools: ClassVar[bool] = True
-    other_gpus: ClassVar[bool] = True
     quantity: str = "time"
     intervals: bool = True
     amplitude: float | None = None
@@ -128,16 +125,16 @@ class Bottleneck(Predictor):
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
-    ) -> Surfaces | None:
+    ) -> Surfaces:
         """Surfaces with low and high, which hold that share of kernel x configuration.
 
-        None where intervals were not calibrated: not asked for, or fewer than three applications.
-        Raises InputError unless coverage is between 0 and 1.
+        low and high are None where they were not calibrated: not asked for, or fewer than three
+        applications. Raises InputError unless coverage is between 0 and 1.
         """
         if not 0 < coverage < 1:
             raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
         if not self.scores_.size:
-            return None
+            return self.predict(profiles, grid)
         found, scale, flags, gpu = self._raw(profiles, grid)
         logs = self._own(found.logs, gpu)
         width = self._score(coverage) * scale * self._own(found.narrowing(), gpu)
@@ -145,6 +142,10 @@ class Bottleneck(Predictor):
             width[:, _base_step(gpu)] = 0
         low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
         return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
+
+    def trained_devices(self) -> tuple[str, ...]:
+        """The GPUs that time was learnt from."""
+        return tuple(gpu.device for gpu in self.time_.gpus)
 
     def needs(self) -> tuple[str, ...]:
         """The counters of DRAM traffic; others may be missing."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, predict_rows, train
-from mlscale.prediction import COLUMNS, warnings_for
+from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, save_model, train
+from mlscale.predictions import COLUMNS
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 
@@ -42,7 +42,7 @@ class TestRows:
     def test_by_hand(self) -> None:
         # Half the CUs and half the clock: four times the time, a quarter of the power, and the
         # energy of the base, 2 ms x 50 W = 100 mJ and 0.5 ms x 80 W = 40 mJ.
-        rows = predict_rows(core_bound(), two_kernels(), [HardwareConfig(4, 400.0, 1000.0)])
+        rows = core_bound().predict(two_kernels()).rows([HardwareConfig(4, 400.0, 1000.0)])
         common = {
             "cu_count": 4,
             "engine_mhz": 400.0,
@@ -81,12 +81,12 @@ class TestRows:
             "energy_mj time_ms_low time_ms_high power_w_low power_w_high flags"
         )
         assert " ".join(COLUMNS) == documented
-        rows = predict_rows(core_bound(), two_kernels())
+        rows = core_bound().predict(two_kernels()).rows()
         assert all(tuple(row) == COLUMNS for row in rows)
         assert json.loads(json.dumps(rows)) == rows
 
     def test_are_every_configuration_of_every_kernel(self) -> None:
-        rows = predict_rows(core_bound(), two_kernels())
+        rows = core_bound().predict(two_kernels()).rows()
         assert [(r["kernel"], r["cu_count"], r["engine_mhz"], r["memory_mhz"]) for r in rows] == [
             (kernel, c, e, m)
             for kernel in ("slow", "quick")
@@ -97,12 +97,12 @@ class TestRows:
 
     def test_come_in_the_order_of_the_targets(self) -> None:
         targets = [made.GRID.config(i) for i in ((2, 0, 0), (0, 1, 2), (2, 0, 0))]
-        rows = predict_rows(core_bound(), two_kernels(), targets)
+        rows = core_bound().predict(two_kernels()).rows(targets)
         assert [row["cu_count"] for row in rows] == [16, 4, 16] * 2
-        assert predict_rows(core_bound(), two_kernels(), []) == []
+        assert core_bound().predict(two_kernels()).rows([]) == []
 
     def test_the_base_is_what_was_profiled(self) -> None:
-        rows = predict_rows(train(made.measurements(), MID, clusters=4), two_kernels(), [MID])
+        rows = train(made.measurements(), MID, clusters=4).predict(two_kernels()).rows([MID])
         assert [(r["time_ms"], r["power_w"]) for r in rows] == [(2.0, 50.0), (0.5, 80.0)]
         assert [(r["time_factor"], r["power_factor"]) for r in rows] == [(1.0, 1.0)] * 2
 
@@ -119,7 +119,7 @@ class TestBetweenTheSteps:
     ) -> None:
         # Closed form: 2 ms at 8 CUs and 800 MHz, in inverse proportion to both.
         target = HardwareConfig(cu, engine, memory)
-        row = predict_rows(MODEL, two_kernels(), [target])[0]
+        row = MODEL.predict(two_kernels()).rows([target])[0]
         assert row["time_ms"] == pytest.approx(2.0 * (8 / cu) * (800 / engine), rel=1e-9)
         assert row["power_w"] == pytest.approx(50.0 * (cu / 8) * (engine / 800), rel=1e-9)
         assert row["energy_mj"] == pytest.approx(100.0, rel=1e-9)
@@ -140,13 +140,13 @@ class TestBetweenTheSteps:
     )
     def test_outside_the_grid_is_refused(self, target: HardwareConfig, message: str) -> None:
         with refused(f"{message}.*does not extrapolate"):
-            predict_rows(MODEL, two_kernels(), [MID, target])
+            MODEL.predict(two_kernels()).rows([MID, target])
 
 
 class TestWithoutPower:
     @pytest.mark.parametrize(("trained", "profiled"), [(False, True), (True, False)])
     def test_power_and_energy_are_none(self, trained: bool, profiled: bool) -> None:
-        rows = predict_rows(core_bound(power=trained), two_kernels(power=profiled))
+        rows = core_bound(power=trained).predict(two_kernels(power=profiled)).rows()
         assert len(rows) == 2 * made.GRID.size
         for row in rows:
             assert row["power_w"] is row["power_factor"] is row["energy_mj"] is None
@@ -154,12 +154,12 @@ class TestWithoutPower:
 
     def test_a_model_of_time_alone_says_so(self) -> None:
         assert core_bound(power=False).predictors.keys() == {"time"}
-        assert warnings_for(core_bound(power=False), two_kernels())[1:] == [
+        assert [*core_bound(power=False).predict(two_kernels()).warnings][1:] == [
             "the model was trained without power: power_w and energy_mj are not given"
         ]
 
     def test_a_profile_without_power_says_so(self) -> None:
-        assert warnings_for(core_bound(), two_kernels(power=False))[1:] == [
+        assert [*core_bound().predict(two_kernels(power=False)).warnings][1:] == [
             "the profile has no power_w: power_w and energy_mj are not given"
         ]
 
@@ -174,7 +174,7 @@ class TestFlags:
         outside = replace(
             two_kernels(), counters=np.array([[1.25, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
         )
-        rows = predict_rows(model, outside, [HardwareConfig(8, 800.0, 800.0), MID])
+        rows = model.predict(outside).rows([HardwareConfig(8, 800.0, 800.0), MID])
         flag = "busy_compute 1.25 above trained 1 by 25 % of the range"
         assert [row["flags"] for row in rows] == [
             ["interpolated", flag],
@@ -206,7 +206,7 @@ class TestWarnings:
         # The words are regression only; that there is one, and which, is not.
         measurements = replace(made.measurements(), metadata=metadata)
         model = train(measurements, MID, "no-scaling")
-        assert warnings_for(model, two_kernels()) == expected
+        assert [*model.predict(two_kernels()).warnings] == expected
 
 
 class TestTrain:
@@ -227,9 +227,11 @@ class TestTrain:
             for q, p in model.predictors.items()
         } == {"time": (3, 5), "power": (3, 5)}
 
-    def test_refuses_what_cannot_be_saved(self) -> None:
-        with refused("'extra-trees' exists for studies only and cannot be trained to a file"):
-            train(made.measurements(), MID, "extra-trees")
+    def test_what_cannot_be_saved_predicts_and_is_refused_a_file(self) -> None:
+        model = train(made.measurements(), MID, "extra-trees", trees=3)
+        assert model.predict(two_kernels()).time_ms.shape == (2, *made.GRID.shape)
+        with refused("m.mlscale: 'extra-trees' cannot be saved: it lacks state and restore"):
+            save_model(model, "m.mlscale")
 
     def test_refuses_an_unknown_predictor(self) -> None:
         with refused("there is no predictor 'magic'; one of no-scaling, "):

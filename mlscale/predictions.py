@@ -1,0 +1,174 @@
+"""Predictions: the surfaces of profiled kernels, and the absolute numbers that follow from them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats, Mask
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.profiles import QUANTITIES, Profiles
+from mlscale.data.surfaces import Surfaces, interpolate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    "kernel",
+    "cu_count",
+    "engine_mhz",
+    "memory_mhz",
+    "time_ms",
+    "time_factor",
+    "power_w",
+    "power_factor",
+    "energy_mj",
+    "time_ms_low",
+    "time_ms_high",
+    "power_w_low",
+    "power_w_high",
+    "flags",
+)
+COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
+INTERPOLATED = "interpolated"
+
+Column = NDArray[Any]
+Targets = Sequence[HardwareConfig]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions(Mapping[str, Surfaces]):
+    """What a model predicts for K profiled kernels; `predictions['time']` gives the `Surfaces`.
+
+    surfaces: by quantity, 'time' and, where model and profiles have it, 'power'. coverage: of
+    their intervals, None without. warnings: what a reader should know of all of them.
+    """
+
+    profiles: Profiles
+    surfaces: dict[str, Surfaces]
+    coverage: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, quantity: str) -> Surfaces:
+        return self.surfaces[quantity]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.surfaces)
+
+    def __len__(self) -> int:
+        return len(self.surfaces)
+
+    @property
+    def grid(self) -> ConfigGrid:
+        """The grid that the surfaces are on."""
+        return self.surfaces["time"].grid
+
+    @property
+    def base(self) -> HardwareConfig:
+        """The configuration that the factors are relative to."""
+        return self.profiles.base
+
+    @property
+    def device(self) -> str:
+        """The GPU of the kernels."""
+        return self.profiles.device
+
+    @cached_property
+    def flags(self) -> tuple[tuple[str, ...], ...]:
+        """For each kernel what its predictions rest on, each flag once."""
+        by_kernel = zip(*(surfaces.flags for surfaces in self.surfaces.values()), strict=True)
+        return tuple(tuple(dict.fromkeys(sum(flags, ()))) for flags in by_kernel)
+
+    @cached_property
+    def time_ms(self) -> Floats:
+        """Time (K, C, E, M) [ms]."""
+        return self._absolute("time")
+
+    @cached_property
+    def power_w(self) -> Floats | None:
+        """Power (K, C, E, M) [W], None where it is not predicted."""
+        return self._absolute("power") if "power" in self.surfaces else None
+
+    @cached_property
+    def energy_mj(self) -> Floats | None:
+        """Energy (K, C, E, M) [mJ], time x power; None without power."""
+        return None if self.power_w is None else self.time_ms * self.power_w
+
+    def _absolute(self, quantity: str) -> Floats:
+        at_base = self.profiles.quantity(quantity)
+        factors = self.surfaces[quantity].values  # noqa: PD011 (no DataFrame)
+        return np.asarray(factors * at_base[:, None, None, None])
+
+    def columns(self, targets: Targets | None = None) -> dict[str, Column]:
+        """Return the table of `mlscale predict`: COLUMNS, a row for each kernel and target.
+
+        targets: by default every configuration of the grid; between two of its steps a
+        prediction is interpolated, and flagged so. What cannot be given is NaN; the flags of a
+        row are joined by '; '. Raises InputError outside the grid's range.
+        """
+        configs, interpolated = self._targets(targets)
+        kernels, count = len(self.profiles.kernels), len(configs)
+        table: dict[str, Column] = dict.fromkeys(COLUMNS, np.full(kernels * count, np.nan))
+        table["kernel"] = np.repeat(np.array(self.profiles.kernels, dtype=object), count)
+        for axis in AXES:
+            table[axis] = np.tile([getattr(config, axis) for config in configs], kernels)
+        for quantity, name in QUANTITIES.items():
+            if quantity not in self.surfaces:
+                continue
+            surfaces, at_base = self.surfaces[quantity], self.profiles.quantity(quantity)
+            factors = self._at(surfaces.values, targets)
+            table[f"{quantity}_factor"] = factors.ravel()
+            table[name] = (factors * at_base[:, None]).ravel()
+            for side, bound in (("low", surfaces.low), ("high", surfaces.high)):
+                if bound is not None:
+                    table[f"{name}_{side}"] = (self._at(bound, targets) * at_base[:, None]).ravel()
+        table["energy_mj"] = table["time_ms"] * table["power_w"]
+        notes = np.array(["; ".join(flags) for flags in self.flags], dtype=object)
+        table["flags"] = np.repeat(notes, count)
+        if interpolated.any():
+            notes = np.array(["; ".join((INTERPOLATED, *f)) for f in self.flags], dtype=object)
+            between = np.tile(interpolated, kernels)
+            table["flags"] = np.where(between, np.repeat(notes, count), table["flags"])
+        return table
+
+    def rows(self, targets: Targets | None = None) -> list[dict[str, Any]]:
+        """Return the same table row by row, for JSON: None where `columns` has NaN, flags as lists.
+
+        Slow for many kernels. Raises InputError outside the grid's range.
+        """
+        _, interpolated = self._targets(targets)
+        columns = {
+            name: [None] * len(column)
+            if column.dtype.kind == "f" and np.isnan(column).all()
+            else column.tolist()
+            for name, column in self.columns(targets).items()
+        }
+        columns["flags"] = [
+            [*([INTERPOLATED] if between else []), *flags]
+            for flags in self.flags
+            for between in interpolated
+        ]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def to_frame(self, targets: Targets | None = None) -> "pd.DataFrame":
+        """Return `columns` as a pandas DataFrame. Raises InputError outside the grid's range."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns(targets))
+
+    def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], Mask]:
+        """The configurations of a row each, and whether they are between steps of the grid."""
+        configs = list(self.grid if targets is None else targets)
+        grid = self.grid
+        on_grid = [all(getattr(c, axis) in getattr(grid, axis) for axis in AXES) for c in configs]
+        return configs, ~np.array(on_grid, dtype=bool)
+
+    def _at(self, values: Floats, targets: Targets | None) -> Floats:
+        """Factors (K, T) at the targets, by default everywhere on the grid."""
+        if targets is None:
+            return values.reshape(len(values), -1)
+        factors = [interpolate(values, self.grid, config)[0] for config in targets]
+        return np.array(factors).reshape(len(factors), len(values)).T
