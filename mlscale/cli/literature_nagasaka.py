@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
-from mlscale.errors import DataWarning, InputError
-from mlscale.papers.nagasaka_counters import BASELINE, BLOCKS_PER_CU, FULL, SETS
+from mlscale.errors import InputError
+from mlscale.papers.nagasaka import BASELINE, BLOCKS_PER_CU, FULL, SETS
 
 if TYPE_CHECKING:
-    from mlscale.studies.nagasaka_rows import Case
+    from mlscale.studies.nagasaka import PowerCase, SetErrors
 
 SHUFFLES = 5
 
@@ -62,21 +63,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate every table, print the errors, draw the figures. Raises InputError."""
-    from mlscale.studies.nagasaka_rows import document
+    from mlscale.studies.nagasaka import document
 
     if not arguments.figure:
-        found = document(_evaluate(arguments), arguments.counters)
+        figures = document(_evaluate(arguments), arguments.counters)
     else:
         from mlscale.report.nagasaka_figures import draw
 
         with options.output_folder(arguments.figure) as folder:
             cases = _evaluate(arguments)
-            found = document(cases, arguments.counters)
-            found["figures"] = [str(path) for path in draw(folder, cases, arguments.counters)]
-    print(json.dumps(found, indent=1) if arguments.json else _as_text(found))
+            figures = document(cases, arguments.counters)
+            figures["figures"] = [str(path) for path in draw(folder, cases, arguments.counters)]
+    print(json.dumps(figures, indent=1) if arguments.json else _as_text(figures))
 
 
-def _evaluate(arguments: argparse.Namespace) -> list[Case]:
+def _evaluate(arguments: argparse.Namespace) -> list[PowerCase]:
     """Cross-validate every table, under a progress bar; all of them are read and checked first."""
     from tqdm import tqdm
 
@@ -85,57 +86,26 @@ def _evaluate(arguments: argparse.Namespace) -> list[Case]:
     cases = _read(arguments)
     total = sum(len(GROUPINGS) * len(case.inputs.sets) for case in cases)
     with tqdm(total=total, unit="set", disable=None, leave=False) as bar:
-        for case in cases:
+
+        def results(case: PowerCase) -> Iterator[SetErrors]:
             for result in evaluate(case.inputs, GROUPINGS, arguments.shuffles):
-                case.results.append(result)
                 bar.update()
-    return cases
+                yield result
+
+        return [replace(case, results=tuple(results(case))) for case in cases]
 
 
-def _read(arguments: argparse.Namespace) -> list[Case]:
-    """Each table with all its kernels and, where they are enough, with those of the paper."""
+def _read(arguments: argparse.Namespace) -> list[PowerCase]:
     from mlscale.data.measurements import read_measurements
-    from mlscale.papers.nagasaka_counters import derive_inputs
-    from mlscale.studies.nagasaka import FOLDS
-    from mlscale.studies.nagasaka_rows import ALL, PAPER, Case
+    from mlscale.studies.nagasaka import select_cases
 
-    cases: list[Case] = []
-    for text in arguments.table:
-        path = options.input_file(text)
+    paths = [options.input_file(text) for text in arguments.table]
+    cases: list[PowerCase] = []
+    for path in paths:
         if path.stem in {case.table for case in cases}:
             raise InputError(f"two tables are named '{path.stem}'; rename one")
         data = read_measurements(path, arguments.incomplete, arguments.repetitions)
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always", DataWarning)
-            try:
-                base = data.grid.parse(arguments.base)
-                inputs = derive_inputs(data.profiles(base))
-            except InputError as error:
-                raise InputError(f"{path}: {error}") from None
-        for warning in found:
-            warnings.warn(f"{path}: {warning.message}", warning.category, stacklevel=2)
-        if arguments.counters not in inputs.sets:
-            raise InputError(
-                f"{path}: does not give the counters of the set '{arguments.counters}'; "
-                f"it gives {', '.join(inputs.sets)}: choose one with --counters"
-            )
-        for kernels, some in ((ALL, inputs), (PAPER, inputs.as_in_paper())):
-            applications = len(set(some.applications))
-            if applications >= FOLDS:
-                cases.append(Case(path.stem, data.device, base, kernels, some, []))
-            elif kernels == ALL:
-                raise InputError(
-                    f"{path}: ten folds need kernels of {FOLDS} applications, not {applications}; "
-                    "measure more"
-                )
-            else:
-                warnings.warn(
-                    f"{path}: {applications} applications remain without the kernels that read "
-                    f"textures or have fewer than {BLOCKS_PER_CU} blocks per CU, too few for ten "
-                    "folds: only all kernels together are evaluated",
-                    DataWarning,
-                    stacklevel=2,
-                )
+        cases += select_cases(path, data, arguments.base, arguments.counters)
     return cases
 
 

@@ -4,8 +4,6 @@ import argparse
 import json
 from typing import Any
 
-import numpy as np
-
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.errors import InputError
@@ -48,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
     from mlscale.data.devices import load_device
+    from mlscale.studies.volkov import error_rows, throughput_rows, warps_needed_rows
 
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
@@ -57,9 +56,9 @@ def run(arguments: argparse.Namespace) -> None:
     document = {
         "literature": "survey",
         "device": DEVICE,
-        "throughput": _throughput(intensities, warps),
-        "errors": _errors(),
-        "warps_needed": _warps_needed(intensities, most),
+        "throughput": throughput_rows(intensities, warps),
+        "errors": error_rows(),
+        "warps_needed": warps_needed_rows(intensities, most),
     }
     if arguments.figure:
         from mlscale.report.survey_figures import draw_survey
@@ -67,71 +66,6 @@ def run(arguments: argparse.Namespace) -> None:
         with options.output_folder(arguments.figure) as folder:
             document["figures"] = [str(path) for path in draw_survey(folder, intensities)]
     print(json.dumps(document, indent=1) if arguments.json else _as_text(document, most))
-
-
-def _throughput(intensities: list[int], warps: list[int]) -> list[dict[str, Any]]:
-    """The simulation and every model [IPC] at each alpha and occupancy."""
-    from mlscale.papers.volkov import GTX_980, MODELS, hong_kim_case
-    from mlscale.papers.volkov_simulation import simulate
-
-    return [
-        {
-            "alpha": alpha,
-            "warps": n,
-            "simulation": simulate(n, alpha),
-            "models": {name: float(model(n, alpha, GTX_980)) for name, model in MODELS.items()},
-            "hong_kim_case": int(hong_kim_case(n, alpha)),
-        }
-        for alpha in intensities
-        for n in warps
-    ]
-
-
-def _errors() -> list[dict[str, Any]]:
-    """How far each model is from the simulation on the grid of 9 alpha x 14 occupancies."""
-    from mlscale.papers.volkov import GTX_980, MODELS, latency_bound, throughput_bound
-    from mlscale.papers.volkov_simulation import GRID_INTENSITIES, GRID_WARPS, simulate_grid
-    from mlscale.studies.metrics import absolute_percentage_error
-
-    alpha, n = np.meshgrid(GRID_INTENSITIES, GRID_WARPS, indexing="ij")
-    simulated = simulate_grid()
-    latency_bound_here = latency_bound(n, alpha) < throughput_bound(alpha)
-    rows = []
-    for name, model in MODELS.items():
-        predicted = model(n, alpha, GTX_980)
-        errors = absolute_percentage_error(predicted, simulated)
-        ratio = predicted / simulated
-        rows.append(
-            {
-                "model": name,
-                "mape": float(errors.mean()),
-                "worst": float(errors.max()),
-                "mean_ratio_latency_bound": float(ratio[latency_bound_here].mean()),
-                "largest_ratio_latency_bound": float(ratio[latency_bound_here].max()),
-                "mean_ratio_throughput_bound": float(ratio[~latency_bound_here].mean()),
-            }
-        )
-    return rows
-
-
-def _warps_needed(intensities: list[int], most: int) -> list[dict[str, Any]]:
-    """Warps for 99 % of the throughput bound, and the two rules of thumb for all of it."""
-    from mlscale.papers import volkov as survey
-    from mlscale.papers.volkov_simulation import simulated_warps_needed
-
-    return [
-        {
-            "alpha": alpha,
-            "simulation": simulated_warps_needed(alpha, most),
-            "models": {
-                name: survey.warps_needed(model, alpha, most)
-                for name, model in survey.MODELS.items()
-            },
-            "vendor_guide": float(survey.vendor_warps(alpha)),
-            "saavedra_barrera": float(survey.saavedra_barrera_warps(alpha)),
-        }
-        for alpha in intensities
-    ]
 
 
 def _as_text(document: dict[str, Any], most: int) -> str:

@@ -9,7 +9,7 @@ from mlscale.collect.micro import MemorySample
 from mlscale.data.devices import Device
 from mlscale.errors import InputError
 from mlscale.papers.volkov import MODELS, ComputeUnit
-from mlscale.papers.wang_chu_fit import fit_dram_delay, fit_dram_latency
+from mlscale.papers.wang_chu_gpus import fit_dram_delay, fit_dram_latency
 
 
 def device_entry(samples: Sequence[MemorySample], device: Device, source: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Source: Nagasaka, Maruyama, Nukada, Endo and Matsuoka, "Statistical power modeling of GPU kernels
 using performance counters", 2010 International Green Computing Conference, pages 115 to 122.
-Section, equation and figure numbers are those of the paper.
+Section, equation and figure numbers are those of the paper; docs/equations.md has the symbols.
 
 The model, Eq. (1): p = sum_i alpha_i c_i + beta, with p the average power of a kernel [W], c_i its
 counters per second [1/s], alpha_i the energy of one event [J] and beta the constant intercept [W].
@@ -11,23 +11,43 @@ idle power there, clocks and voltage included, and is not transferable to anothe
 
 Two things the paper does not say are settled here: columns are standardised before the penalty is
 applied, and the intercept is not penalised.
+
+The paper's counters are those of a GTX 285 without caches. Each is replaced by the nearest thing
+that nvprof counts on Maxwell and later. tlb_miss has no replacement: `tlb_miss*` is the number of
+DRAM transactions, a stand-in.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlscale.arrays import Floats
-from mlscale.errors import InputError
+from mlscale.arrays import Floats, Mask
+from mlscale.data.profiles import Profiles
+from mlscale.data.tables import missing_column
+from mlscale.errors import DataWarning, InputError
+from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 
 # A column whose spread is below this share of its size is constant.
 _CONSTANT = 1e-12
 
+# The GTX 285 has 30 CUs and the paper leaves out kernels of fewer than 120 blocks.
+BLOCKS_PER_CU = 4
+
+BASELINE = "intercept only"
+FULL = "Full"
+
+_L2 = ("l2_read_transactions", "l2_write_transactions")
+_DRAM = ("dram_read_transactions", "dram_write_transactions")
+_SHARED = ("shared_load_transactions", "shared_store_transactions")
+_LOCAL = {"local_load": "local_load_transactions", "local_store": "local_store_transactions"}
+
 
 @dataclass(frozen=True, eq=False)
-class PowerModel:
+class LinearPowerModel:
     """A fitted model, Eq. (1).
 
     Attributes:
@@ -61,8 +81,8 @@ def memory_accesses(
     local_stores: ArrayLike = 0.0,
 ) -> Floats:
     """The virtual counter mem = gld + gst + local_load + local_store, section IV-B."""
-    given = (global_loads, global_stores, local_loads, local_stores)
-    return np.asarray(sum(np.asarray(count, dtype=np.float64) for count in given))
+    counts = (global_loads, global_stores, local_loads, local_stores)
+    return np.asarray(sum(np.asarray(count, dtype=np.float64) for count in counts))
 
 
 def per_second(counts: ArrayLike, time_ms: ArrayLike) -> Floats:
@@ -77,19 +97,19 @@ def per_second(counts: ArrayLike, time_ms: ArrayLike) -> Floats:
 
 
 def fit_ridge(
-    columns: ArrayLike, values: ArrayLike, penalties: Sequence[float], standardise: bool = True
+    columns: ArrayLike, values: ArrayLike, penalties: Sequence[float]
 ) -> tuple[Floats, Floats]:
-    """Ridge regression, closed form, for several penalties; section III-C.3 and its [10].
+    """Ridge regression on standardised columns, for several penalties; section III-C.3, its [10].
 
-    Minimises sum (values - beta - columns alpha)^2 + lambda |alpha|^2; beta is not penalised.
+    Minimises sum (values - beta - columns alpha)^2 + lambda sum (spread alpha)^2. The spread, the
+    standard deviation of a column, frees the penalty from the units of the columns. beta is not
+    penalised.
 
     Args:
-        columns: (K, F), any unit.
+        columns: (K, F), any unit; F may be 0.
         values: (K,), any unit.
         penalties: lambda (L,), each at least 0. At 0 where columns depend on each other: the
-            solution of least |alpha|, the limit of small lambda.
-        standardise: the penalty is on alpha times the standard deviation of its column, so that
-            it has the unit of the values and does not depend on the columns' units.
+            solution of least weight, the limit of small lambda.
 
     Returns:
         alpha (L, F) and beta (L,), both in the units of the columns as they were given. A constant
@@ -97,23 +117,30 @@ def fit_ridge(
 
     Raises InputError on what is not finite, on shapes that do not fit, and on a negative penalty.
     """
+    from sklearn.linear_model import ridge_regression
+
     x, y = _training(columns, values)
     strength = np.asarray(penalties, dtype=np.float64)
     if strength.ndim != 1 or not ((strength >= 0) & np.isfinite(strength)).all():
         raise InputError("every penalty must be a finite number of at least 0")
-    mean_x, mean_y = x.mean(axis=0), y.mean()
     spread = x.std(axis=0)
     varies = spread > _CONSTANT * np.abs(x).max(axis=0)
-    scale = np.where(varies, spread if standardise else 1.0, np.inf)
-    u, d, vt = np.linalg.svd((x - mean_x) / scale, full_matrices=False)
-    # alpha = V diag(d / (d^2 + lambda)) U^T y, without the directions that are 0 to rounding.
-    kept = d > np.finfo(np.float64).eps * max(x.shape) * d.max(initial=0.0)
-    denominator = np.where(kept, d**2 + strength[:, None], np.inf)
-    alpha = ((d / denominator) * (u.T @ (y - mean_y))) @ vt / scale
-    return alpha, mean_y - alpha @ mean_x
+    scale = np.where(varies, spread, np.inf)
+    standard, centred = (x - x.mean(axis=0)) / scale, y - y.mean()
+    penalised = strength > 0
+    weights = np.zeros((len(strength), x.shape[1]))
+    if varies.any():
+        # Least squares drops what depends on other columns, which the SVD at no penalty does not.
+        weights[~penalised] = np.linalg.lstsq(standard, centred, rcond=None)[0]
+        targets = np.repeat(centred[:, None], penalised.sum(), axis=1)
+        weights[penalised] = ridge_regression(
+            standard, targets, strength[penalised], solver="svd", check_input=False
+        )
+    alpha = weights / scale
+    return alpha, y.mean() - alpha @ x.mean(axis=0)
 
 
-def fit_power_model(rates: ArrayLike, power_w: ArrayLike, penalty: float) -> PowerModel:
+def fit_power_model(rates: ArrayLike, power_w: ArrayLike, penalty: float) -> LinearPowerModel:
     """The model of Eq. (1) by ridge regression on standardised counters.
 
     Args:
@@ -124,10 +151,10 @@ def fit_power_model(rates: ArrayLike, power_w: ArrayLike, penalty: float) -> Pow
     Raises InputError as fit_ridge does.
     """
     alpha, beta = fit_ridge(rates, power_w, [penalty])
-    return PowerModel(energy_j=alpha[0], intercept_w=float(beta[0]))
+    return LinearPowerModel(energy_j=alpha[0], intercept_w=float(beta[0]))
 
 
-def contributions_w(model: PowerModel, rates: ArrayLike) -> Floats:
+def contributions_w(model: LinearPowerModel, rates: ArrayLike) -> Floats:
     """The terms of Eq. (1): (K, F + 1) [W], a column for each counter and then the intercept.
 
     rates: counters per second (K, F) [1/s]. The terms of a kernel add up to its estimated power.
@@ -136,12 +163,12 @@ def contributions_w(model: PowerModel, rates: ArrayLike) -> Floats:
     return np.column_stack([x * model.energy_j, np.full(len(x), model.intercept_w)])
 
 
-def estimate_power_w(model: PowerModel, rates: ArrayLike) -> Floats:
+def estimate_power_w(model: LinearPowerModel, rates: ArrayLike) -> Floats:
     """Power (K,) [W] of kernels by Eq. (1); rates: counters per second (K, F) [1/s]."""
     return np.asarray(contributions_w(model, rates).sum(axis=1))
 
 
-def contribution_ratios(model: PowerModel, rates: ArrayLike) -> Floats:
+def contribution_ratios(model: LinearPowerModel, rates: ArrayLike) -> Floats:
     """Fig. 4: the mean over kernels of contribution / estimated power, (F + 1,), intercept last.
 
     The ratios add up to 1. Raises InputError where an estimated power is not above 0.
@@ -153,19 +180,193 @@ def contribution_ratios(model: PowerModel, rates: ArrayLike) -> Floats:
     return np.asarray((terms / estimated).mean(axis=0))
 
 
-def mean_squared_error_w2(estimated_w: ArrayLike, actual_w: ArrayLike) -> float:
-    """Average squared error, section IV: mean (estimated - actual)^2 [W^2]; arrays of one shape."""
-    difference = np.asarray(estimated_w, dtype=np.float64) - np.asarray(actual_w, dtype=np.float64)
-    return float(np.mean(difference**2))
+@dataclass(frozen=True)
+class Variable:
+    """One independent variable: the nvprof counters it needs and its formula on a run, (K,)."""
+
+    needs: tuple[str, ...]
+    formula: Callable[[NvprofRun], Floats]
 
 
-def average_error_ratio(estimated_w: ArrayLike, actual_w: ArrayLike) -> float:
-    """Average error ratio, section IV-B: mean |estimated - actual| / actual.
+def _branch_divergence(run: NvprofRun) -> Floats:
+    efficiency = run.count("branch_efficiency")
+    why = "is above 1; give the share of branches that do not diverge, not nvprof's percentage"
+    run.refuse(efficiency > 1, "branch_efficiency", why)
+    return run.count("cf_executed") * (1 - efficiency)
 
-    Without unit: 0.047 is 4.7 %. actual_w must not be 0.
+
+def _bank_conflicts(run: NvprofRun) -> Floats:
+    requests = run.requests(_SHARED)
+    return np.maximum(0.0, run.total(*_SHARED) - (0.0 if requests is None else requests))
+
+
+VARIABLES: Mapping[str, Variable] = MappingProxyType(
+    {
+        "gld": Variable(_L2[:1], lambda run: run.count(_L2[0])),
+        "gst": Variable(_L2[1:], lambda run: run.count(_L2[1])),
+        # L2 transactions hold what local memory sends past the first cache: not added again.
+        "mem": Variable(_L2, lambda run: memory_accesses(*map(run.count, _L2))),
+        "instructions": Variable(("inst_executed",), lambda run: run.count("inst_executed")),
+        "branch": Variable(("cf_executed",), lambda run: run.count("cf_executed")),
+        "divergent_branch": Variable(("cf_executed", "branch_efficiency"), _branch_divergence),
+        "warp_serialize": Variable(
+            (*_SHARED, *(f"{name}_per_request" for name in _SHARED)), _bank_conflicts
+        ),
+        "tlb_miss*": Variable(_DRAM, lambda run: run.total(*_DRAM)),
+        "local_load": Variable(
+            (_LOCAL["local_load"],), lambda run: run.count(_LOCAL["local_load"])
+        ),
+        "local_store": Variable(
+            (_LOCAL["local_store"],), lambda run: run.count(_LOCAL["local_store"])
+        ),
+    }
+)
+
+# Section IV-B, his seven sets in his order; Full also has local_load and local_store where the
+# table counts them, and lacks tlb_miss, for which there is no counter.
+SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Mem": ("mem",),
+        "Inst": ("instructions",),
+        "Mem/Inst": ("mem", "instructions"),
+        "Mem/Inst/Branch": ("mem", "instructions", "branch"),
+        "Mem/Inst/WS": ("mem", "instructions", "warp_serialize"),
+        "Mem/Inst/TLB*": ("mem", "instructions", "tlb_miss*"),
+        FULL: ("gld", "gst", "instructions", "branch", "divergent_branch", "warp_serialize"),
+        BASELINE: (),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerInputs:
+    """What the model knows of K kernels.
+
+    Attributes:
+        kernels, applications: their names.
+        power_w: measured power (K,) [W].
+        rates: each variable per second (K,) [1/s], by name.
+        sets: the variables of each set of counters that the table gives.
+        texture: 1 where a kernel reads through the texture cache more than its global loads, else
+            0, NaN where it is not counted, (K,).
+        few_blocks: where a kernel has fewer than 4 blocks for each CU, (K,).
     """
-    actual = np.asarray(actual_w, dtype=np.float64)
-    return float(np.mean(np.abs(np.asarray(estimated_w, dtype=np.float64) - actual) / actual))
+
+    kernels: tuple[str, ...]
+    applications: tuple[str, ...]
+    power_w: Floats
+    rates: Mapping[str, Floats]
+    sets: Mapping[str, tuple[str, ...]]
+    texture: Floats
+    few_blocks: Mask
+
+    def matrix(self, name: str) -> Floats:
+        """The variables of a set of counters, (K, F) [1/s]."""
+        columns = [self.rates[variable] for variable in self.sets[name]]
+        return np.column_stack(columns) if columns else np.empty((len(self.kernels), 0))
+
+    def as_in_paper(self) -> "PowerInputs":
+        """The kernels that the paper would keep: enough blocks and no texture reads."""
+        keep = np.flatnonzero(~((self.texture == 1) | self.few_blocks))
+        return replace(
+            self,
+            kernels=tuple(self.kernels[k] for k in keep),
+            applications=tuple(self.applications[k] for k in keep),
+            power_w=self.power_w[keep],
+            rates={name: rate[keep] for name, rate in self.rates.items()},
+            texture=self.texture[keep],
+            few_blocks=self.few_blocks[keep],
+        )
+
+
+def derive_inputs(profiles: Profiles) -> PowerInputs:
+    """The variables of every kernel of the profiles, and the sets of counters they give.
+
+    Warns (DataWarning) of sets that are left out for want of a counter, and of kernels that would
+    pass unseen for want of one. Raises InputError where the power of a kernel is missing, where a
+    counter is missing for some kernels or bad, and where not even one set is there.
+    """
+    power = profiles.quantity("power")
+    if not np.isfinite(power).all():
+        kernel = profiles.kernels[int(np.flatnonzero(~np.isfinite(power))[0])]
+        raise InputError(
+            f"kernel '{kernel}' has no power at {profiles.base}: measure it or leave the kernel out"
+        )
+    run = NvprofRun(profiles)
+    sets = _available_sets(profiles.counter_names)
+    wanted = dict.fromkeys(name for variables in sets.values() for name in variables)
+    counts = {name: VARIABLES[name].formula(run) for name in wanted}
+    inputs = PowerInputs(
+        kernels=profiles.kernels,
+        applications=profiles.applications,
+        power_w=power,
+        rates={n: per_second(c[:, None], profiles.time_ms)[:, 0] for n, c in counts.items()},
+        sets=sets,
+        texture=uses_texture_path(run),
+        few_blocks=run.optional("workgroups") < BLOCKS_PER_CU * profiles.base.cu_count,
+    )
+    _warn_of_unseen_events(inputs, run)
+    return inputs
+
+
+def untrained(training: Floats, held_out: Floats) -> Mask:
+    """Which variables of which kernels the training cannot have taught, (n, F).
+
+    training (m, F) and held_out (n, F) [1/s]: True where a variable is not zero although it was in
+    every training kernel, so that its coefficient is 0: the paper's case of local memory.
+    """
+    return np.asarray((held_out != 0) & (training == 0).all(axis=0))
+
+
+def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The sets whose counters are all there. Raises InputError and warns as derive_inputs does."""
+    lacking = {
+        name: [c for v in variables for c in VARIABLES[v].needs if c not in counter_names]
+        for name, variables in SETS.items()
+    }
+    absent = dict.fromkeys(counter for counters in lacking.values() for counter in counters)
+    what = "; ".join(missing_column(counter, counter_names) for counter in absent)
+    available = {name: variables for name, variables in SETS.items() if not lacking[name]}
+    if available.keys() == {BASELINE}:
+        raise InputError(f"Nagasaka's model needs counters as nvprof names them: {what}")
+    if absent:
+        left_out = ", ".join(name for name in SETS if name not in available)
+        warnings.warn(f"left out are the sets {left_out}: {what}", DataWarning, stacklevel=3)
+    if FULL in available:
+        local = tuple(name for name, counter in _LOCAL.items() if counter in counter_names)
+        available[FULL] = (*available[FULL], *local)
+    return available
+
+
+def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
+    """One DataWarning for each kind of event that the model cannot see in this table."""
+    if not all(run.has(counter) for counter in _LOCAL.values()):
+        warnings.warn(
+            f"no {' and '.join(_LOCAL.values())}: the model does not see local memory, "
+            "except for what of it reaches the L2 cache",
+            DataWarning,
+            stacklevel=3,
+        )
+    if np.isnan(inputs.texture).any():
+        warnings.warn(
+            "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
+            "textures cannot be named",
+            DataWarning,
+            stacklevel=3,
+        )
+    uncounted = np.flatnonzero(np.isnan(run.optional("workgroups")))
+    if len(uncounted):
+        of = (
+            ""
+            if len(uncounted) == len(inputs.kernels)
+            else " for " + ", ".join(inputs.kernels[k] for k in uncounted)
+        )
+        warnings.warn(
+            f"no workgroups{of}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot be "
+            "named",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _training(columns: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:

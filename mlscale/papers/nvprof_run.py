@@ -8,8 +8,6 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 
-Bools = Mask
-
 _TEXTURE_MARGIN = 1.05
 
 
@@ -67,7 +65,7 @@ class NvprofRun:
             total += np.divide(transactions, per_request, out=np.zeros_like(total), where=used)
         return total
 
-    def refuse(self, bad: Bools, name: str, why: str) -> None:
+    def refuse(self, bad: Mask, name: str, why: str) -> None:
         """Raise InputError, naming the first, where a counter of a kernel is bad, (K,)."""
         if bad.any():
             k = int(np.flatnonzero(bad)[0])

@@ -26,12 +26,10 @@ from dataclasses import astuple, dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class ComputeUnit:
             raise InputError(f"a latency of a CU must be at least 1 cycle: {self}")
 
 
-# A and L: what the equation sheet uses for Maxwell. I and T: 4 schedulers, 128 lanes. B: 224 GB/s,
-# 82 % of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
+# A and L: those of Maxwell (docs/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s, 82 %
+# of it reached, over 16 CUs, 128 bytes a warp and 1.126 GHz.
 GTX_980 = ComputeUnit(
     arithmetic_latency_cycles=6,
     memory_latency_cycles=368,
@@ -96,7 +94,7 @@ def classical_bounds(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = G
     return np.minimum(latency_bound(warps, intensity, cu), throughput_bound(intensity, cu))
 
 
-def hong_kim_case(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Integers:
+def hong_kim_case(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Indices:
     """Which case of Hong & Kim holds, 1 to 3; section 2, after [2], without its "Case 5".
 
     1: latency-bound, CWP = MWP = n; tested first. 2: memory-bound, CWP > MWP. 3: arithmetic-bound,
@@ -235,9 +233,9 @@ def bounds_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     return np.asarray(throughput_bound(intensity, cu) / latency_bound(1, intensity, cu))
 
 
-Model = Callable[[ArrayLike, ArrayLike, ComputeUnit], Floats]
+ThroughputModel = Callable[[ArrayLike, ArrayLike, ComputeUnit], Floats]
 
-MODELS: Mapping[str, Model] = MappingProxyType(
+MODELS: Mapping[str, ThroughputModel] = MappingProxyType(
     {
         "classical bounds": classical_bounds,
         "Hong & Kim": hong_kim,
@@ -254,7 +252,11 @@ MODELS: Mapping[str, Model] = MappingProxyType(
 
 
 def warps_needed(
-    model: Model, intensity: float, most: int, share: float = 0.99, cu: ComputeUnit = GTX_980
+    model: ThroughputModel,
+    intensity: float,
+    most: int,
+    share: float = 0.99,
+    cu: ComputeUnit = GTX_980,
 ) -> int | None:
     """The fewest whole warps, up to `most`, that give that share of the throughput bound.
 

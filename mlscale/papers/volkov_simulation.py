@@ -1,4 +1,4 @@
-"""An event-driven simulation of an idealised CU, to hold the models of survey.py against.
+"""An event-driven simulation of an idealised CU, against which the models of Volkov's survey stand.
 
 It is not hardware and not a prediction. It verifies the algebra: that the bounds are bounds, and
 which models leave them. What it idealises: instructions issue in whole cycles, first come first
@@ -15,7 +15,7 @@ from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.papers.volkov import GTX_980, ComputeUnit, bounds_warps, throughput_bound
 
-# The grid of the project's table of errors.
+# The grid on which docs/models.md compares the models with the simulation.
 GRID_INTENSITIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 GRID_WARPS = (1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlscale.arrays import Floats
-from mlscale.papers.wang_chu_gpus import Gpu
+from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.papers.wang_chu_inputs import WarpInputs
 
 # The case that holds, by the number of its equation.
@@ -224,7 +224,7 @@ def intensive_shared_cycles(  # noqa: PLR0913 - the equations have so many symbo
 
 
 def kernel_round(
-    inputs: WarpInputs, gpu: Gpu, engine_mhz: ArrayLike, memory_mhz: ArrayLike
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> RoundTime:
     """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15)."""
     comp, del_, lat = _period(inputs, gpu, engine_mhz, memory_mhz)
@@ -236,7 +236,7 @@ def kernel_round(
 
 
 def predict_time_ms(
-    inputs: WarpInputs, gpu: Gpu, engine_mhz: ArrayLike, memory_mhz: ArrayLike
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> Floats:
     """Time [ms] of each kernel at each pair of clocks, (K, *clocks), without any measured time."""
     cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz).cycles
@@ -248,7 +248,7 @@ def predict_time_ms(
 
 def predict_time_factor(
     inputs: WarpInputs,
-    gpu: Gpu,
+    gpu: GpuParameters,
     base_clocks: tuple[float, float],
     base_time_ms: ArrayLike,
     engine_mhz: ArrayLike,
@@ -273,7 +273,7 @@ def predict_time_factor(
 
 
 def _busiest_cycles(
-    inputs: WarpInputs, gpu: Gpu, engine_mhz: ArrayLike, memory_mhz: ArrayLike
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> Floats:
     """Cycles of a round in which the busier of CU and memory works: (9) or (11), leading term."""
     comp, del_, _ = _period(inputs, gpu, engine_mhz, memory_mhz)
@@ -282,7 +282,7 @@ def _busiest_cycles(
 
 
 def _period(
-    inputs: WarpInputs, gpu: Gpu, engine_mhz: ArrayLike, memory_mhz: ArrayLike
+    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     """Compute cycles, memory cycles and latency of one period, each (K, *clocks)."""
     engine, memory = np.broadcast_arrays(*_floats(engine_mhz, memory_mhz))

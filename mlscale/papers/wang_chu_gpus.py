@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlscale.arrays import Floats
 from mlscale.counters.utilisation import SECTOR_BYTES
 from mlscale.data.devices import Device, load_device
 from mlscale.errors import InputError
@@ -25,7 +29,7 @@ _LATENCIES = ("dram_latency_slope", "dram_latency_offset", "l2_latency", "shared
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuParameters:
     """The parameters of one GPU (paper, Table IV); cycles of the engine clock.
 
     Attributes:
@@ -63,7 +67,7 @@ class Gpu:
     note: str
 
 
-def load_gpu(key: str) -> Gpu:
+def load_gpu(key: str) -> GpuParameters:
     """The GPU of that name: its row of the table, else what its specification gives.
 
     Raises InputError, naming the known devices, where the device table has no such device.
@@ -93,14 +97,14 @@ def ideal_dram_delay(device: Device) -> float:
     return device.cu_count * SECTOR_BYTES / bytes_per_memory_cycle
 
 
-def specification_gpu(device: Device) -> Gpu:
+def specification_gpu(device: Device) -> GpuParameters:
     """A GPU without micro-benchmarks: throughputs from its units, latencies of the GTX 980.
 
     The DRAM delay is the ideal one at 85 % efficiency, at every clock. The relative rule uses
     throughputs only, so the borrowed latencies matter to absolute predictions alone.
     """
     reference = _rows()[_REFERENCE]
-    return Gpu(
+    return GpuParameters(
         key=device.key,
         cu_count=device.cu_count,
         max_resident_warps=device.max_waves_per_cu,
@@ -116,7 +120,7 @@ def specification_gpu(device: Device) -> Gpu:
     )
 
 
-def require_cu_count(gpu: Gpu, cu_counts: Iterable[int]) -> None:
+def require_cu_count(gpu: GpuParameters, cu_counts: Iterable[int]) -> None:
     """Raise InputError on a number of CUs other than the GPU's own.
 
     (6) would scale with the CUs, but the DRAM delay was measured with all of them at work, and no
@@ -130,9 +134,9 @@ def require_cu_count(gpu: Gpu, cu_counts: Iterable[int]) -> None:
             )
 
 
-def _from_row(device: Device, row: dict[str, Any]) -> Gpu:
+def _from_row(device: Device, row: dict[str, Any]) -> GpuParameters:
     issue = row["instruction_factor"] * device.wave_size / device.lanes_per_cu
-    return Gpu(
+    return GpuParameters(
         key=device.key,
         cu_count=device.cu_count,
         max_resident_warps=device.max_waves_per_cu,
@@ -146,3 +150,64 @@ def _rows() -> dict[str, dict[str, Any]]:
     text = Path(__file__).with_name("wang_chu_gpus.json").read_text(encoding="utf-8")
     rows: dict[str, dict[str, Any]] = json.loads(text)["gpus"]
     return rows
+
+
+@dataclass(frozen=True)
+class LineFit:
+    """A fitted line: slope x + offset, and the share of the variance that it explains."""
+
+    slope: float
+    offset: float
+    r_squared: float
+
+
+def fit_dram_latency(
+    engine_mhz: ArrayLike, memory_mhz: ArrayLike, latency_cycles: ArrayLike
+) -> LineFit:
+    """dram_latency_slope [cycles] and dram_latency_offset [cycles] of Eq. (4), least squares.
+
+    latency_cycles: of one DRAM transaction without contention, in engine cycles, one for each
+    pair of clocks [MHz]. Raises InputError unless the pairs have two ratios of clocks at least.
+    """
+    engine, memory, latency = _samples(engine_mhz, memory_mhz, latency_cycles)
+    return _line(engine / memory, latency, "ratios of engine to memory clock")
+
+
+def fit_dram_delay(
+    engine_mhz: ArrayLike, memory_mhz: ArrayLike, delay_cycles: ArrayLike
+) -> LineFit:
+    """dram_delay_slope [cycles MHz] and dram_delay_offset [cycles], least squares.
+
+    delay_cycles: time between two 32-byte transactions of a CU with the memory saturated, in
+    engine cycles, one for each pair of clocks [MHz]. It is scaled to equal clocks first, where
+    Table III has its values. For that table the authors use 805.03 and 8.1762 (R2 0.980); least
+    squares gives 726.127 and 8.28061. Raises InputError unless there are two memory clocks.
+    """
+    engine, memory, delay = _samples(engine_mhz, memory_mhz, delay_cycles)
+    return _line(1 / memory, delay * memory / engine, "memory clocks")
+
+
+def _samples(engine_mhz: ArrayLike, memory_mhz: ArrayLike, cycles: ArrayLike) -> list[Floats]:
+    columns = [np.asarray(c, dtype=np.float64) for c in (engine_mhz, memory_mhz, cycles)]
+    shapes = {column.shape for column in columns}
+    if len(shapes) > 1 or columns[0].ndim != 1:
+        raise InputError(
+            "a fit needs as many engine clocks as memory clocks and cycles, not "
+            + ", ".join(str(column.size) for column in columns)
+        )
+    for name, column in zip(("engine_mhz", "memory_mhz", "cycles"), columns, strict=True):
+        bad = np.flatnonzero(~(np.isfinite(column) & (column > 0)))
+        if bad.size:
+            raise InputError(
+                f"sample {bad[0] + 1}, {name}: {column[bad[0]]:g} must be positive and finite"
+            )
+    return columns
+
+
+def _line(x: Floats, y: Floats, what: str) -> LineFit:
+    from sklearn.linear_model import LinearRegression
+
+    if np.unique(x).size < 2:
+        raise InputError(f"a fit needs samples at two {what} at least, not {np.unique(x).size}")
+    line = LinearRegression().fit(x[:, None], y)
+    return LineFit(float(line.coef_[0]), float(line.intercept_), line.score(x[:, None], y))

@@ -14,7 +14,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.tables import missing_column
 from mlscale.errors import DataWarning, InputError
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
-from mlscale.papers.wang_chu_gpus import Gpu
+from mlscale.papers.wang_chu_gpus import GpuParameters
 
 COUNTERS = (
     *("warps", "achieved_occupancy", "inst_per_warp"),
@@ -90,7 +90,7 @@ def require_counters(counter_names: Sequence[str]) -> None:
         )
 
 
-def derive_inputs(profiles: Profiles, gpu: Gpu) -> WarpInputs:
+def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
     """The inputs of every kernel of the profiles.
 
     Memory instructions are transactions / transactions per request. Two fallbacks: without the

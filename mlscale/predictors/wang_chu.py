@@ -62,9 +62,7 @@ class WangChu(Predictor):
         gpu = load_gpu(profiles.device)
         require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
         inputs = derive_inputs(profiles, gpu)
-        _, engine, memory = np.meshgrid(
-            grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij"
-        )
+        _, engine, memory = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
         base_clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
         factors = predict_time_factor(inputs, gpu, base_clocks, profiles.time_ms, engine, memory)
         return Surfaces(grid, profiles.base, factors, inputs.flags)

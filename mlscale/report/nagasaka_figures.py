@@ -9,10 +9,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from mlscale.papers.nagasaka_counters import BASELINE
+from mlscale.papers.nagasaka import BASELINE
 from mlscale.report.figures import COLOURS, save_figure
-from mlscale.studies.nagasaka import Grouping
-from mlscale.studies.nagasaka_rows import Case, model_row, unseen_rows
+from mlscale.studies.nagasaka import Grouping, PowerCase, model_row, unseen_rows
 
 _ACTUAL, _ESTIMATED = "#000000", "#999999"
 _UNSEEN = COLOURS[1]
@@ -21,7 +20,7 @@ _NEGATIVE = COLOURS[1]
 _WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
 
 
-def draw(folder: Path, cases: Sequence[Case], chosen: str) -> list[Path]:
+def draw(folder: Path, cases: Sequence[PowerCase], chosen: str) -> list[Path]:
     """Fig. 2 to 5 of every table, with the chosen set of counters; returns the files.
 
     Fig. 2 to 4: the kernels as in the paper, where the table has enough, else all; Fig. 5: all.
@@ -41,7 +40,7 @@ def draw(folder: Path, cases: Sequence[Case], chosen: str) -> list[Path]:
     return files
 
 
-def draw_sets(case: Case, stem: Path) -> list[Path]:
+def draw_sets(case: PowerCase, stem: Path) -> list[Path]:
     """Fig. 2: squared error and error ratio of the sets of counters, for both groupings of folds.
 
     Returns the files. Raises InputError.
@@ -84,7 +83,7 @@ def draw_sets(case: Case, stem: Path) -> list[Path]:
     return save_figure(figure, stem)
 
 
-def draw_watts(case: Case, chosen: str, unseen: Collection[str], stem: Path) -> list[Path]:
+def draw_watts(case: PowerCase, chosen: str, unseen: Collection[str], stem: Path) -> list[Path]:
     """Fig. 3 and 5: actual and estimated watts of each kernel, by actual power.
 
     unseen: the kernels that the model cannot see, which are hatched and marked by a star. Returns
@@ -139,7 +138,7 @@ def draw_watts(case: Case, chosen: str, unseen: Collection[str], stem: Path) -> 
     return save_figure(figure, stem)
 
 
-def draw_contributions(case: Case, chosen: str, stem: Path) -> list[Path]:
+def draw_contributions(case: PowerCase, chosen: str, stem: Path) -> list[Path]:
     """Fig. 4: the average share of each counter, and of the intercept, in the estimated power.
 
     Of the model that all kernels of the case give. Returns the files. Raises InputError.
@@ -170,7 +169,7 @@ def draw_contributions(case: Case, chosen: str, stem: Path) -> list[Path]:
     return save_figure(figure, stem)
 
 
-def _title(case: Case, what: str) -> str:
+def _title(case: PowerCase, what: str) -> str:
     count = len(case.inputs.kernels)
     return (
         f"{case.table}: {what}\n{count} kernels ({case.kernels}), {case.device}, base {case.base}"

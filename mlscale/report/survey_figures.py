@@ -96,7 +96,7 @@ def _figure_2(intensities: Sequence[int]) -> Figure:
     return figure
 
 
-def _draw_model(panel: Axes, model: survey.Model, intensities: Sequence[int]) -> None:
+def _draw_model(panel: Axes, model: survey.ThroughputModel, intensities: Sequence[int]) -> None:
     """The model thick, the classical bounds thin, the simulation as markers."""
     warps = np.linspace(1, MOST_WARPS, 631)
     for intensity, colour, marker in _styles(intensities):

@@ -3,34 +3,52 @@
 Source: Nagasaka et al. 2010, section IV: ten-fold evaluation, lambda by n-fold cross-validation.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
-from mlscale.errors import InputError
-from mlscale.papers import nagasaka
-from mlscale.papers.nagasaka_counters import PowerInputs, untrained
-
-Bools = Mask
-Integers = Indices
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.errors import DataWarning, InputError
+from mlscale.papers.nagasaka import (
+    BLOCKS_PER_CU,
+    LinearPowerModel,
+    PowerInputs,
+    contribution_ratios,
+    derive_inputs,
+    estimate_power_w,
+    fit_power_model,
+    fit_ridge,
+    untrained,
+)
+from mlscale.studies.metrics import absolute_percentage_error, summarise
 
 Grouping = Literal["kernel", "application"]
 
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 FOLDS = 10
 SHUFFLES = 5
+ALL, PAPER = "all", "as in the paper"
 # No penalty, and 1/100 to 10 000: from hardly any to nothing but the intercept.
 PENALTIES: tuple[float, ...] = (0.0, *np.logspace(-2, 4, 25).tolist())
 # Keeps the random numbers of the evaluation apart from those of the choice of lambda.
 _OUTER_SEED = 20_100_815
 _INNER_SEED = 70_000_000
 
+TEXTURE = (
+    "it reads textures, or spilled registers, through the texture cache (more transactions than "
+    "global loads), whose hits no counter of the model counts"
+)
+UNTRAINED = "it was zero in all of the training kernels, so that its energy could not be learnt"
+
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOutPower:
     """Every kernel estimated by a model that was trained without it.
 
     estimated_w (K,) [W]; penalty (K,): the lambda of the kernel's fold; untrained (K, F): the
@@ -39,7 +57,7 @@ class HeldOut:
 
     estimated_w: Floats
     penalty: Floats
-    untrained: Bools
+    untrained: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +78,47 @@ class SetErrors:
 
     @property
     def errors_percent(self) -> Floats:
-        """100 |estimated - actual| / actual, (S, K) [%]."""
-        return np.asarray(100 * np.abs(self.estimated_w - self.actual_w) / self.actual_w)
+        """The absolute error of each estimate, (S, K) [%]."""
+        return absolute_percentage_error(self.estimated_w, self.actual_w)
 
     @property
     def mean_squared_error_w2(self) -> float:
-        """Average squared error over kernels and shuffles [W^2]."""
-        return nagasaka.mean_squared_error_w2(self.estimated_w, self.actual_w)
+        """Average squared error over kernels and shuffles, section IV [W^2]."""
+        return float(np.mean((self.estimated_w - self.actual_w) ** 2))
 
 
-def choose_penalty(rates: Floats, power_w: Floats, groups: Integers, seeds: Sequence[int]) -> float:
+@dataclass(frozen=True, eq=False)
+class PowerCase:
+    """One table with all or some of its kernels, and the errors of every set of counters there.
+
+    kernels: 'all', or 'as in the paper' (enough blocks, no texture reads). results: empty until
+    the case is evaluated.
+    """
+
+    table: str
+    device: str
+    base: HardwareConfig
+    kernels: str
+    inputs: PowerInputs
+    results: tuple[SetErrors, ...] = ()
+
+    def result(self, name: str, grouping: Grouping = "application") -> SetErrors:
+        """The errors of one set of counters."""
+        return next(r for r in self.results if (r.name, r.grouping) == (name, grouping))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What names the case in every row."""
+        return {
+            "table": self.table,
+            "device": self.device,
+            "base": self.base.as_dict(),
+            "kernels": self.kernels,
+            "n_kernels": len(self.inputs.kernels),
+        }
+
+
+def choose_penalty(rates: Floats, power_w: Floats, groups: Indices, seeds: Sequence[int]) -> float:
     """The lambda of least squared error in a cross-validation of these kernels alone.
 
     rates (K, F) [1/s], power_w (K,) [W], groups (K,): kernels of one group are held out together.
@@ -81,29 +130,29 @@ def choose_penalty(rates: Floats, power_w: Floats, groups: Integers, seeds: Sequ
     squared = np.zeros(len(PENALTIES))
     for seed in seeds:
         for train, test in _folds(groups, _INNER_SEED + seed):
-            alpha, beta = nagasaka.fit_ridge(rates[train], power_w[train], PENALTIES)
+            alpha, beta = fit_ridge(rates[train], power_w[train], PENALTIES)
             estimated = rates[test] @ alpha.T + beta
             squared += ((estimated - power_w[test, None]) ** 2).sum(axis=0)
     return PENALTIES[int(squared.argmin())]
 
 
-def hold_out(rates: Floats, power_w: Floats, groups: Integers, seed: int) -> HeldOut:
+def hold_out(rates: Floats, power_w: Floats, groups: Indices, seed: int) -> HeldOutPower:
     """Ten-fold evaluation: standardising, lambda and coefficients are learnt inside each fold.
 
     rates (K, F) [1/s], power_w (K,) [W], groups (K,): at least 10 groups, held out together.
     Raises InputError where there are fewer.
     """
-    found = len(np.unique(groups))
-    if found < FOLDS:
-        raise InputError(f"ten folds need {FOLDS} groups of kernels, not {found}")
+    count = len(np.unique(groups))
+    if count < FOLDS:
+        raise InputError(f"ten folds need {FOLDS} groups of kernels, not {count}")
     estimated, penalty = np.empty(len(power_w)), np.empty(len(power_w))
     unknown = np.zeros(rates.shape, dtype=bool)
     for train, test in _folds(groups, _OUTER_SEED + seed):
         penalty[test] = choose_penalty(rates[train], power_w[train], groups[train], [seed])
-        model = nagasaka.fit_power_model(rates[train], power_w[train], penalty[test][0])
-        estimated[test] = nagasaka.estimate_power_w(model, rates[test])
+        model = fit_power_model(rates[train], power_w[train], penalty[test][0])
+        estimated[test] = estimate_power_w(model, rates[test])
         unknown[test] = untrained(rates[train], rates[test])
-    return HeldOut(estimated, penalty, unknown)
+    return HeldOutPower(estimated, penalty, unknown)
 
 
 def evaluate(
@@ -115,36 +164,174 @@ def evaluate(
     """
     for grouping in groupings:
         groups = group_numbers(inputs, grouping)
-        for name in inputs.sets:
+        for name, variables in inputs.sets.items():
             rates = inputs.matrix(name)
             runs = [hold_out(rates, inputs.power_w, groups, seed) for seed in range(shuffles)]
+            unknown = np.any([run.untrained for run in runs], axis=0)
             yield SetErrors(
                 name=name,
-                variables=inputs.sets[name],
+                variables=variables,
                 grouping=grouping,
                 estimated_w=np.array([run.estimated_w for run in runs]),
                 actual_w=inputs.power_w,
                 penalty=np.array([run.penalty for run in runs]),
-                untrained=_named(np.any([run.untrained for run in runs], axis=0), inputs, name),
+                untrained=tuple(tuple(np.array(variables)[row].tolist()) for row in unknown),
             )
 
 
-def fit_all(inputs: PowerInputs, name: str) -> tuple[nagasaka.PowerModel, float]:
+def fit_all(inputs: PowerInputs, name: str) -> tuple[LinearPowerModel, float]:
     """The model of all kernels and its lambda, chosen with folds grouped by application."""
     rates = inputs.matrix(name)
     groups = group_numbers(inputs, "application")
     penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
-    return nagasaka.fit_power_model(rates, inputs.power_w, penalty), penalty
+    return fit_power_model(rates, inputs.power_w, penalty), penalty
 
 
-def group_numbers(inputs: PowerInputs, grouping: Grouping) -> Integers:
+def group_numbers(inputs: PowerInputs, grouping: Grouping) -> Indices:
     """A number for each kernel, the same for those that are held out together, (K,)."""
     if grouping == "kernel":
         return np.arange(len(inputs.kernels))
     return np.unique(np.array(inputs.applications), return_inverse=True)[1]
 
 
-def _folds(groups: Integers, seed: int) -> list[tuple[Integers, Integers]]:
+def select_cases(path: Path, data: Measurements, base_text: str, counters: str) -> list[PowerCase]:
+    """A table with all its kernels and, where they are enough, with those of the paper.
+
+    base_text: the configuration of counters, time and power as `ConfigGrid.parse` takes it;
+    counters: the set that the table must give. Raises InputError and warns (DataWarning), naming
+    the path, as `derive_inputs` does, and where fewer than ten applications remain.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        try:
+            base = data.grid.parse(base_text)
+            inputs = derive_inputs(data.profiles(base))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    for warning in caught:
+        warnings.warn(f"{path}: {warning.message}", warning.category, stacklevel=2)
+    if counters not in inputs.sets:
+        raise InputError(
+            f"{path}: does not give the counters of the set '{counters}'; "
+            f"it gives {', '.join(inputs.sets)}: choose one with --counters"
+        )
+    everything = PowerCase(path.stem, data.device, base, ALL, inputs)
+    if (count := len(set(inputs.applications))) < FOLDS:
+        raise InputError(
+            f"{path}: ten folds need kernels of {FOLDS} applications, not {count}; measure more"
+        )
+    as_in_paper = PowerCase(path.stem, data.device, base, PAPER, inputs.as_in_paper())
+    if (count := len(set(as_in_paper.inputs.applications))) >= FOLDS:
+        return [everything, as_in_paper]
+    warnings.warn(
+        f"{path}: {count} applications remain without the kernels that read textures or have "
+        f"fewer than {BLOCKS_PER_CU} blocks per CU, too few for ten folds: only all kernels "
+        "together are evaluated",
+        DataWarning,
+        stacklevel=2,
+    )
+    return [everything]
+
+
+def document(cases: Sequence[PowerCase], counters: str) -> dict[str, Any]:
+    """The figures as JSON, as docs/file-formats.md describes them.
+
+    counters: the set whose model, estimates and energies are shown.
+    """
+    unseen = {
+        (row["table"], row["kernel"], row["counter"]): row
+        for case in cases
+        for row in unseen_rows(case)
+    }
+    return {
+        "literature": "nagasaka",
+        "counters": counters,
+        "rows": [error_row(case, result) for case in cases for result in case.results],
+        "models": [
+            model_row(case, counters) | {"left_out": _left_out(case, cases)} for case in cases
+        ],
+        "estimates": [
+            {"table": case.table, "kernels": case.kernels, "kernel": kernel}
+            | {"actual_w": float(actual), "estimated_w": float(estimated)}
+            for case in cases
+            for kernel, actual, estimated in zip(
+                case.inputs.kernels,
+                case.inputs.power_w,
+                case.result(counters).estimated_w.mean(axis=0),
+                strict=True,
+            )
+        ],
+        "unseen": list(unseen.values()),
+    }
+
+
+def error_row(case: PowerCase, result: SetErrors) -> dict[str, Any]:
+    """The errors [%] of one set of counters under one grouping of the folds."""
+    errors = result.errors_percent
+    summary = summarise(errors.reshape(-1, 1), case.inputs.kernels * len(errors))
+    return {
+        **case.identity,
+        "counters": result.name,
+        "variables": list(result.variables),
+        "folds_by": result.grouping,
+        "n_shuffles": len(errors),
+        "mape": summary.mape,
+        "mape_by_shuffle": errors.mean(axis=1).tolist(),
+        "mean_squared_error_w2": result.mean_squared_error_w2,
+        "median_kernel": summary.median_kernel,
+        "p90": summary.p90,
+        "worst_kernel": summary.worst_kernel,
+        "worst_kernel_mape": summary.worst_kernel_mape,
+        "penalty_median": float(np.median(result.penalty)),
+    }
+
+
+def model_row(case: PowerCase, counters: str) -> dict[str, Any]:
+    """The model of all kernels: energies, intercept and mean contributions (Fig. 4)."""
+    model, penalty = fit_all(case.inputs, counters)
+    names = case.inputs.sets[counters]
+    try:
+        ratios = contribution_ratios(model, case.inputs.matrix(counters))
+    except InputError as error:
+        raise InputError(f"{case.table}: {error}; choose other counters with --counters") from None
+    return {
+        **case.identity,
+        "counters": counters,
+        "penalty": penalty,
+        "intercept_w": model.intercept_w,
+        "energy_nj": dict(zip(names, (1e9 * model.energy_j).tolist(), strict=True)),
+        "contribution_percent": dict(
+            zip((*names, "intercept"), (100 * ratios).tolist(), strict=True)
+        ),
+    }
+
+
+def unseen_rows(case: PowerCase) -> list[dict[str, Any]]:
+    """The kernels that the model cannot see, the counter at fault, and why."""
+    texture = [
+        (kernel, "tex_cache_transactions", TEXTURE)
+        for kernel, flag in zip(case.inputs.kernels, case.inputs.texture, strict=True)
+        if flag == 1
+    ]
+    zero = {
+        (kernel, variable, UNTRAINED): None
+        for result in case.results
+        for kernel, variables in zip(case.inputs.kernels, result.untrained, strict=True)
+        for variable in variables
+    }
+    return [
+        {"table": case.table, "kernel": kernel, "counter": counter, "why": why}
+        for kernel, counter, why in (*texture, *zero)
+    ]
+
+
+def _left_out(case: PowerCase, cases: Sequence[PowerCase]) -> list[str]:
+    """The kernels of the same table that the case does without."""
+    others = [kernel for c in cases if c.table == case.table for kernel in c.inputs.kernels]
+    return [kernel for kernel in dict.fromkeys(others) if kernel not in case.inputs.kernels]
+
+
+def _folds(groups: Indices, seed: int) -> list[tuple[Indices, Indices]]:
     from sklearn.model_selection import GroupKFold
 
     count = min(FOLDS, len(np.unique(groups)))
@@ -152,8 +339,3 @@ def _folds(groups: Integers, seed: int) -> list[tuple[Integers, Integers]]:
         raise InputError("cross-validation needs two groups of kernels at least, not one")
     splitter = GroupKFold(count, shuffle=True, random_state=seed)
     return list(splitter.split(np.zeros(len(groups)), groups=groups))
-
-
-def _named(unknown: Bools, inputs: PowerInputs, name: str) -> tuple[tuple[str, ...], ...]:
-    variables = inputs.sets[name]
-    return tuple(tuple(np.array(variables)[row].tolist()) for row in unknown)

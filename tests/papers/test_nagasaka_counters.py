@@ -12,7 +12,7 @@ from synthetic.tidy import refused
 
 from mlscale.data.profiles import Profiles
 from mlscale.errors import DataWarning
-from mlscale.papers.nagasaka_counters import SETS, derive_inputs, untrained
+from mlscale.papers.nagasaka import SETS, derive_inputs, untrained
 
 # Two kernels of 2 ms and 4 ms: the rates below are the counts x 500 and x 250.
 COUNTERS = {

@@ -75,7 +75,9 @@ def test_throughput_bound_takes_each_of_its_three_terms() -> None:
         (survey.huang, 64, 128, 7.267606),
     ],
 )
-def test_sheet_goldens(model: survey.Model, warps: int, intensity: int, expected: float) -> None:
+def test_sheet_goldens(
+    model: survey.ThroughputModel, warps: int, intensity: int, expected: float
+) -> None:
     assert model(warps, intensity, GTX_980) == pytest.approx(expected, abs=5e-7)
 
 

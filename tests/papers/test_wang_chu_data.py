@@ -14,7 +14,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.errors import DataWarning
 from mlscale.papers import wang_chu as model
-from mlscale.papers.wang_chu_gpus import Gpu, load_gpu, specification_gpu
+from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, specification_gpu
 from mlscale.papers.wang_chu_inputs import derive_inputs
 from mlscale.predictors.wang_chu import WangChu
 from mlscale.studies.metrics import absolute_percentage_error, summarise, without_base
@@ -68,7 +68,7 @@ def measured(folder: Path, name: str) -> Measurements:
         return read_nv_dvfs(folder / FILES[name], None)
 
 
-def absolute_ms(data: Measurements, base: HardwareConfig, gpu: Gpu) -> np.ndarray:
+def absolute_ms(data: Measurements, base: HardwareConfig, gpu: GpuParameters) -> np.ndarray:
     _, engine, memory = np.meshgrid(
         data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz, indexing="ij"
     )

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from mlscale.data.devices import device_keys, load_device
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
-from mlscale.papers.wang_chu_fit import fit_dram_delay, fit_dram_latency
 from mlscale.papers.wang_chu_gpus import (
+    fit_dram_delay,
+    fit_dram_latency,
     ideal_dram_delay,
     load_gpu,
     micro_benchmarked,

@@ -9,19 +9,18 @@ from hypothesis import strategies as st
 from synthetic import powered
 from synthetic.tidy import refused
 
-from mlscale.papers.nagasaka_counters import PowerInputs, derive_inputs
+from mlscale.papers.nagasaka import PowerInputs, derive_inputs
 from mlscale.studies import nagasaka as study
-from mlscale.studies.nagasaka_rows import Case, document, error_row, model_row, unseen_rows
+from mlscale.studies.nagasaka import PowerCase, document, error_row, model_row, unseen_rows
 
 
 def inputs(count: int = 20, per_application: int = 1, **replaced: object) -> PowerInputs:
     return derive_inputs(powered.profiles(count, per_application, **replaced))
 
 
-def evaluated(made: PowerInputs, shuffles: int = 1) -> Case:
-    case = Case("made", "made-gpu", powered.BASE, "all", made)
-    case.results.extend(study.evaluate(made, study.GROUPINGS, shuffles))
-    return case
+def evaluated(made: PowerInputs, shuffles: int = 1) -> PowerCase:
+    results = tuple(study.evaluate(made, study.GROUPINGS, shuffles))
+    return PowerCase("made", "made-gpu", powered.BASE, "all", made, results)
 
 
 def noise(count: int, seed: int = 5) -> np.ndarray:
@@ -147,7 +146,7 @@ class TestShuffles:
         assert found.errors_percent == pytest.approx(np.array([[10, 10], [0, 20]]))
         assert found.mean_squared_error_w2 == pytest.approx((100 + 25 + 0 + 100) / 4)
         made = replace(inputs(), kernels=("a", "b"), power_w=found.actual_w)
-        row = error_row(Case("t", "d", powered.BASE, "all", made, [found]), found)
+        row = error_row(PowerCase("t", "d", powered.BASE, "all", made, (found,)), found)
         assert row["mape"] == pytest.approx(10)
         assert row["mape_by_shuffle"] == pytest.approx([10, 10])
         assert row["median_kernel"] == pytest.approx(10)  # of 5 and 15

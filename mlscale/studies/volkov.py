@@ -1,0 +1,86 @@
+"""Volkov's survey as rows: throughput, errors against the simulation, and warps needed.
+
+All is for the GTX 980. Throughput counts warp-instructions per cycle and CU (IPC).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlscale.papers.volkov import (
+    GTX_980,
+    MODELS,
+    hong_kim_case,
+    latency_bound,
+    saavedra_barrera_warps,
+    throughput_bound,
+    vendor_warps,
+    warps_needed,
+)
+from mlscale.papers.volkov_simulation import (
+    GRID_INTENSITIES,
+    GRID_WARPS,
+    simulate,
+    simulate_grid,
+    simulated_warps_needed,
+)
+from mlscale.studies.metrics import absolute_percentage_error
+
+
+def throughput_rows(intensities: Sequence[int], warps: Sequence[int]) -> list[dict[str, Any]]:
+    """The simulation and every model [IPC] at each intensity and occupancy. Raises InputError."""
+    return [
+        {
+            "alpha": alpha,
+            "warps": n,
+            "simulation": simulate(n, alpha),
+            "models": {name: float(model(n, alpha, GTX_980)) for name, model in MODELS.items()},
+            "hong_kim_case": int(hong_kim_case(n, alpha)),
+        }
+        for alpha in intensities
+        for n in warps
+    ]
+
+
+def error_rows() -> list[dict[str, Any]]:
+    """How far each model is from the simulation on the grid of 9 intensities x 14 occupancies.
+
+    Mean and worst absolute error [%], and the ratio model / simulation by what limits.
+    """
+    alpha, n = np.meshgrid(GRID_INTENSITIES, GRID_WARPS, indexing="ij")
+    simulated = simulate_grid()
+    latency_limits = latency_bound(n, alpha) < throughput_bound(alpha)
+    rows = []
+    for name, model in MODELS.items():
+        predicted = model(n, alpha, GTX_980)
+        errors = absolute_percentage_error(predicted, simulated)
+        ratio = predicted / simulated
+        rows.append(
+            {
+                "model": name,
+                "mape": float(errors.mean()),
+                "worst": float(errors.max()),
+                "mean_ratio_latency_bound": float(ratio[latency_limits].mean()),
+                "largest_ratio_latency_bound": float(ratio[latency_limits].max()),
+                "mean_ratio_throughput_bound": float(ratio[~latency_limits].mean()),
+            }
+        )
+    return rows
+
+
+def warps_needed_rows(intensities: Sequence[int], most: int) -> list[dict[str, Any]]:
+    """Warps for 99 % of the throughput bound, up to `most`, and two rules of thumb for all of it.
+
+    Raises InputError.
+    """
+    return [
+        {
+            "alpha": alpha,
+            "simulation": simulated_warps_needed(alpha, most),
+            "models": {name: warps_needed(model, alpha, most) for name, model in MODELS.items()},
+            "vendor_guide": float(vendor_warps(alpha)),
+            "saavedra_barrera": float(saavedra_barrera_warps(alpha)),
+        }
+        for alpha in intensities
+    ]
