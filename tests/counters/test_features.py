@@ -49,7 +49,7 @@ COUNTERS = {
     "sm_efficiency": 0.8,
     "tex_cache_hit_rate": 0.6,
 }
-# By hand from the definitions of accuracy.md 2.0 and the GTX 980's 128 lanes, 4 FP64 lanes, 32
+# By hand from the definitions of the utilisations and the GTX 980's 128 lanes, 4 FP64 lanes, 32
 # special-function lanes and 4 schedulers per CU.
 BY_HAND = {
     "dram_utilisation": 0.5,  # 32 B x 1e6 of 64e6 B

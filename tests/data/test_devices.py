@@ -11,7 +11,7 @@ from mlscale.data import devices as devices_module
 from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.errors import InputError
 
-# From the binding list of devices (architecture.md, "Command line").
+# The names that command lines and files use: a name may be added, none may go.
 KEYS = (
     "gtx980",
     "gtx1080ti",
@@ -96,13 +96,12 @@ def test_a_wider_tolerance_is_needed(key: str, quantity: str) -> None:
 @pytest.mark.parametrize(
     ("key", "gb_per_s_per_mhz"),
     [
-        # accuracy.md 2.1.
+        # By hand: bus bits / 8 x transfers / 1000.
         ("gtx980", 0.064),
         ("gtx1080ti", 0.088),
         ("titanx", 0.096),
         ("p100", 1.024),
         ("v100", 1.024),
-        # By hand: bus bits / 8 x transfers / 1000.
         ("rtx2070s", 0.064),
         ("rtx8000", 0.096),
         ("hd7970", 0.192),
@@ -130,9 +129,8 @@ def test_bandwidth_of_the_simulated_device(memory_mhz: float, gb_per_s: float) -
     ("key", "units"),
     # CUs; FP32, FP64 and special-function lanes, schedulers and waves of a CU.
     [
-        # CUs: analytic-models.md 1.4. Lanes and schedulers: accuracy.md 2.1 (lanes; F =
-        # lanes / 32, lanes / 2 on p100 and v100; W = 4, 2 on p100) and 2.0 (lanes / 4). Waves:
-        # analytic-models.md 1.4 ("Wmax = 64 on all").
+        # CUs and waves: docs/equations.md, 1.4. Lanes and schedulers: the vendor's guide by compute
+        # capability (FP64: lanes / 32, lanes / 2 on p100 and v100; special functions: lanes / 4).
         ("gtx980", (16, 128, 4, 32, 4, 64)),
         ("gtx1080ti", (28, 128, 4, 32, 4, 64)),
         ("titanx", (28, 128, 4, 32, 4, 64)),

@@ -157,7 +157,7 @@ def test_kernels_on_their_own_have_the_same_rates() -> None:
 
 
 def test_longer_runs_of_the_same_kernels_have_the_same_rates() -> None:
-    """Sheet: counters and time times one factor change nothing; ratios are no counts."""
+    """Closed form: counters and time times one factor change nothing; ratios are no counts."""
     made = powered.profiles(5)
     ratio = [name.endswith(("efficiency", "request", "groups")) for name in made.counter_names]
     longer = replace(

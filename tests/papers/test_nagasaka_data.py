@@ -1,4 +1,4 @@
-"""Nagasaka's model on public measurements: the table of the equation sheet, section 3."""
+"""Nagasaka's model on public measurements, against docs/equations.md, section 3.4."""
 
 import functools
 import warnings
@@ -35,9 +35,10 @@ BASES = {
     "p100": HardwareConfig(56, 1328, 715),
 }
 
-# Sheet, section 3: error ratio [%] and mean squared error [W^2] of the sets in the order of SETS,
-# 30 kernels, ten folds by kernel, nested lambda, mean of 5 shuffles.
-SHEET = {
+# An independent implementation (docs/equations.md, 3.4): error ratio [%] and mean squared error
+# [W^2] of the sets in the order of SETS, 30 kernels, ten folds by kernel, nested lambda, mean of 5
+# shuffles.
+EXPECTED = {
     "gtx980-low": ([9.6, 5.9, 5.5, 5.3, 5.4, 5.8, 6.7, 9.6], [28, 12, 9.4, 9.4, 9.4, 10, 18, 30]),
     "gtx980-high": (
         [13.4, 10.6, 10.8, 11.1, 11.9, 11.7, 14.0, 12.9],
@@ -79,7 +80,7 @@ def test_errors_of_the_sets(data_folder: Path, name: str) -> None:
     """Within what shuffles differ by: Full, which overfits, more than the others."""
     results = by_kernel(data_folder, name)
     assert list(results) == list(SETS)
-    for (counters, result), error, squared in zip(results.items(), *SHEET[name], strict=True):
+    for (counters, result), error, squared in zip(results.items(), *EXPECTED[name], strict=True):
         ratio = result.errors_percent.mean()
         assert ratio == pytest.approx(error, abs=0.75 if counters == "Full" else 0.55), counters
         mse = result.mean_squared_error_w2
@@ -88,7 +89,7 @@ def test_errors_of_the_sets(data_folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_few_counters_beat_full_and_none(data_folder: Path, name: str) -> None:
-    """Sheet: 'Full is best' is not reproduced, 'memory and instructions are essential' is."""
+    """Data: 'Full is best' is not reproduced, 'memory and instructions are essential' is."""
     errors = {n: r.errors_percent.mean() for n, r in by_kernel(data_folder, name).items()}
     assert errors["Mem/Inst"] < errors["Full"]
     assert errors["Mem/Inst"] < 0.9 * errors["intercept only"]
@@ -96,7 +97,7 @@ def test_few_counters_beat_full_and_none(data_folder: Path, name: str) -> None:
 
 
 def test_the_papers_figure_is_reached_on_one_table_only(data_folder: Path) -> None:
-    """His 4.7 %, with the kernels he would keep; the sheet has 4.4 % (Mem/Inst, gtx980-low)."""
+    """His 4.7 %, with the kernels he would keep; 4.4 % by docs/equations.md, 3.4."""
     errors = {}
     for name in FILES:
         kept = inputs(data_folder, name).as_in_paper()
@@ -128,7 +129,8 @@ def test_texture_kernels_are_underestimated(data_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "percent"),
-    # Sheet: the intercept of least squares in percent of the mean power; the paper has about 70.
+    # docs/equations.md, 3.4: the intercept of least squares in percent of the mean power; the
+    # paper has about 70.
     [("gtx980-low", 86), ("gtx980-high", 84), ("gtx1080ti", 70), ("p100", 36)],
 )
 def test_intercept_and_energies(data_folder: Path, name: str, percent: float) -> None:
@@ -136,14 +138,14 @@ def test_intercept_and_energies(data_folder: Path, name: str, percent: float) ->
     found = inputs(data_folder, name)
     model, _ = fit_all(found, "Mem/Inst")
     assert 100 * model.intercept_w / found.power_w.mean() == pytest.approx(percent, abs=2.5)
-    # Sheet: 0.6 to 2.9 nJ a 32-byte transaction, 0.24 to 0.63 nJ a warp instruction.
+    # docs/equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
     assert (model.energy_j > np.array([0.55e-9, 0.2e-9])).all()
     assert (model.energy_j < np.array([2.95e-9, 0.67e-9])).all()
 
 
 @pytest.mark.parametrize(
     ("name", "engine", "memory", "expected"),
-    # Sheet: 'Trained at one clock, applied to the others', Mem/Inst.
+    # docs/equations.md, 3.4: trained at one clock, applied to the others, Mem/Inst.
     [
         ("gtx980-low", 700, 700, 9.2),
         ("gtx980-low", 1000, 1000, 18.6),

@@ -1,4 +1,4 @@
-"""Volkov's survey: numbers by hand and from the equation sheet, and the models' invariants."""
+"""Volkov's survey: numbers by hand and from docs/equations.md, and the models' invariants."""
 
 import dataclasses
 import math
@@ -60,7 +60,7 @@ def test_throughput_bound_takes_each_of_its_three_terms() -> None:
 
 @pytest.mark.parametrize(
     ("model", "warps", "intensity", "expected"),
-    # Equation sheet, section 2, "six-digit goldens".
+    # By hand, six digits (docs/equations.md, 2.4).
     [
         (survey.latency_bound, 16, 32, 0.942857),
         (survey.hong_kim, 16, 32, 1.403322),
@@ -75,14 +75,14 @@ def test_throughput_bound_takes_each_of_its_three_terms() -> None:
         (survey.huang, 64, 128, 7.267606),
     ],
 )
-def test_sheet_goldens(
+def test_worked_numbers(
     model: survey.ThroughputModel, warps: int, intensity: int, expected: float
 ) -> None:
     assert model(warps, intensity, GTX_980) == pytest.approx(expected, abs=5e-7)
 
 
-def test_warps_for_full_throughput_of_the_sheet() -> None:
-    # Equation sheet, section 2: claim (ii) and "knee of bounds".
+def test_warps_for_full_throughput() -> None:
+    # docs/equations.md, 2.4: claim (ii) and the knee of the bounds.
     alpha = [1, 8, 32, 128]
     assert survey.vendor_warps(alpha) == pytest.approx([1472, 184, 46, 11.5])
     assert survey.saavedra_barrera_warps(alpha) == pytest.approx([1473, 185, 47, 12.5])
@@ -91,7 +91,7 @@ def test_warps_for_full_throughput_of_the_sheet() -> None:
 
 
 def test_hong_kim_cases_and_the_tie_that_the_poster_leaves_open() -> None:
-    # Cases of the sheet's table at alpha = 32 and 128.
+    # By hand, at alpha = 32 and 128.
     assert survey.hong_kim_case([16, 32], 32).tolist() == [1, 2]
     assert survey.hong_kim_case([8, 16], 128).tolist() == [1, 3]
     # By hand: 1 + L T / (alpha + 1) = 1 + 9 = 10 = L B, below n = 20: B (alpha + 1) = 2 > T = 1.
@@ -104,7 +104,7 @@ def test_hong_kim_cases_and_the_tie_that_the_poster_leaves_open() -> None:
 
 
 def test_hong_kim_reaches_case_3_without_a_jump_and_case_2_with_one() -> None:
-    # Equation sheet, invariants: T at n = 1 + L T / (alpha + 1); factor 1 + (alpha + 1) t / L.
+    # Closed form: T at n = 1 + L T / (alpha + 1); factor 1 + (alpha + 1) t / L.
     edge = 1 + 368 * 4 / 129
     assert survey.hong_kim([edge, edge + 1e-9], 128) == pytest.approx([4, 4])
     before, after = survey.hong_kim([368 * 0.08, 368 * 0.08 + 1e-9], 32)
@@ -112,7 +112,7 @@ def test_hong_kim_reaches_case_3_without_a_jump_and_case_2_with_one() -> None:
 
 
 def test_gtx_980_follows_from_the_device_table() -> None:
-    # Equation sheet: 224 GB/s, 82 % of it reached, 16 SMs, 128 bytes a warp, 1.126 GHz.
+    # docs/equations.md, 2.1: 224 GB/s, 82 % of it reached, 16 SMs, 128 bytes a warp, 1.126 GHz.
     device = load_device("gtx980")
     assert device.schedulers_per_cu == GTX_980.issue_per_cycle
     assert device.lanes_per_cu / device.wave_size == GTX_980.arithmetic_per_cycle
@@ -168,7 +168,7 @@ def test_order_of_the_models(n: float, alpha: float, cu: ComputeUnit) -> None:
 @given(occupancies, intensities)
 def test_hong_kim_breaks_the_issue_limit_in_one_narrow_band(n: float, alpha: float) -> None:
     # By hand: case 2 holds up to alpha + 1 = L T / (L B - 1) = 51.76, but B (alpha + 1) passes
-    # I = 4 at 50 already. The sheet says "<= I", checked at 11 alphas, none in between.
+    # I = 4 at 50 already. At most I at the 11 intensities of the claim, not between.
     band = 49 < alpha <= 1472 / 28.44 - 1
     highest = 0.08 * 1472 / 28.44 if band else GTX_980.issue_per_cycle
     assert survey.hong_kim(n, alpha) <= highest * SLACK

@@ -1,4 +1,4 @@
-"""Volkov's survey on the sheet's grid: golden columns, the poster's claims, command and figures."""
+"""Volkov's survey on a grid: golden columns, the poster's claims, command and figures."""
 
 import argparse
 import csv
@@ -70,7 +70,7 @@ def test_golden_simulation(golden: Columns) -> None:
 
 @pytest.mark.parametrize(
     ("name", "percent", "tolerance"),
-    # Equation sheet, section 2: mean absolute error against the simulation on the 126 points.
+    # docs/equations.md, 2.4: mean absolute error against the simulation on the 126 points.
     [
         ("classical bounds", 0.3, 0.05),
         ("Huang", 15, 0.5),
@@ -88,7 +88,7 @@ def test_mean_error(name: str, percent: float, tolerance: float, golden: Columns
 
 @pytest.mark.parametrize(
     ("name", "mean", "largest"),
-    # Equation sheet, section 2, claim (i), with "Mean pred/sim where latency-bound".
+    # docs/equations.md, 2.4, claim (i): mean ratio where latency limits.
     [
         ("Hong & Kim", 1.59, 4.4),
         ("Zhang & Owens, Sim", 1.29, 1.96),
@@ -109,7 +109,7 @@ def test_claim_1_overestimates_where_latency_limits(
 
 @pytest.mark.parametrize(
     ("name", "mean", "smallest", "largest"),
-    # Equation sheet, section 2, "Where throughput-bound"; None where it gives no number.
+    # docs/equations.md, 2.4, where throughput limits; None where it gives no number.
     [
         ("Huang", 1.50, None, 2.16),
         ("Chen & Aamodt 3", 0.78, 0.25, 1.82),
@@ -134,7 +134,7 @@ def test_where_throughput_limits(
 
 @pytest.mark.parametrize(
     ("alpha", "simulated", "bounds", "hong_kim", "zhang_owens"),
-    # Equation sheet, section 2, claim (ii).
+    # docs/equations.md, 2.4, claim (ii).
     [(1, 30, 30, 30, 30), (8, 33, 33, 30, 30), (32, 45, 45, 30, 30), (128, 42, 35, 13, 24)],
 )
 def test_claim_2_underestimates_the_warps_needed(
@@ -153,7 +153,7 @@ def test_claim_2_underestimates_the_warps_needed(
 
 
 def test_claim_3_baghsorkhi_far_below_where_memory_limits(golden: Columns) -> None:
-    # Equation sheet: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
+    # docs/equations.md, 2.4: 0.03 to 0.06 of the simulation at alpha 1 to 8 and 32 or more warps.
     memory_intensive = (golden["a"] <= 8) & (golden["n"] >= 32)
     ratio = ratio_to_simulation("Baghsorkhi*", golden)[memory_intensive]
     assert len(ratio) == 20
@@ -163,7 +163,7 @@ def test_claim_3_baghsorkhi_far_below_where_memory_limits(golden: Columns) -> No
 
 
 def test_claim_4_huang_above_the_issue_limit(golden: Columns) -> None:
-    # Equation sheet: 7.27 IPC at alpha = 128, 64 warps, where 4 can issue.
+    # docs/equations.md, 2.4: 7.27 IPC at alpha = 128, 64 warps, where 4 can issue.
     assert survey.huang(64, 128) == pytest.approx(7.27, abs=0.005)
     assert golden["sim"].max() <= GTX_980.issue_per_cycle
 
@@ -171,7 +171,7 @@ def test_claim_4_huang_above_the_issue_limit(golden: Columns) -> None:
 def test_claim_5_the_classical_bounds_are_best(golden: Columns) -> None:
     errors = {n: np.abs(ratio_to_simulation(n, golden) - 1) for n in MODELS}
     assert min(errors, key=lambda name: errors[name].mean()) == "classical bounds"
-    # Equation sheet: the worst point, near the knee, is 5 % high.
+    # docs/equations.md, 2.4: the worst point, near the knee, is 5 % high.
     worst = errors["classical bounds"].argmax()
     ratio = ratio_to_simulation("classical bounds", golden)[worst]
     assert ratio == pytest.approx(1.05, abs=0.005)
@@ -192,11 +192,11 @@ def test_command_prints_three_tables(capsys: pytest.CaptureFixture[str]) -> None
         tuple(line.split()[:-1]): line.split()[-1] for line in printed.splitlines()[:25] if line
     }
     assert "it is not hardware" in printed
-    # 7.267606 by the sheet, shown with four digits; case 3 and 4 IPC of its table.
+    # docs/equations.md, 2.4: 7.267606, shown with four digits; case 3 and 4 IPC by hand.
     assert lines["Huang",] == "7.268"
     assert lines["case", "of", "Hong", "&", "Kim"] == "3"
     assert lines["classical", "bounds"] == "4.000"
-    # Claim (ii) and the mean errors of the sheet.
+    # docs/equations.md, 2.4: claim (ii) and the mean errors.
     assert "simulation                    42" in printed
     assert "vendor's guide             11.50" in printed
     assert "Hong & Kim            41.0" in printed
@@ -209,7 +209,7 @@ def test_command_gives_one_json_document_and_draws(
     document = json.loads(capsys.readouterr().out)
     assert [row["warps"] for row in document["throughput"]] == [1, 8, 16, 32, 64]
     by_warps = {row["warps"]: row for row in document["throughput"]}
-    # Equation sheet, six-digit goldens at (32, 16).
+    # docs/equations.md, 2.4, at (32, 16).
     assert by_warps[16]["models"]["Zhang & Owens, Sim"] == pytest.approx(1.434783, abs=5e-7)
     assert by_warps[16]["hong_kim_case"] == 1
     assert document["warps_needed"][0]["models"]["Chen & Aamodt 1"] is None

@@ -1,4 +1,4 @@
-"""Wang and Chu's equations: golden numbers of the equation sheet (1.7) and its invariants."""
+"""Wang and Chu's equations: worked numbers (docs/equations.md, 1.5) and invariants."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from mlscale.papers.wang_chu_inputs import WarpInputs
 
 GTX_980 = load_gpu("gtx980")
 
-# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (sheet 1.3, row 11).
+# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (docs/equations.md, 1.3).
 TABLE_II = (
     (400, 500.0),
     (500, 455.5),
@@ -40,7 +40,7 @@ def warp_inputs(
     warps: float = 1e5,
     memory_instructions: float | None = None,
 ) -> WarpInputs:
-    """One kernel; by default 4 transactions to a memory instruction, as in the sheet's goldens."""
+    """One kernel; by default 4 transactions to a memory instruction (docs/equations.md, 1.5)."""
     values = (
         *(warps, resident_warps, transactions, 1 - miss_rate),
         *(memory_instructions or transactions / 4, shared, compute, 0.0),
@@ -60,7 +60,7 @@ def dram(engine: float, memory: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize(
     ("engine", "memory", "latency", "delay", "half", "mostly"),
-    # Equation sheet 1.7: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
+    # docs/equations.md, 1.5: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
     [
         (400, 400, 500.1, 10.188775, (361.05, 5.594387), (228.9525, 1.229719)),
         (700, 700, 500.1, 9.326243, (361.05, 5.163121), (228.9525, 1.208156)),
@@ -97,7 +97,7 @@ def test_latency_is_table_ii_with_its_engine_clock_mended() -> None:
 
 @pytest.mark.parametrize(
     ("compute", "service", "warps", "expected", "case"),
-    # Equation sheet 1.7, L = 500 and o = 10.
+    # docs/equations.md, 1.5, by hand: L = 500 and o = 10.
     [(20, 10, 48, 10100, 9), (20, 10, 16, 5500, 15), (4, 10, 64, 6904, 11), (4, 10, 32, 5360, 13)],
 )
 def test_golden_rounds(
@@ -110,7 +110,7 @@ def test_golden_rounds(
 
 
 def test_infrequent_shared_memory() -> None:
-    """Equation sheet 1.7, (17); NaN where (16a) or (16b) fails, by hand."""
+    """By hand (docs/equations.md, 1.5), (17); NaN where (16a) or (16b) fails, by hand."""
     golden = {
         "compute": 4,
         "delay": 10,
@@ -129,7 +129,7 @@ def test_infrequent_shared_memory() -> None:
 
 
 def test_infrequent_shared_memory_equals_the_saturated_queue() -> None:
-    """Sheet 1.2: (17) is (11) with o k = G; here 8 transactions in 2 instructions."""
+    """Closed form: (17) is (11) with o k = G; here 8 transactions in 2 instructions."""
     shared = model.infrequent_shared_cycles(
         compute=4,
         delay=10,
@@ -145,7 +145,7 @@ def test_infrequent_shared_memory_equals_the_saturated_queue() -> None:
 
 
 def test_intensive_shared_memory() -> None:
-    """Equation sheet 1.7, (18) to (21)."""
+    """By hand (docs/equations.md, 1.5), (18) to (21)."""
     found = model.intensive_shared_cycles(
         compute=3,
         delay=5,
@@ -204,7 +204,7 @@ def test_average_compute() -> None:
 
 @pytest.mark.parametrize(
     ("inputs", "expected"),
-    # Equation sheet 1.7: inputs at 700/700; predicted ms at 700/700, 1000/400, 400/1000.
+    # docs/equations.md, 1.5: inputs at 700/700; predicted ms at 700/700, 1000/400, 400/1000.
     [
         ((20.00191, 0.9982, 0, 157.99952, 57.76416, 131072), (2.28240, 4.28580, 1.60234)),
         ((12.14255, 0.97202, 0, 17.96436, 61.47725, 32768), (0.34654, 0.64368, 0.24914)),
@@ -232,17 +232,17 @@ def test_fp64_and_shared_memory_occupy_the_cu() -> None:
 
 
 def test_golden_cases_of_matrix_multiplication() -> None:
-    """Equation sheet 1.7: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
+    """docs/equations.md, 1.5: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
     inputs = warp_inputs(260.00671, 0.52646, 1600, 1324.99832, 63.68435, 32768)
     found = model.kernel_round(inputs, GTX_980, np.array([700, 1000, 400]), [700, 400, 1000])
     assert found.case.tolist() == [[9, 11, 9]]
 
 
 class TestInvariantsOfTheRound:
-    """Equation sheet 1.7, 'Invariants'."""
+    """docs/equations.md, 1.5, what must hold."""
 
     def test_the_larger_equation_is_the_one_whose_conditions_hold(self) -> None:
-        """20 000 random cases, as the sheet counts them; conditions (8), (10), (12), (14) alone."""
+        """20 000 random cases; conditions (8), (10), (12), (14) alone."""
         random = np.random.default_rng(0)
         comp, del_, lat, warps, o_itrs = np.exp(
             random.uniform(

@@ -1,4 +1,4 @@
-"""Wang and Chu's model on public measurements: the errors of the equation sheet, 1.5 and 1.6."""
+"""Wang and Chu's model on public measurements: against docs/equations.md, section 1.6."""
 
 import csv
 import functools
@@ -34,7 +34,7 @@ BASES = {
     "p100": HardwareConfig(56, 1012, 715),
 }
 
-# Sheet 1.5, 'Per kernel, settled': MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
+# docs/equations.md, 1.6: MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
 TABLE_VI = {
     "BlackScholes": (2.73, 2.7),
     "conjugateGradient": (7.15, 7.0),
@@ -93,7 +93,7 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
         assert bias[kernel] == pytest.approx(offset, abs=0.06), kernel
     for kernel, error in OTHERS.items():
         assert mape[kernel] == pytest.approx(error, abs=0.06), kernel
-    # Sheet 1.5: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
+    # docs/equations.md, 1.6: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
     assert np.mean([mape[kernel] for kernel in TABLE_VI]) == pytest.approx(3.65, abs=0.01)
     assert np.mean(list(mape.values())) == pytest.approx(9.07, abs=0.01)
     of_paper = signed[[kernel in TABLE_VI for kernel in data.kernels]]
@@ -103,7 +103,7 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "memory", "expected"),
-    # Sheet 1.3, row 15: any base works.
+    # docs/equations.md, 1.6: any base works.
     [(400, 400, 4.44), (1000, 1000, 3.76), (1000, 400, 3.69), (400, 1000, 3.93)],
 )
 def test_absolute_errors_from_other_bases(
@@ -118,7 +118,7 @@ def test_absolute_errors_from_other_bases(
 
 @pytest.mark.parametrize(
     ("name", "kernels", "expected"),
-    # Sheet 1.6, column max+X; FP64 delays 8 (GeForce) and 1 (P100).
+    # docs/equations.md, 1.6, column max+X; FP64 delays 8 (GeForce) and 1 (P100).
     [
         ("gtx980-49", 20, 4.52),
         ("gtx980-low", 30, 2.91),
@@ -139,7 +139,7 @@ def test_relative_errors(data_folder: Path, name: str, kernels: int, expected: f
 
 @pytest.mark.parametrize(
     ("name", "engine", "memory", "expected"),
-    # Sheet 1.6, 'Corner bases'.
+    # docs/equations.md, 1.6: bases in a corner.
     [
         ("gtx980-low", 1000, 1000, 3.69),
         ("gtx980-high", 1500, 3900, 5.01),
@@ -158,8 +158,8 @@ def test_relative_errors_from_a_corner(
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    # Sheet 1.4: 'a spec-only dm_del loses only 0.3-0.5 points'. For the 1080 Ti it has 2.06; the
-    # default here also leaves out that row's corrections to issue, L2 and shared memory.
+    # docs/equations.md, 1.6: the ideal delay alone loses 0.3 to 0.5 points. For the 1080 Ti it has
+    # 2.06; the default here also leaves out that row's corrections to issue, L2 and shared memory.
     [("gtx980-low", 3.44), ("gtx980-high", 3.80), ("gtx1080ti", 2.07)],
 )
 def test_specification_alone(data_folder: Path, name: str, expected: float) -> None:

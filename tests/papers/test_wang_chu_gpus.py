@@ -1,4 +1,4 @@
-"""GPUs of Wang and Chu's model against the equation sheet and the vendor's; the fits."""
+"""GPUs of Wang and Chu's model against docs/equations.md and the vendor's sheets; the fits."""
 
 from dataclasses import replace
 
@@ -20,9 +20,9 @@ from mlscale.papers.wang_chu_gpus import (
     specification_gpu,
 )
 
-# Equation sheet 1.4, row by row: aL, bL, aD, bD, L2 latency and delay, shared latency and delay,
-# instruction factor x 32 / cores, #SM, ideal DRAM delay; FP64 delay as in 1.6 (titanx: 32 / 4).
-SHEET = {
+# docs/equations.md, 1.4, row by row: aL, bL, aD, bD, L2 latency and delay, shared latency and
+# delay, instruction factor x 32 / cores, #SM, ideal DRAM delay; FP64 delay, 32 / FP64 lanes.
+PARAMETERS = {
     "gtx980": (222.78, 277.32, 805.03, 8.1762, 222, 1, 28, 1, 0.25, 16, 8.0, 8),
     "gtx1080ti": (178.22, 396.72, 7208.57, 10.0305, 220, 1.3, 28, 0.95, 0.3, 28, 10.18, 8),
     "titanx": (222.78, 500, 1300, 11.539, 222, 1.2, 28, 1, 0.25, 28, 9.33, 8),
@@ -43,7 +43,7 @@ TABLE_III = np.array(
 )
 
 
-@pytest.mark.parametrize("key", SHEET)
+@pytest.mark.parametrize("key", PARAMETERS)
 class TestRows:
     def test_parameters(self, key: str) -> None:
         gpu = load_gpu(key)
@@ -60,7 +60,7 @@ class TestRows:
             gpu.cu_count,
             pytest.approx(ideal_dram_delay(load_device(key)), abs=5e-3),
             gpu.fp64_delay,
-        ) == SHEET[key]
+        ) == PARAMETERS[key]
         assert gpu.max_resident_warps == 64
         assert gpu.source
         assert gpu.note
@@ -76,8 +76,8 @@ class TestRows:
         assert 0.75 < ideal_dram_delay(device) / float(delay) < 0.91
 
 
-def test_the_rows_are_those_of_the_sheet() -> None:
-    assert micro_benchmarked() == tuple(SHEET)
+def test_the_rows_are_those_of_the_table() -> None:
+    assert micro_benchmarked() == tuple(PARAMETERS)
 
 
 @pytest.mark.parametrize("key", [key for key in device_keys() if load_device(key).datasheet])
@@ -94,7 +94,7 @@ def test_ideal_delay_against_the_data_sheet(key: str) -> None:
 
 
 def test_ideal_delay_against_table_iii() -> None:
-    """Sheet 1.4: delay x efficiency is 7.61 to 7.67 throughout, 5 % under the ideal 8.0."""
+    """docs/equations.md, 1.4: delay x efficiency is 7.61 to 7.67, 5 % under the ideal 8.0."""
     products = TABLE_III[:, 1] * TABLE_III[:, 2]
     assert products.min() >= 7.61
     assert products.max() <= 7.67
@@ -151,7 +151,7 @@ def test_another_number_of_cus() -> None:
 
 class TestFit:
     def test_table_iii(self) -> None:
-        """Equation sheet 1.4: least squares of the printed Table III."""
+        """Closed form: least squares of the printed Table III."""
         fit = fit_dram_delay(TABLE_III[:, 0], TABLE_III[:, 0], TABLE_III[:, 1])
         assert fit.slope == pytest.approx(726.127, abs=5e-4)
         assert fit.offset == pytest.approx(8.28061, abs=5e-6)

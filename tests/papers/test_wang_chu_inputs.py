@@ -59,7 +59,7 @@ def test_texture_use(texture: float, flagged: bool) -> None:
 
 
 def test_fallbacks_of_the_49_settings() -> None:
-    """Sheet 1.1: without requests o = G / 4, shared transactions count as instructions."""
+    """docs/equations.md, 1.1: o = G / 4, and shared transactions count as instructions."""
     found = derive(without(*PER_REQUEST, "inst_fp_64", "tex_cache_transactions"))
     assert found.memory_instructions == 4
     assert found.compute_instructions == 50 - 4 - 10

@@ -1,4 +1,4 @@
-"""What `bottleneck` reaches on real and simulated data, against the bounds of issue 6.
+"""What `bottleneck` reaches on real and simulated data, against bounds set beforehand.
 
 Leave-one-application-out (here 5 folds of applications, to save time), base mid-grid, one GPU at a
 time, errors in percent. Measured with the former: time 2.82 / 2.35 / 1.77 / 3.22, power 1.59 / 1.94
@@ -54,7 +54,7 @@ def test_measured_gpus(data_folder: Path, name: str) -> None:
 
 
 def test_simulated_set() -> None:
-    """Below ExtraTrees (10.3 % with the same columns, accuracy.md 10)."""
+    """Below ExtraTrees, which errs by 10.3 % with the same columns."""
     assert error(read_measurements(path("simulated-gcn3.parquet")), "time") < 9
 
 

@@ -1,6 +1,6 @@
 """Launch by launch (`--each`) over several files of a run, and what cannot be told apart.
 
-Made files in the layouts of design/profiler-exports.md; every expected number is written into them.
+Made files in the layouts of the tools; every expected number is written into them.
 """
 
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_two_processes_of_one_v3_file_are_not_one_launch(tmp_path: Path) -> None
 
 
 def test_nvprofs_metrics_launch_by_launch_are_refused(tmp_path: Path) -> None:
-    """Columns as the design page has them (1.3); no such file was ever seen, so none is read."""
+    """Columns as nvprof is described to write them; no such file was ever seen: none is read."""
     text = (
         '==9== Profiling result:\n"Device","Context","Stream","Kernel","Correlation_ID","ipc",'
         '"dram_read_throughput"\n,,,,,,"GB/s"\n"Tesla P100 (0)","1","7","k(int)",12,2.0,3.5\n'

@@ -54,8 +54,8 @@ def test_the_commands_of_the_docs_ask_for_every_feature(tool: str) -> None:
         assert any(asked(a["formula"]) for a in entry["features"][feature]), feature
 
 
-def test_statuses_of_the_design_page() -> None:
-    """design/profiler-exports.md, section 2: what no counter of a tool gives."""
+def test_what_no_counter_of_a_tool_gives() -> None:
+    """The features of Table II that a tool's counters cannot give (docs/profiling.md)."""
     lost = {tool: set(TABLE_2) - set(obtainable_features(tool)) for tool in TOOLS}
     stalls = {"MemUnitStalled", "WriteUnitStalled"}
     assert lost["ncu"] == {"SFetchInsts", *stalls}

@@ -245,7 +245,7 @@ class TestRocprof:
         assert row(imported)["time_ms"] == pytest.approx(0.002)
 
     def test_derived_metrics_of_the_worked_check(self, tmp_path: Path) -> None:
-        """design/profiler-exports.md, section 2, the ENCCS n-body kernel: 86.03, 9.31, 4.65 %."""
+        """By hand from AMD's formulas, the n-body kernel of ENCCS: 86.03, 9.31, 4.65 %."""
         counters = {
             "Wavefronts": 2048, "VALUInsts": 1212443, "VFetchInsts": 12, "VWriteInsts": 12,
             "SALUInsts": 131228.5, "SFetchInsts": 65553, "LDSInsts": 0, "FetchSize": 9429.1875,

@@ -95,8 +95,8 @@ def test_clocks_of_the_v100(data_folder: Path) -> None:
 def test_p100_metrics_join_a_trace(data_folder: Path, tmp_path: Path) -> None:
     """The classes of instructions count threads: /32/inst_executed is the file's efficiency.
 
-    design/profiler-exports.md, 1.3, checks that on srad2; here it is myocyte. The trace is made,
-    since the public folder has none of this program: 40 us for its one launch.
+    The program is myocyte. The trace is made, since the public folder has none of this program:
+    40 us for its one launch.
     """
     source = data_folder / "profiler-exports/nvprof_metrics/p100_myocyte_metrics.log"
     text = source.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """What `wu` reaches on public measurements, against the bounds that the project set itself.
 
-The bounds stand in issue 2: time MAPE of `wu`, leave-one-application-out, base mid-grid, 8
+The bounds are of the time MAPE of `wu`, leave-one-application-out, base mid-grid, 8
 clusters, mean of 3 seeds. A trial with scikit-learn's parts gave 5.4 / 4.5 / 2.7 / 4.7 % on the
 four GPUs (utilisation features) and 16.6 % on the simulated set (table2).
 """

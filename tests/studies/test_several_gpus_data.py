@@ -1,6 +1,6 @@
-"""Pooled, and a GPU never trained on, on real data, against the bounds of issue 6 [%].
+"""Pooled, and a GPU never trained on, on real data, against bounds that were set beforehand [%].
 
-Five folds of applications, each held out of every GPU: fewer training kernels than the issue's
+Five folds of applications, each held out of every GPU: fewer training kernels than with
 leave-one-application-out, and a twentieth of its fits. `mlscale study errors TABLE… --pooled` and
 `--unseen-gpu` print that: 2.65 / 2.43 / 1.67 / 3.06 and 3.23 / 3.19 / 2.21 / 3.39 when written.
 """

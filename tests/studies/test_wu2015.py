@@ -41,7 +41,7 @@ def planned(data: Measurements, study: str, **changes: Any) -> list[paper.PaperU
 
 class TestBases:
     def test_five_of_the_paper_s_grid(self) -> None:
-        """The first is named in the paper (Fig. 13); the others are the design page's choice."""
+        """The first is named in the paper (Fig. 13); the others are this project's choice."""
         found = paper.five_bases(PAPER_GRID)
         assert found == (
             HardwareConfig(32, 1000, 475),

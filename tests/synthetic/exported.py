@@ -1,4 +1,4 @@
-"""Made excerpts of profilers' exports, in the layouts that design/profiler-exports.md describes."""
+"""Made excerpts of profilers' exports, in the layouts of the tools (docs/profiling.md)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
