@@ -99,7 +99,7 @@ class TestEquationOne:
 
 
 class TestTheWalkReproducesAKernel:
-    """Truth: the kernel itself, from every base to every target (wu-2015.md)."""
+    """Closed form: the truth is the kernel itself, from every base to every target."""
 
     @settings(deadline=None, max_examples=80)
     @given(positive_grids)
