@@ -59,7 +59,7 @@ def draw(study: str, folder: Path, what: What, rows: Sequence[Row]) -> list[Path
     return written
 
 
-def _base_configuration(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def base_configuration(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 10 and 11 for every engine clock, and Fig. 12."""
     names = labels(rows, what.predictor, *BESIDE)
     found = by_base(rows)
@@ -140,7 +140,7 @@ def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
     return figure
 
 
-def _cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 13 and 16: a line for each base on the left; their mean and the baselines right."""
     found, over_all = by_base(rows), overall(rows)
     names = labels(rows, what.predictor)
@@ -162,7 +162,7 @@ def _cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     return {"": figure}
 
 
-def _error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 14 and 17: the share of all values in bins of 10 %, the last from 100 %."""
     found, names = shares(rows), labels(rows, what.predictor, *BESIDE)
     figure = new_figure(11, 4.8)
@@ -197,7 +197,7 @@ def _error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     return {"": figure}
 
 
-def _oracle(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def oracle(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 15: the network and the oracle on the training set, over the number of clusters."""
     over_all = overall(rows)
     figure = new_figure(7.5, 4.8)
@@ -214,10 +214,10 @@ def _oracle(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
 
 
 _DRAWINGS: dict[str, Callable[[What, Sequence[Row]], dict[str, Figure]]] = {
-    "base-configuration": _base_configuration,
-    "cluster-count": _cluster_count,
-    "error-distribution": _error_distribution,
-    "oracle": _oracle,
+    "base-configuration": base_configuration,
+    "cluster-count": cluster_count,
+    "error-distribution": error_distribution,
+    "oracle": oracle,
 }
 
 
