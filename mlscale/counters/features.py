@@ -32,8 +32,6 @@ TABLE_2 = (
     *("V_IPC", "MemTime", "FetchPerLoadByte", "WritePerStoreByte", "NumWorkGroups"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
-
-
 _INSTRUCTIONS = ("inst_executed", "inst_issued")
 
 
@@ -58,56 +56,55 @@ def compute_features(
     when another needs a counter that is not there, or when the counters give no feature of the
     kind at all.
     """
-    match kind.removesuffix(WITH_POWER):
-        case "raw":
-            columns = {name: profiles.counter(name) for name in profiles.counter_names}
-        case "table2":
-            columns = {n: profiles.counter(n) for n in TABLE_2 if profiles.has_counter(n)}
-        case "rates":
-            columns = _rates(profiles)
-        case "utilisation":
-            columns = _utilisations(profiles, device)
-        case _:
-            raise InputError(f"there are no features '{kind}'; one of {', '.join(FEATURE_KINDS)}")
+    columns = _columns(kind.removesuffix(WITH_POWER), profiles, device)
     if kind.endswith(WITH_POWER):
-        columns |= _base_power(profiles, names is None)
+        columns |= _base_power(profiles, is_needed=names is None)
     if names is None:
         if not columns:
-            there_are = ", ".join(profiles.counter_names) or (
+            present = ", ".join(profiles.counter_names) or (
                 "none: profile with counters, or choose a predictor without features, mean-surface"
             )
-            raise InputError(f"the counters give no '{kind}' features; there are {there_are}")
-        return Features(tuple(columns), _side_by_side(columns, tuple(columns)))
-    lacking = [name for name in names if name not in columns]
-    needed = [name for name in lacking if name not in optional]
+            raise InputError(f"the counters give no '{kind}' features; there are {present}")
+        names = tuple(columns)
+    missing = [name for name in names if name not in columns]
+    needed = [name for name in missing if name not in optional]
     if needed:
-        raise InputError(_why_not(needed, len(set(names) - set(optional)), kind, profiles))
-    for name in lacking:
-        columns[name] = np.full(len(profiles.kernels), np.nan)
-    return Features(names, _side_by_side(columns, names))
+        raise InputError(_refusal(needed, len(set(names) - set(optional)), kind, profiles))
+    columns |= dict.fromkeys(missing, np.full(len(profiles.kernels), np.nan))
+    values = np.array([columns[name] for name in names])
+    return Features(names, np.ascontiguousarray(values.T))
 
 
-def _base_power(profiles: Profiles, needed: bool) -> dict[str, Floats]:
+def _columns(kind: str, profiles: Profiles, device: Device | None) -> dict[str, Floats]:
+    match kind:
+        case "raw":
+            return {name: profiles.counter(name) for name in profiles.counter_names}
+        case "table2":
+            return {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
+        case "rates":
+            return _rates(profiles)
+        case "utilisation":
+            return _utilisations(profiles, device)
+    raise InputError(f"there are no features '{kind}'; one of {', '.join(FEATURE_KINDS)}")
+
+
+def _base_power(profiles: Profiles, is_needed: bool) -> dict[str, Floats]:
     if profiles.power_w is not None:
         return {BASE_POWER: profiles.power_w}
-    if needed:
+    if is_needed:
         raise InputError(f"features with '{WITH_POWER}' need the column 'power_w'")
     return {}
 
 
-def _side_by_side(columns: dict[str, Floats], names: tuple[str, ...]) -> Floats:
-    return np.ascontiguousarray(np.array([columns[name] for name in names]).T)
-
-
 def kinds_for(counter_names: tuple[str, ...], device: str) -> tuple[str, ...]:
     """The kinds of features that a table's counters and device give, what suits best first."""
-    suits = {
+    is_given = {
         "table2": len(set(TABLE_2) & set(counter_names)) >= len(TABLE_2) // 2,
         "utilisation": "dram_read_transactions" in counter_names and device in device_keys(),
         "rates": bool(set(_INSTRUCTIONS) & set(counter_names)),
         "raw": True,
     }
-    return tuple(kind for kind, does in suits.items() if does)
+    return tuple(kind for kind, is_kind_given in is_given.items() if is_kind_given)
 
 
 def default_kind(counter_names: tuple[str, ...], device: str) -> str:
@@ -118,30 +115,26 @@ def default_kind(counter_names: tuple[str, ...], device: str) -> str:
 
 def is_count(name: str) -> bool:
     """Whether an nvprof counter counts events, and so grows with the kernel's work."""
-    ratio = name.endswith(
+    if name.endswith(
         ("_per_request", "_rate", "_throughput", "per_warp", "_per_cycle", "_overhead")
-    )
-    counted = name in ("warps", "issue_slots") or name.endswith("_executed")
-    counted = counted or name.startswith(("inst_", "flop_count")) or "_transactions" in name
-    return counted and not ratio
+    ):
+        return False
+    is_event = name.startswith(("inst_", "flop_count")) or name.endswith("_executed")
+    return is_event or "_transactions" in name or name in ("warps", "issue_slots")
 
 
 def _rates(profiles: Profiles) -> dict[str, Floats]:
+    """Counts per instruction and log counts per millisecond; other counters as they are."""
     counts = [name for name in profiles.counter_names if is_count(name)]
     columns = {n: profiles.counter(n) for n in profiles.counter_names if n not in counts}
-    instructions = _first_of(profiles, _INSTRUCTIONS)
+    instructions = [profiles.counter(n) for n in _INSTRUCTIONS if profiles.has_counter(n)]
     for name in counts:
         count = profiles.counter(name)
-        if instructions is not None and name != "inst_executed":
-            columns[f"{name}_per_instruction"] = count / np.where(
-                instructions > 0, instructions, np.nan
-            )
+        if instructions and name != "inst_executed":
+            executed = np.where(instructions[0] > 0, instructions[0], np.nan)
+            columns[f"{name}_per_instruction"] = count / executed
         columns[f"log_{name}_per_ms"] = np.log1p(count / profiles.time_ms)
     return columns
-
-
-def _first_of(profiles: Profiles, names: tuple[str, ...]) -> Floats | None:
-    return next((profiles.counter(n) for n in names if profiles.has_counter(n)), None)
 
 
 def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats]:
@@ -150,40 +143,40 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
             f"utilisation features need the peaks of '{profiles.device}', which is not in the "
             "device table; use --features raw or rates"
         )
-    given = {n: u for n, u in UTILISATIONS.items() if not u.missing(profiles)}
-    if not any(utilisation.needs for utilisation in given.values()):
+    utilisations = {n: u for n, u in UTILISATIONS.items() if not u.missing_counters(profiles)}
+    if not any(utilisation.quantities for utilisation in utilisations.values()):
         return {}
-    return {name: u.compute(profiles, device) for name, u in given.items()}
+    return {name: u.compute(profiles, device) for name, u in utilisations.items()}
 
 
-def _why_not(needed: list[str], of: int, kind: str, profiles: Profiles) -> str:
-    """What is lacking of the features that a model needs, and how to mend it."""
+def _refusal(needed: list[str], feature_count: int, kind: str, profiles: Profiles) -> str:
+    """Which features that a model needs are not there, and how to mend it."""
     if len(needed) == 1:
-        hints = _hints(_lacking(needed[0], kind, profiles), profiles)
+        hints = _hints(_counters_of(needed[0], kind, profiles), profiles)
         return f"the model needs the feature '{needed[0]}': {hints}"
     mend = "profile with what they need, or train without them (train --features-of TOOL)"
     if kind.removesuffix(WITH_POWER) in ("rates", "utilisation"):
-        mend = _hints((c for name in needed for c in _lacking(name, kind, profiles)), profiles)
+        mend = _hints((c for name in needed for c in _counters_of(name, kind, profiles)), profiles)
     return (
-        f"the model needs {of} features, {len(needed)} of which the counters do not give: "
-        f"{', '.join(needed)}; {mend}"
+        f"the model needs {feature_count} features, {len(needed)} of which the counters do not "
+        f"give: {', '.join(needed)}; {mend}"
     )
 
 
 def _hints(counters: Iterable[str], profiles: Profiles) -> str:
-    named = dict.fromkeys(counters)
-    return "; ".join(missing_column(counter, profiles.counter_names) for counter in named)
+    names = dict.fromkeys(counters)
+    return "; ".join(missing_column(name, profiles.counter_names) for name in names)
 
 
-def _lacking(name: str, kind: str, profiles: Profiles) -> list[str]:
-    """The columns that a feature comes from and that are not there."""
-    if name == BASE_POWER:
+def _counters_of(feature: str, kind: str, profiles: Profiles) -> list[str]:
+    """The columns that a feature is made of and that are not there."""
+    if feature == BASE_POWER:
         return ["power_w"]
-    kind = kind.removesuffix(WITH_POWER)
-    if kind == "utilisation":
-        return UTILISATIONS[name].missing(profiles) if name in UTILISATIONS else [name]
-    if kind == "rates":
-        count = name.removeprefix("log_").removesuffix("_per_ms")
-        count = count.removesuffix("_per_instruction")
-        return ["inst_executed" if profiles.has_counter(count) else count]
-    return [name]
+    match kind.removesuffix(WITH_POWER):
+        case "utilisation" if feature in UTILISATIONS:
+            return UTILISATIONS[feature].missing_counters(profiles)
+        case "rates":
+            count = feature.removeprefix("log_").removesuffix("_per_ms")
+            count = count.removesuffix("_per_instruction")
+            return ["inst_executed" if profiles.has_counter(count) else count]
+    return [feature]

@@ -1,18 +1,18 @@
 """What a kernel uses of its GPU: one handful of numbers from any counter set.
 
 nvprof's names, those of Table II (Wu et al., HPCA 2015) and those of the simulated set lead to
-the same numbers, so that a predictor need not know who counted. What a counter set does not give
-is NaN. Counts divided by time and peak; never the profiler's own *_throughput columns.
+the same numbers, so that a predictor need not know which tool counted. What a counter set does not
+give is NaN. Counts are divided by time and peak; the profiler's own *_throughput columns are never
+used.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.utilisation import UTILISATIONS
+from mlscale.counters.utilisation import UTILISATIONS, dram_utilisation
 from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -27,6 +27,25 @@ TRAFFIC = (
 # What a launch is, known without counting.
 LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
 SIMDS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
+_NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
+
+# What `inputs` gives, by name.
+MEANINGS = {
+    "memory share": "log of DRAM traffic, as a share of what the GPU reaches",
+    "busiest core unit": "log of the largest use of a unit",
+    "issue use": "root of instructions issued per cycle and CU, as a share",
+    "l2 use": "root of L2 traffic per cycle and CU, as a share",
+    "texture use": "root of texture traffic or memory-unit use, as a share",
+    "shared use": "root of shared-memory accesses per cycle and CU",
+    "fp64 use": "root of FP64 instructions, as a share of the lanes",
+    "occupancy": "resident waves, as a share of what a CU holds",
+    "eligible waves": "log of the waves ready to issue",
+    "stall": "log of waves waiting per instruction, or time waiting",
+    "L2 miss ratio": "DRAM reads as a share of L2 reads",
+    "write share": "share of DRAM traffic that is written",
+    "lane efficiency": "active lanes of a vector instruction, as a share",
+}
+_CORE_UNITS = ("issue", "l2", "texture", "shared", "fp64")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,22 +93,21 @@ def kernel_use(profiles: Profiles) -> KernelUse:
     DRAM traffic, without which no bottleneck can be told.
     """
     device = device_with_peaks(profiles.device)
-    given = {f.name: np.full(len(profiles.kernels), np.nan) for f in fields(KernelUse)}
     if profiles.has_counter("dram_read_transactions"):
-        given |= _from_nvprof(profiles, device)
+        counted = _from_nvprof(profiles, device)
     elif profiles.has_counter("ReadBandwidth") and profiles.has_counter("WriteBandwidth"):
-        given |= _from_table_2(profiles, device)
+        counted = _from_table_2(profiles, device)
     else:
         raise InputError(
             "'bottleneck' needs the DRAM traffic: counters dram_read_transactions and "
             "dram_write_transactions (nvprof), or ReadBandwidth and WriteBandwidth (Table II)"
         )
-    given |= _launch(profiles, device)
-    lacking = np.isnan(given["memory"])
-    if lacking.any():
-        name = profiles.kernels[int(np.flatnonzero(lacking)[0])]
+    unknown = {field.name: np.full(len(profiles.kernels), np.nan) for field in fields(KernelUse)}
+    use = KernelUse(**{**unknown, **counted, **_launch(profiles, device)})
+    if np.isnan(use.memory).any():
+        name = profiles.kernels[int(np.isnan(use.memory).argmax())]
         raise InputError(f"kernel '{name}' lacks its DRAM traffic; profile it with those counters")
-    return KernelUse(**given)
+    return use
 
 
 def device_with_peaks(key: str) -> Device:
@@ -105,10 +123,7 @@ def device_with_peaks(key: str) -> Device:
 
 def _from_nvprof(profiles: Profiles, device: Device) -> dict[str, Floats]:
     def of(name: str, unit: float = 1.0) -> Floats:
-        feature = UTILISATIONS[name]
-        if feature.missing(profiles):
-            return np.full(len(profiles.kernels), np.nan)
-        return feature.compute(profiles, device) / unit
+        return UTILISATIONS[name].compute(profiles, device) / unit
 
     occupancy, issue = of("occupancy"), of("issue_utilisation")
     return {
@@ -120,7 +135,7 @@ def _from_nvprof(profiles: Profiles, device: Device) -> dict[str, Floats]:
         "fp64": of("fp64_utilisation"),
         "occupancy": occupancy,
         "log_eligible": of("log_eligible_warps"),
-        "stall": _waiting(occupancy, issue, device),
+        "stall": _log_waiting(occupancy, issue, device),
         "l2_miss": of("l2_miss_ratio"),
         "write_share": of("dram_write_share"),
         "lane_efficiency": of("warp_efficiency"),
@@ -129,9 +144,7 @@ def _from_nvprof(profiles: Profiles, device: Device) -> dict[str, Floats]:
 
 def _from_table_2(profiles: Profiles, device: Device) -> dict[str, Floats]:
     def of(name: str, scale: float = 1.0) -> Floats:
-        if not profiles.has_counter(name):
-            return np.full(len(profiles.kernels), np.nan)
-        return profiles.counter(name) * scale
+        return profiles.optional_counter(name) * scale
 
     read, written = of("ReadBandwidth"), of("WriteBandwidth")
     issue = _either(of("V_IPC"), of("VALUBusy", 0.01))
@@ -140,13 +153,12 @@ def _from_table_2(profiles: Profiles, device: Device) -> dict[str, Floats]:
         shared = issue * of("LDSInsts") / of("VALUInsts")
         waiting = np.log(of("waitcnt_stall_pct", 0.01) + 0.01)
     return {
-        "memory": (read + written)
-        / (device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz) * 1e9),
+        "memory": dram_utilisation(read + written, 1.0, profiles, device),
         "issue": issue,
         "texture": of("MemUnitBusy", 0.01),
         "shared": np.where(np.isfinite(shared), shared, np.nan),
         "occupancy": occupancy,
-        "stall": _either(waiting, _waiting(occupancy, issue, device)),
+        "stall": _either(waiting, _log_waiting(occupancy, issue, device)),
         "l2_miss": 1 - of("CacheHit", 0.01),
         "write_share": written / np.maximum(read + written, 1.0),
         "lane_efficiency": of("VALUUtilization", 0.01),
@@ -158,12 +170,7 @@ def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:
 
     Table II has workgroups only, of all launches: a workgroup then counts as one wave.
     """
-
-    def of(name: str) -> Floats:
-        if not profiles.has_counter(name):
-            return np.full(len(profiles.kernels), np.nan)
-        return profiles.counter(name)
-
+    of = profiles.optional_counter
     launches = _either(of("n_launches"), np.ones(len(profiles.kernels)))
     workgroups = _either(of("workgroups"), of("NumWorkGroups"))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -175,17 +182,14 @@ def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:
         }
 
 
-def _waiting(occupancy: Floats, issue: Floats, device: Device) -> Floats:
-    """Resident waves per instruction in flight, logarithmic: how much latency is left to hide."""
-    waves = 64.0 if device.wave_size == 32 else device.max_waves_per_cu
-    return np.asarray(np.log((waves * occupancy + 0.5) / (4 * issue + 0.01)))
+def _log_waiting(occupancy: Floats, issue: Floats, device: Device) -> Floats:
+    """Log of the resident waves per instruction in flight: how much latency is left to hide."""
+    waves = _NVIDIA_WAVES if device.wave_size == 32 else device.max_waves_per_cu
+    return np.asarray(np.log((waves * occupancy + 0.5) / (SIMDS * issue + 0.01)))
 
 
 def _either(first: Floats, second: Floats) -> Floats:
     return np.where(np.isnan(first), second, first)
-
-
-_CORE = ("issue", "l2", "texture", "shared", "fp64")
 
 
 def log_share(values: Floats) -> Floats:
@@ -193,36 +197,19 @@ def log_share(values: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(values, 0.02)))
 
 
-MEANINGS = {
-    "memory share": "log of DRAM traffic, as a share of what the GPU reaches",
-    "busiest core unit": "log of the largest use of a unit",
-    "issue use": "root of instructions issued per cycle and CU, as a share",
-    "l2 use": "root of L2 traffic per cycle and CU, as a share",
-    "texture use": "root of texture traffic or memory-unit use, as a share",
-    "shared use": "root of shared-memory accesses per cycle and CU",
-    "fp64 use": "root of FP64 instructions, as a share of the lanes",
-    "occupancy": "resident waves, as a share of what a CU holds",
-    "eligible waves": "log of the waves ready to issue",
-    "stall": "log of waves waiting per instruction, or time waiting",
-    "L2 miss ratio": "DRAM reads as a share of L2 reads",
-    "write share": "share of DRAM traffic that is written",
-    "lane efficiency": "active lanes of a vector instruction, as a share",
-}
-
-
 def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
     """The inputs of every kernel by the names of MEANINGS, (K,) each, NaN where missing.
 
     memory_share: DRAM use as a share of what the GPU reaches, (K,).
     """
+    core = {name: getattr(use, name) for name in _CORE_UNITS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # all NaN is NaN
-        busiest = np.nanmax([getattr(use, name) for name in _CORE], axis=0)
-    root: Callable[[Floats], Floats] = lambda values: np.sqrt(np.maximum(values, 0))  # noqa: E731
+        busiest = np.nanmax(list(core.values()), axis=0)
     return {
         "memory share": log_share(memory_share),
         "busiest core unit": log_share(busiest),
-        **{f"{name} use": root(getattr(use, name)) for name in _CORE},
+        **{f"{name} use": np.sqrt(np.maximum(values, 0)) for name, values in core.items()},
         "occupancy": use.occupancy,
         "eligible waves": use.log_eligible,
         "stall": use.stall,
@@ -234,5 +221,4 @@ def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
 
 def input_names() -> tuple[str, ...]:
     """The names that `inputs` gives."""
-    none = np.empty(0)
-    return tuple(inputs(KernelUse(*(none for _ in fields(KernelUse))), none))
+    return tuple(MEANINGS)

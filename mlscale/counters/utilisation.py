@@ -1,7 +1,7 @@
 """Utilisation features: what a kernel uses of its device, from nvprof counters.
 
-Counts divided by time and by the device's peak; never the profiler's own *_throughput columns,
-which come from passes at other clocks. Rates per cycle are per compute unit.
+Counts are divided by time and by the device's peak; the profiler's own *_throughput columns are
+never used, because they come from passes at other clocks. Rates per cycle are per compute unit.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import Device
+from mlscale.data.devices import SECTOR_BYTES, Device
 from mlscale.data.profiles import Profiles
-
-SECTOR_BYTES = 32
 
 # Each quantity and the counters that give it: the first alternative that a profile has whole.
 _ALTERNATIVES: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -41,26 +39,29 @@ _ALTERNATIVES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-class _Run:
-    """One run of each kernel: counters by quantity, cycles and peaks of its device."""
+def dram_utilisation(
+    dram_bytes: Floats, seconds: Floats | float, profiles: Profiles, device: Device
+) -> Floats:
+    """DRAM bytes as a share of what passes in that time at the base's memory clock, (K,)."""
+    peak_gb_per_s = device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz)
+    return np.asarray(dram_bytes / (peak_gb_per_s * 1e9 * seconds))
+
+
+class _CountedRun:
+    """One run of each kernel: counters by quantity, and what its base and device add."""
 
     def __init__(self, profiles: Profiles, device: Device) -> None:
-        self._profiles = profiles
-        self.device = device
-        self.seconds = profiles.time_ms / 1e3
+        self.profiles, self.device = profiles, device
         self.time_ms = profiles.time_ms
+        self.seconds = profiles.time_ms / 1e3
         self.cycles = self.seconds * profiles.base.engine_mhz * 1e6 * profiles.base.cu_count
-        self.peak_dram_bytes = (
-            device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz) * 1e9 * self.seconds
-        )
 
     def __getitem__(self, quantity: str) -> Floats:
         """The first alternative that is there, and for a kernel that lacks it the next one."""
-        values = np.full(len(self._profiles.kernels), np.nan)
+        values = np.full(len(self.profiles.kernels), np.nan)
         for names in _ALTERNATIVES[quantity]:
-            if all(map(self._profiles.has_counter, names)):
-                given = np.prod([self._profiles.counter(name) for name in names], axis=0)
-                values = np.where(np.isnan(values), given, values)
+            counters = [self.profiles.optional_counter(name) for name in names]
+            values = np.where(np.isnan(values), np.prod(counters, axis=0), values)
         return values
 
     @property
@@ -71,41 +72,40 @@ class _Run:
     def l2_bytes(self) -> Floats:
         return SECTOR_BYTES * (self["l2_reads"] + self["l2_writes"])
 
-    @property
-    def stall(self) -> Floats:
-        """Resident warps per instruction in flight: how much latency is left to hide."""
-        waves = self.device.max_waves_per_cu
-        return np.asarray(np.log((waves * self["occupancy"] + 0.5) / (self["ipc"] + 0.05)))
-
 
 @dataclass(frozen=True)
 class Utilisation:
-    """One feature: the quantities it needs, and its formula on a run."""
+    """One feature: the quantities that it is made of, and its formula on a run."""
 
-    needs: tuple[str, ...]
-    formula: Callable[[_Run], Floats]
+    quantities: tuple[str, ...]
+    formula: Callable[[_CountedRun], Floats]
 
-    def missing(self, profiles: Profiles) -> list[str]:
+    def missing_counters(self, profiles: Profiles) -> list[str]:
         """The counters that are not in the profile, by the first name each is known by."""
-        lacking = []
-        for quantity in self.needs:
-            alternatives = _ALTERNATIVES[quantity]
-            if not any(all(map(profiles.has_counter, names)) for names in alternatives):
-                lacking.append(alternatives[0][0])
-        return lacking
+        return [
+            _ALTERNATIVES[quantity][0][0]
+            for quantity in self.quantities
+            if not any(all(map(profiles.has_counter, n)) for n in _ALTERNATIVES[quantity])
+        ]
 
     def compute(self, profiles: Profiles, device: Device) -> Floats:
         """The feature of every kernel, (K,); NaN where a counter is missing or a count is 0/0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self.formula(_Run(profiles, device))
+            values = self.formula(_CountedRun(profiles, device))
         return np.where(np.isfinite(values), values, np.nan)
 
 
-def _share_written(run: _Run) -> Floats:
+def _log_stall(run: _CountedRun) -> Floats:
+    """Resident warps per instruction in flight: how much latency is left to hide."""
+    waves = run.device.max_waves_per_cu
+    return np.asarray(np.log((waves * run["occupancy"] + 0.5) / (run["ipc"] + 0.05)))
+
+
+def _share_written(run: _CountedRun) -> Floats:
     return np.asarray(run["dram_writes"] / (run["dram_reads"] + run["dram_writes"] + 1))
 
 
-def _l2_miss_ratio(run: _Run) -> Floats:
+def _l2_miss_ratio(run: _CountedRun) -> Floats:
     return np.clip((run["dram_reads"] + 1) / (run["l2_reads"] + 1), 0, 2)
 
 
@@ -113,7 +113,9 @@ _DRAM = ("dram_reads", "dram_writes")
 _L2 = ("l2_reads", "l2_writes")
 
 UTILISATIONS: dict[str, Utilisation] = {
-    "dram_utilisation": Utilisation(_DRAM, lambda r: r.dram_bytes / r.peak_dram_bytes),
+    "dram_utilisation": Utilisation(
+        _DRAM, lambda r: dram_utilisation(r.dram_bytes, r.seconds, r.profiles, r.device)
+    ),
     "l2_bytes_per_cycle": Utilisation(_L2, lambda r: r.l2_bytes / r.cycles),
     "texture_bytes_per_cycle": Utilisation(
         ("texture",), lambda r: SECTOR_BYTES * r["texture"] / r.cycles
@@ -148,7 +150,7 @@ UTILISATIONS: dict[str, Utilisation] = {
     ),
     "warp_efficiency": Utilisation(("warp_efficiency",), lambda r: r["warp_efficiency"]),
     "cu_activity": Utilisation(("activity",), lambda r: r["activity"]),
-    "log_stall": Utilisation(("occupancy", "ipc"), lambda r: r.stall),
+    "log_stall": Utilisation(("occupancy", "ipc"), _log_stall),
     "log_dram_bytes_per_instruction": Utilisation(
         (*_DRAM, "instructions"), lambda r: np.log1p(r.dram_bytes / r["instructions"])
     ),

@@ -16,6 +16,8 @@ from typing import Any
 
 from mlscale.errors import InputError
 
+SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
+
 # What a field of a type accepts, and how an error message calls that.
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "text"),

@@ -99,6 +99,12 @@ class Profiles:
         """One counter of every kernel, (K,), NaN where missing."""
         return np.asarray(self.counters[:, self.counter_names.index(name)])
 
+    def optional_counter(self, name: str) -> Floats:
+        """One counter of every kernel, (K,), NaN for all where there is no such column."""
+        if self.has_counter(name):
+            return self.counter(name)
+        return np.full(len(self.kernels), np.nan)
+
 
 def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profiles:
     """Read the kernels of a CSV or Parquet profile at the base configuration.

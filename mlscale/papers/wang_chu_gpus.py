@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats
-from mlscale.counters.utilisation import SECTOR_BYTES
-from mlscale.data.devices import Device, load_device
+from mlscale.data.devices import SECTOR_BYTES, Device, load_device
 from mlscale.errors import InputError
 
 # Bandwidth that a saturated memory reaches: Table III has 0.76 to 0.85 of the peak, its fit

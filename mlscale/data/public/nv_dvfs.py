@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import load_device
+from mlscale.data.devices import SECTOR_BYTES, load_device
 from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.public.registry import Dataset, identify
 from mlscale.data.tables import Table, parse_numbers, read_csv_rows
@@ -29,7 +29,6 @@ _ONE_APPLICATION = ("backprop", "scan", "matrixMul")
 _BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
 _ASKED_FOR_TWICE = ("l2_tex_write_throughput",)  # by the benchmark's scripts
 _DISAGREEMENT = 0.10
-_SECTOR_BYTES = 32
 
 
 def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error") -> Measurements:
@@ -128,7 +127,7 @@ def _warn_of_faults(table: Table, known: Dataset | None) -> None:
         if name.startswith(("dram_", "l2_read", "l2_write")) and "_throughput" in name:
             if count is None:
                 continue
-            gb_per_s = _SECTOR_BYTES * count / table.numbers["time_ms"] / 1e6
+            gb_per_s = SECTOR_BYTES * count / table.numbers["time_ms"] / 1e6
             off = np.abs(throughput - gb_per_s) > _DISAGREEMENT * np.maximum(gb_per_s, 1.0)
             if off.any():
                 suspect[name] = int(off.sum())

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.features import TABLE_2
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 
@@ -279,8 +278,9 @@ def make_hd7970(seed: int = 0) -> Measurements:
     kernels, names, applications = _draw(random)
     run = evaluate(kernels, GRID)
     shape = run.seconds.shape
-    counters = np.stack([run.counters[name] for name in TABLE_2], axis=-1)
-    varies = np.array([name not in _STATIC for name in TABLE_2])
+    counter_names = tuple(run.counters)
+    counters = np.stack(list(run.counters.values()), axis=-1)
+    varies = np.array([name not in _STATIC for name in counter_names])
     noise = random.normal(0, COUNTER_NOISE, counters.shape) * varies
     return Measurements(
         device="hd7970",
@@ -289,7 +289,7 @@ def make_hd7970(seed: int = 0) -> Measurements:
         applications=applications,
         time_samples=(1e3 * run.seconds * np.exp(random.normal(0, TIME_NOISE, shape)))[None],
         power_samples=(run.dynamic_power_w * np.exp(random.normal(0, POWER_NOISE, shape)))[None],
-        counter_names=TABLE_2,
+        counter_names=counter_names,
         counter_samples=(counters * np.exp(noise))[None],
         metadata={
             "origin": "made",
@@ -297,7 +297,7 @@ def make_hd7970(seed: int = 0) -> Measurements:
             "counter_tool": "made",
             "source": f"mlscale datasets make hd7970 --seed {seed}",
             "noise": {"time": TIME_NOISE, "power": POWER_NOISE, "counters": COUNTER_NOISE},
-            "feature_status": dict.fromkeys(TABLE_2, "exact"),
+            "feature_status": dict.fromkeys(counter_names, "exact"),
         },
     )
 
