@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench notebooks shipped clean
+.PHONY: demo test lint docs bench notebooks shipped clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -17,6 +17,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Every warning, broken link and unknown reference fails.
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -n -W --keep-going -d out/site-doctrees docs out/site
 
 bench: $(READY)
 	$(BIN)/python benchmarks
