@@ -3,6 +3,8 @@
 `make docs` builds with -W and -n: every warning, broken link and unknown reference fails.
 """
 
+import importlib
+import re
 from typing import Any
 
 from docutils import nodes
@@ -29,6 +31,7 @@ myst_enable_extensions = ["dollarmath"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
+default_role = "literal"
 python_use_unqualified_type_names = True
 add_module_names = False
 
@@ -42,17 +45,35 @@ nitpick_ignore_regex = [
 def find_public(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.TextElement
 ) -> Any:
-    """A reference to where a class is defined leads to its entry under its public name."""
-    name = node.get("reftarget", "").rpartition(".")[2]
-    domain = env.get_domain("py")
-    homes = [full for full in domain.objects if full.rpartition(".")[2] == name]
-    if len(homes) != 1:
-        return None
-    return domain.resolve_xref(
-        env, node["refdoc"], app.builder, "obj", homes[0], node, text
-    )
+    """A reference to where a class is defined leads to its entry under its public name.
+
+    A class of mlscale without an entry is shown as it is; a name that does not exist is an error.
+    """
+    home, _, name = node.get("reftarget", "").rpartition(".")
+    python = env.get_domain("py")
+    entries = [full for full in python.objects if full.rpartition(".")[2] == name]
+    if len(entries) == 1:
+        entry = entries[0]
+        return python.resolve_xref(env, node["refdoc"], app.builder, "obj", entry, node, text)
+    if home.startswith("mlscale.") and hasattr(importlib.import_module(home), name):
+        return text
+    return None
+
+
+def plain_text(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are plain text: outside of backticks and examples no character is markup."""
+    example = False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            pieces = line.split("`")
+            pieces[::2] = [re.sub(r"([*|]|_\b)", r"\\\1", piece) for piece in pieces[::2]]
+            lines[i] = "`".join(pieces)
+    if what == "property":
+        lines[:0] = ["..", ""]  # else napoleon takes what stands before a colon for a type
 
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", plain_text, priority=100)
     app.connect("missing-reference", find_public)

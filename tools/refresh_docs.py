@@ -9,30 +9,47 @@ fails ends the work before the page is written.
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 FENCE = "```"
+PROMPT = "$ "
 
 
-def refreshed(page: str, folder: Path) -> str:
-    """The page with every command's output as it is now."""
-    lines: list[str] = []
-    fenced = shown = False
+def shown(page: str) -> list[tuple[str, str]]:
+    """Each command of a page with the output that the page shows below it."""
+    pairs: list[tuple[str, list[str]]] = []
+    fenced = output_follows = False
     for line in page.splitlines():
         if line.startswith(FENCE):
-            fenced, shown = not fenced, False
-        if fenced and line.startswith("$ "):
-            shown = True
-            lines += [line, *output(line.removeprefix("$ "), folder)]
-        elif not shown:
+            fenced, output_follows = not fenced, False
+        elif fenced and line.startswith(PROMPT):
+            output_follows = True
+            pairs.append((line.removeprefix(PROMPT), []))
+        elif output_follows:
+            pairs[-1][1].append(line)
+    return [(command, "\n".join(lines).rstrip()) for command, lines in pairs]
+
+
+def refreshed(page: str, run: Callable[[str], str]) -> str:
+    """The page with every command's output as `run` gives it."""
+    lines: list[str] = []
+    fenced = outdated = False
+    for line in page.splitlines():
+        if line.startswith(FENCE):
+            fenced, outdated = not fenced, False
+        if fenced and line.startswith(PROMPT):
+            outdated = True
+            lines += [line, *run(line.removeprefix(PROMPT)).splitlines()]
+        elif not outdated:
             lines.append(line)
     return "\n".join(lines) + "\n"
 
 
-def output(command: str, folder: Path) -> list[str]:
+def output(command: str, folder: Path) -> str:
     """What a command prints, warnings first, as a terminal would show it."""
     print(f"$ {command}", file=sys.stderr)
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -40,12 +57,14 @@ def output(command: str, folder: Path) -> list[str]:
         text=True,
         check=False,
     )
-    if done.returncode:
-        sys.exit(f"exit status {done.returncode}: {done.stdout}")
-    return done.stdout.rstrip().splitlines()
+    if process.returncode:
+        sys.exit(f"exit status {process.returncode}: {process.stdout}")
+    return process.stdout.rstrip()
 
 
 if __name__ == "__main__":
+    folder = Path(sys.argv[1])
     for name in sys.argv[2:]:
         path = Path(name)
-        path.write_text(refreshed(path.read_text(encoding="utf-8"), Path(sys.argv[1])), "utf-8")
+        page = refreshed(path.read_text(encoding="utf-8"), lambda command: output(command, folder))
+        path.write_text(page, encoding="utf-8")

@@ -20,7 +20,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from refresh_docs import FENCE
+from refresh_docs import shown
 
 PAGES = ("docs/measured-errors.md", "docs/reproduction.md")
 COMMANDS = (
@@ -53,16 +53,6 @@ def shell(command: str, folder: Path) -> str:
     if done.returncode:
         sys.exit(f"exit status {done.returncode}: {command}\n{done.stdout}{done.stderr}")
     return done.stdout.rstrip()
-
-
-def page_commands(page: Path) -> list[str]:
-    """The commands of the fenced blocks of a page."""
-    fenced, commands = False, []
-    for line in page.read_text(encoding="utf-8").splitlines():
-        fenced ^= line.startswith(FENCE)
-        if fenced and line.startswith("$ "):
-            commands.append(line.removeprefix("$ "))
-    return commands
 
 
 def without_timings(text: str) -> str:
@@ -131,7 +121,7 @@ def record(folder: Path, quick: bool) -> dict[str, Any]:
         found["figures"] = {
             command: without_timings(shell(command, folder))
             for page in PAGES
-            for command in page_commands(Path(page))
+            for command, _ in shown(Path(page).read_text(encoding="utf-8"))
         }
     return found
 

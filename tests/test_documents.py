@@ -1,0 +1,70 @@
+"""What documents and code cite is there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("[dm]*s/README.md")])
+SOURCES = sorted(
+    path
+    for folder in ("mlscale", "tests", "tools", "benchmarks", "notebooks")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".json", ".ipynb", ".cu", ".txt"}
+)
+FOLDERS = "docs|mlscale|tests|tools|benchmarks|notebooks|datasets|models"
+PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[\w./-]*\w")
+DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")
+DECISION = re.compile(r"\bdecisions? (\d{4})\b")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
+
+
+def missing(cited: Iterator[tuple[Path, Path]]) -> list[str]:
+    """Pages or sources that cite a file which is not there, and that file."""
+    return [f"{where.relative_to(ROOT)}: {file}" for where, file in cited if not file.exists()]
+
+
+def test_documents_that_the_code_cites_are_there() -> None:
+    assert not missing(
+        (source, ROOT / page)
+        for source in SOURCES
+        for page in DOCUMENT.findall(source.read_text(encoding="utf-8"))
+    )
+
+
+def test_decisions_that_are_cited_are_there() -> None:
+    notes = {note.name[:4] for note in (DOCS / "decisions").glob("0*.md")}
+    for path in (*SOURCES, *PAGES):
+        assert set(DECISION.findall(path.read_text(encoding="utf-8"))) <= notes, path
+
+
+def test_files_that_the_documents_name_are_there() -> None:
+    assert not missing(
+        (page, ROOT / path)
+        for page in PAGES
+        for quoted in re.findall(r"`([^`\n]*)`", FENCED.sub("", page.read_text(encoding="utf-8")))
+        for path in PATH.findall(quoted)
+    )
+
+
+def test_files_that_the_documents_link_to_are_there() -> None:
+    assert not missing(
+        (page, page.parent / target)
+        for page in PAGES
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if "://" not in target
+    )
+
+
+def test_every_decision_is_in_the_index() -> None:
+    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    for note in (DOCS / "decisions").glob("0*.md"):
+        assert f"({note.name})" in index
+
+
+def test_every_page_stands_once_in_the_list_of_pages() -> None:
+    listed = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
+    for page in DOCS.glob("*.md"):
+        assert listed.count(page.stem) == (page.stem != "index"), page.name

@@ -1,0 +1,88 @@
+"""Each figure of README and guide is what its command prints, or what measured-errors.md says."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from refresh_docs import output, shown
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MEASURED = (ROOT / "docs" / "measured-errors.md").read_text(encoding="utf-8")
+SHIPPED = "mlscale predict simulated-gcn3.mlscale "
+TABLES = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
+BESIDE = {  # the README's words for a predictor: predictor and features in measured-errors.md
+    "mean of all kernels": "mean-surface",
+    "three nearest kernels": "nearest utilisation",
+    "ExtraTrees": "extra-trees utilisation",
+    "`wu`: Wu et al., HPCA 2015": "wu utilisation",
+    "`wang-chu`: Wang and Chu, 2018": "wang-chu",
+    "`bottleneck`: mlscale's own": "bottleneck",
+}
+
+
+@pytest.fixture(autouse=True)
+def this_environment_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_readme_fits_on_a_page() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/predict.md"])
+def test_predictions_of_the_shipped_model(page: str, tmp_path: Path) -> None:
+    commands = [pair for pair in shown(read(page)) if pair[0].startswith(SHIPPED)]
+    assert commands
+    for command, text in commands:
+        assert output(command, tmp_path) == text
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/predict.md", "docs/train.md"])
+def test_python_on_shipped_data_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", read(page), flags=re.MULTILINE | re.DOTALL)
+    exec(compile(code, page, "exec"), {})
+
+
+def test_errors_are_those_of_measured_errors() -> None:
+    together = MEASURED[MEASURED.index("Mean errors [%] together:") :]
+    head, _, *rows = together.splitlines()[1:]
+    wanted = [re.split(r"\s{2,}", head.strip()).index(f"{table} time") - 2 for table in TABLES]
+    expected = {}
+    for row in rows:
+        cells = row.split()
+        numbers = [cell for cell in cells if re.fullmatch(r"[\d.]+|-", cell)]
+        if numbers:
+            expected[" ".join(cells[: -len(numbers)])] = [numbers[column] for column in wanted]
+    for words, name in BESIDE.items():
+        (line,) = (line for line in README.splitlines() if line.startswith(f"| {words} |"))
+        assert [cell.strip() for cell in line.split("|")[2:-1]] == expected[name]
+
+
+def test_intervals_hold_nine_of_ten() -> None:
+    rows = re.findall(r"^bottleneck .*$", MEASURED, flags=re.MULTILINE)
+    coverages = [float(cell) for row in rows for cell in re.findall(r"\s(\d\d\.\d)\s", row)]
+    assert len(coverages) >= 10  # five tables of time, four of power, the simulated one
+    assert 88.0 <= min(coverages) <= 90.0 <= max(coverages) <= 92.0
+
+
+def test_four_gpus_of_thirty_kernels() -> None:
+    for table in TABLES:
+        assert f"\n{table}: error of time [%], 30 kernels" in MEASURED
+
+
+def test_a_real_gpu(data_folder: Path, tmp_path: Path) -> None:
+    (public,) = data_folder.rglob("gtx980-low-dvfs-real-small-workload-Performance-Power.csv")
+    (tmp_path / public.name).symlink_to(public)
+    real = [pair for pair in shown(read("docs/predict.md")) if not pair[0].startswith(SHIPPED)]
+    for command, text in real:
+        assert output(command, tmp_path) == text
