@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURED = (ROOT / "docs" / "measured-errors.md").read_text(encoding="utf-8")
 SHIPPED = "mlscale predict simulated-gcn3.mlscale "
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 TABLES = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 BESIDE = {  # the README's words for a predictor: predictor and features in measured-errors.md
     "mean of all kernels": "mean-surface",
@@ -42,15 +43,6 @@ def test_predictions_of_the_shipped_model(page: str, tmp_path: Path) -> None:
     assert commands
     for command, text in commands:
         assert output(command, tmp_path) == text
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/predict.md", "docs/train.md"])
-def test_python_on_shipped_data_runs(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"^```python\n(.*?)^```", read(page), flags=re.MULTILINE | re.DOTALL)
-    exec(compile(code, page, "exec"), {})
 
 
 def test_errors_are_those_of_measured_errors() -> None:
@@ -85,4 +77,7 @@ def test_a_real_gpu(data_folder: Path, tmp_path: Path) -> None:
     (tmp_path / public.name).symlink_to(public)
     real = [pair for pair in shown(read("docs/predict.md")) if not pair[0].startswith(SHIPPED)]
     for command, text in real:
-        assert output(command, tmp_path) == text
+        printed = output(command, tmp_path)
+        assert NUMBER.sub("N", printed) == NUMBER.sub("N", text)
+        numbers = [float(number) for number in NUMBER.findall(text)]  # the last digit may differ
+        assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(numbers, rel=0.005)
