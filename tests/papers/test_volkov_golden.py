@@ -1,16 +1,12 @@
-"""Volkov's survey on a grid: golden columns, the poster's claims, command and figures."""
+"""Volkov's survey on a grid: golden columns and the poster's claims."""
 
-import argparse
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mlscale.cli import literature_survey
-from mlscale.errors import InputError
 from mlscale.papers import volkov as survey
 from mlscale.papers.volkov import GTX_980, MODELS
 from mlscale.papers.volkov_simulation import (
@@ -177,59 +173,3 @@ def test_claim_5_the_classical_bounds_are_best(golden: Columns) -> None:
     assert ratio == pytest.approx(1.05, abs=0.005)
     knee = survey.bounds_warps(golden["a"][worst])
     assert golden["n"][worst] == pytest.approx(knee, rel=0.1)
-
-
-def given(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    literature_survey.add_arguments(parser)
-    return parser.parse_args(arguments)
-
-
-def test_command_prints_three_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    literature_survey.run(given("--alpha", "128", "--warps", "64"))
-    printed = capsys.readouterr().out
-    lines = {
-        tuple(line.split()[:-1]): line.split()[-1] for line in printed.splitlines()[:25] if line
-    }
-    assert "it is not hardware" in printed
-    # docs/equations.md, 2.4: 7.267606, shown with four digits; case 3 and 4 IPC by hand.
-    assert lines["Huang",] == "7.268"
-    assert lines["case", "of", "Hong", "&", "Kim"] == "3"
-    assert lines["classical", "bounds"] == "4.000"
-    # docs/equations.md, 2.4: claim (ii) and the mean errors.
-    assert "simulation                    42" in printed
-    assert "vendor's guide             11.50" in printed
-    assert "Hong & Kim            41.0" in printed
-
-
-def test_command_gives_one_json_document_and_draws(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    literature_survey.run(given("--json", "--alpha", "32", "--figure", str(tmp_path / "new")))
-    document = json.loads(capsys.readouterr().out)
-    assert [row["warps"] for row in document["throughput"]] == [1, 8, 16, 32, 64]
-    by_warps = {row["warps"]: row for row in document["throughput"]}
-    # docs/equations.md, 2.4, at (32, 16).
-    assert by_warps[16]["models"]["Zhang & Owens, Sim"] == pytest.approx(1.434783, abs=5e-7)
-    assert by_warps[16]["hong_kim_case"] == 1
-    assert document["warps_needed"][0]["models"]["Chen & Aamodt 1"] is None
-    assert {row["model"] for row in document["errors"]} == set(MODELS)
-    names = ["survey-figure-1.png", "survey-figure-1.svg"]
-    names += ["survey-figure-2.png", "survey-figure-2.svg"]
-    assert [Path(path).name for path in document["figures"]] == names
-    for path in map(Path, document["figures"]):
-        content = path.read_bytes()
-        assert content.startswith(b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else b"<?xml")
-        assert len(content) > 10_000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--warps", "65"], "--warps 65: a CU of gtx980 holds at most 64 warps"),
-        (["--alpha", "2000"], "2000 arithmetic instructions .* at most 1024"),
-    ],
-)
-def test_command_refuses(arguments: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        literature_survey.run(given(*arguments))

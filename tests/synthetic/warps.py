@@ -1,9 +1,11 @@
-"""One GTX 980 kernel of 100 warps, whose inputs of Wang and Chu's model are known by hand."""
+"""GTX 980 kernels whose inputs of Wang and Chu's model, or whose times, are known by hand."""
 
 import numpy as np
 
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
+from mlscale.papers.wang_chu import predict_time_ms
 from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs
 
@@ -30,6 +32,11 @@ KERNEL = {
     "inst_fp_64": 0.0,
     "tex_cache_transactions": 800.0,
 }
+MEMORY_BOUND = {**KERNEL, **{n: 1000 * KERNEL[n] for n in KERNEL if n.endswith("_transactions")}}
+MEMORY_BOUND["warps"] = 100_000.0
+COMPUTE_BOUND = {**MEMORY_BOUND, "inst_per_warp": 2000.0}
+GRID = ConfigGrid((16,), (400.0, 700.0, 1000.0), (400.0, 700.0, 1000.0))
+BASE = HardwareConfig(16, 700.0, 700.0)
 
 
 def profiles_of(*kernels: dict[str, float], **at: object) -> Profiles:
@@ -49,3 +56,23 @@ def profiles_of(*kernels: dict[str, float], **at: object) -> Profiles:
 
 def derive(*kernels: dict[str, float]) -> WarpInputs:
     return derive_inputs(profiles_of(*kernels), GTX_980)
+
+
+def measurements() -> Measurements:
+    """Two kernels whose times are exactly the model's absolute ones."""
+    profiles = profiles_of(MEMORY_BOUND, COMPUTE_BOUND)
+    mesh = np.meshgrid(GRID.cu_count, GRID.engine_mhz, GRID.memory_mhz, indexing="ij")
+    time = predict_time_ms(derive_inputs(profiles, GTX_980), GTX_980, *mesh[1:])
+    counters = np.broadcast_to(
+        profiles.counters[:, None, None, None, :], (*time.shape, len(KERNEL))
+    )
+    return Measurements(
+        device="gtx980",
+        grid=GRID,
+        kernels=("memory", "compute"),
+        applications=("memory", "compute"),
+        time_samples=time[None],
+        power_samples=np.ones_like(time)[None],
+        counter_names=profiles.counter_names,
+        counter_samples=counters[None].copy(),
+    )

@@ -1,61 +1,39 @@
-"""The predictor wang-chu, the rule max+X behind it, and the command on a made table."""
+"""The predictor wang-chu, and the rule max+X behind it."""
 
-import argparse
 import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from synthetic.warps import KERNEL, derive, profiles_of
+from synthetic.warps import (
+    BASE,
+    COMPUTE_BOUND,
+    GRID,
+    KERNEL,
+    MEMORY_BOUND,
+    derive,
+    measurements,
+    profiles_of,
+)
 
-from mlscale.cli import literature_wang_chu as command
 from mlscale.data.grid import ConfigGrid, HardwareConfig
-from mlscale.data.measurements import Measurements
-from mlscale.errors import DataWarning, InputError
-from mlscale.papers.wang_chu import predict_time_factor, predict_time_ms
+from mlscale.errors import InputError
+from mlscale.papers.wang_chu import predict_time_factor
 from mlscale.papers.wang_chu_gpus import load_gpu
-from mlscale.papers.wang_chu_inputs import derive_inputs
 from mlscale.predictors.wang_chu import WangChu
 
 GTX_980 = load_gpu("gtx980")
-GRID = ConfigGrid((16,), (400.0, 700.0, 1000.0), (400.0, 700.0, 1000.0))
-BASE = HardwareConfig(16, 700.0, 700.0)
-
-# By hand, with KERNEL of test_wang_chu_inputs and 100 000 warps, at 700 / 700 MHz: compute
+# By hand, with KERNEL of synthetic/warps.py and 100 000 warps, at 700 / 700 MHz: compute
 # 0.25 x 42 + 10 = 20.5 cycles a warp; memory 16 x (0.5 + 0.5 x 9.326243) = 82.609943; 32 warps
 # a round; 100 000 / (32 x 16) rounds of 700 000 cycles per ms.
 Q_CYCLES = 32 * 82.609943
 ROUNDS = 100_000 / (32 * 16)
 Q_MS = Q_CYCLES * ROUNDS / 700_000
-MEMORY_BOUND = {**KERNEL, **{n: 1000 * KERNEL[n] for n in KERNEL if n.endswith("_transactions")}}
-MEMORY_BOUND["warps"] = 100_000.0
-COMPUTE_BOUND = {**MEMORY_BOUND, "inst_per_warp": 2000.0}
-
-
-def made() -> Measurements:
-    """Two kernels whose times are exactly the model's absolute ones."""
-    profiles = profiles_of(MEMORY_BOUND, COMPUTE_BOUND)
-    mesh = np.meshgrid(GRID.cu_count, GRID.engine_mhz, GRID.memory_mhz, indexing="ij")
-    time = predict_time_ms(derive_inputs(profiles, GTX_980), GTX_980, *mesh[1:])
-    counters = np.broadcast_to(
-        profiles.counters[:, None, None, None, :], (*time.shape, len(KERNEL))
-    )
-    return Measurements(
-        device="gtx980",
-        grid=GRID,
-        kernels=("memory", "compute"),
-        applications=("memory", "compute"),
-        time_samples=time[None],
-        power_samples=np.ones_like(time)[None],
-        counter_names=profiles.counter_names,
-        counter_samples=counters[None].copy(),
-    )
 
 
 class TestRule:
@@ -122,8 +100,8 @@ class TestPredictor:
 
     def test_a_grid_it_was_not_trained_on(self) -> None:
         elsewhere = ConfigGrid((16,), (1500.0,), (3500.0,))
-        predictor = WangChu().fit(made(), BASE)
-        profiles = made().profiles(BASE)
+        predictor = WangChu().fit(measurements(), BASE)
+        profiles = measurements().profiles(BASE)
         assert predictor.predict(profiles).grid == GRID
         assert predictor.predict(profiles, elsewhere).values.shape == (2, 1, 1, 1)
 
@@ -142,16 +120,16 @@ class TestPredictor:
 
     def test_power_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"^'wang-chu' predicts time, not 'power'$"):
-            WangChu(quantity="power").fit(made(), BASE)
+            WangChu(quantity="power").fit(measurements(), BASE)
         assert WangChu.quantities == ("time",)
 
     def test_what_cannot_be_predicted_is_refused_at_fit(self) -> None:
         with pytest.raises(InputError, match="there is no device 'made-gpu'"):
-            WangChu().fit(replace(made(), device="made-gpu"), BASE)
+            WangChu().fit(replace(measurements(), device="made-gpu"), BASE)
         names = tuple(name.replace("warps", "waves") for name in KERNEL)
         with pytest.raises(InputError, match="no column 'warps'"):
-            WangChu().fit(replace(made(), counter_names=names), BASE)
-        fewer = replace(made(), grid=ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz))
+            WangChu().fit(replace(measurements(), counter_names=names), BASE)
+        fewer = replace(measurements(), grid=ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz))
         with pytest.raises(InputError, match="for its 16 CUs, not for 8"):
             WangChu().fit(fewer, (0, 1, 1))
 
@@ -172,8 +150,8 @@ class TestPredictor:
 
     @pytest.mark.parametrize("training", [True, False])
     def test_state_through_json_gives_the_same(self, training: bool) -> None:
-        profiles = made().profiles(BASE)
-        fitted = WangChu().fit(*((made(), BASE) if training else ([], [])))
+        profiles = measurements().profiles(BASE)
+        fitted = WangChu().fit(*((measurements(), BASE) if training else ([], [])))
         restored = WangChu().restore(json.loads(json.dumps(fitted.state())))
         grid = None if training else GRID
         np.testing.assert_array_equal(
@@ -191,92 +169,3 @@ class TestPredictor:
         )
         ran = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
         assert ran.returncode == 0, ran.stderr
-
-
-class TestCommand:
-    def run(self, table: Path, *options: str) -> None:
-        parser = argparse.ArgumentParser()
-        command.add_arguments(parser)
-        command.run(parser.parse_args([str(table), *options]))
-
-    def table(self, folder: Path, data: Measurements | None = None) -> Path:
-        path = folder / "made.csv"
-        (data or made()).write(path)
-        return path
-
-    def test_absolute_on_its_own_predictions(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        self.run(self.table(tmp_path), "--device", "gtx980", "--absolute")
-        printed = capsys.readouterr().out
-        assert "made: 2 kernels on gtx980, base cu=16,engine=700,memory=700" in printed
-        assert "(11) memory-bound" in printed
-        assert "(9) compute-bound" in printed
-        assert "MAPE 0.00 %" in printed
-        assert "over 9 configurations" in printed
-
-    def test_relative_writes_tables_and_figures(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        table, out = self.table(tmp_path), tmp_path / "out"
-        self.run(table, "-o", str(out))
-        assert "over 8 configurations" in capsys.readouterr().out
-        stems = ("fig2-speedup", "fig13-signed-error", "fig14-kernel-error")
-        figures = {f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")}
-        assert {file.name for file in out.iterdir()} == figures | {"predictions.csv", "kernels.csv"}
-        predictions = (out / "predictions.csv").read_text(encoding="utf-8").splitlines()
-        assert len(predictions) == 1 + 2 * 9
-        at_base = next(line for line in predictions if ",memory,16,700,700," in line)
-        measured, predicted, error, case = at_base.split(",")[-4:]
-        assert float(measured) == pytest.approx(float(predicted), rel=1e-12)
-        assert abs(float(error)) < 1e-9
-        assert case == "11"
-        assert b"<dc:date>" not in (out / "fig2-speedup.svg").read_bytes()
-
-    def test_one_memory_clock(self, tmp_path: Path) -> None:
-        """As the public P100 data: panels along the engine clock alone."""
-        data = made()
-        one = replace(
-            data,
-            grid=ConfigGrid((16,), GRID.engine_mhz, (700.0,)),
-            time_samples=data.time_samples[..., 1:2],
-            power_samples=None,
-            counter_samples=data.counter_samples[..., 1:2, :],
-        )
-        self.run(self.table(tmp_path, one), "-o", str(tmp_path / "out"))
-        drawn = (tmp_path / "out" / "fig2-speedup.svg").stat().st_size
-        self.run(self.table(tmp_path), "-o", str(tmp_path / "both"))
-        assert 0 < drawn < (tmp_path / "both" / "fig2-speedup.svg").stat().st_size
-
-    def test_one_configuration(self, tmp_path: Path) -> None:
-        data = made()
-        one = replace(
-            data,
-            grid=ConfigGrid((16,), (700.0,), (700.0,)),
-            time_samples=data.time_samples[..., 1:2, 1:2],
-            power_samples=None,
-            counter_samples=data.counter_samples[..., 1:2, 1:2, :],
-        )
-        table = self.table(tmp_path, one)
-        with pytest.raises(InputError, match="only: nothing to predict from it"):
-            self.run(table)
-        self.run(table, "--absolute", "-o", str(tmp_path / "out"))
-        names = {file.name for file in (tmp_path / "out").iterdir()}
-        assert "fig14-kernel-error.png" in names
-        assert "fig2-speedup.png" not in names
-
-    def test_warnings_and_errors(self, tmp_path: Path) -> None:
-        data = made()
-        table = self.table(tmp_path, data)
-        with pytest.raises(InputError, match="is of device 'gtx980', not of 'p100'"):
-            self.run(table, "--device", "p100")
-        with pytest.raises(InputError, match="memory_mhz 650 is not on the grid"):
-            self.run(table, "--base", "engine=700,memory=650")
-        with pytest.raises(InputError, match=r"there is no device 'fury'.* to add one"):
-            self.run(self.table(tmp_path, replace(data, device="fury")))
-        named = self.table(tmp_path, replace(data, device="my card"))
-        self.run(named, "--device", "gtx980")
-        samples = data.counter_samples.copy()
-        samples[..., data.counter_names.index("inst_fp_64")] = 1e8
-        with pytest.warns(DataWarning, match=r"FP64, outside .* \(2 of 2 kernels\)"):
-            self.run(self.table(tmp_path, replace(data, counter_samples=samples)))

@@ -1,0 +1,60 @@
+"""mlscale literature survey: text, JSON, figures and bad input."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command import refuse, succeed
+
+from mlscale.papers.volkov import MODELS
+
+Capture = pytest.CaptureFixture[str]
+
+COMMAND = ("literature", "survey")
+
+
+def test_three_tables(capsys: Capture) -> None:
+    printed, _ = succeed(capsys, *COMMAND, "--alpha", 128, "--warps", 64)
+    lines = {
+        tuple(line.split()[:-1]): line.split()[-1] for line in printed.splitlines()[:25] if line
+    }
+    assert "it is not hardware" in printed
+    # docs/equations.md, 2.4: 7.267606, shown with four digits; case 3 and 4 IPC by hand.
+    assert lines["Huang",] == "7.268"
+    assert lines["case", "of", "Hong", "&", "Kim"] == "3"
+    assert lines["classical", "bounds"] == "4.000"
+    # docs/equations.md, 2.4: claim (ii) and the mean errors.
+    assert "simulation                    42" in printed
+    assert "vendor's guide             11.50" in printed
+    assert "Hong & Kim            41.0" in printed
+
+
+def test_one_json_document_and_the_figures(tmp_path: Path, capsys: Capture) -> None:
+    out, _ = succeed(capsys, *COMMAND, "--json", "--alpha", 32, "--figure", tmp_path / "new")
+    document = json.loads(out)
+    assert [row["warps"] for row in document["throughput"]] == [1, 8, 16, 32, 64]
+    by_warps = {row["warps"]: row for row in document["throughput"]}
+    # docs/equations.md, 2.4, at (32, 16).
+    assert by_warps[16]["models"]["Zhang & Owens, Sim"] == pytest.approx(1.434783, abs=5e-7)
+    assert by_warps[16]["hong_kim_case"] == 1
+    assert document["warps_needed"][0]["models"]["Chen & Aamodt 1"] is None
+    assert {row["model"] for row in document["errors"]} == set(MODELS)
+    names = ["survey-figure-1.png", "survey-figure-1.svg"]
+    names += ["survey-figure-2.png", "survey-figure-2.svg"]
+    assert [Path(path).name for path in document["figures"]] == names
+    for path in map(Path, document["figures"]):
+        content = path.read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else b"<?xml")
+        assert len(content) > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--warps", "65"], "--warps 65: a CU of gtx980 holds at most 64 warps"),
+        (["--alpha", "2000"], "2000 arithmetic instructions .* at most 1024"),
+    ],
+)
+def test_bad_input(tmp_path: Path, capsys: Capture, arguments: list[str], message: str) -> None:
+    assert re.search(message, refuse(capsys, tmp_path, *COMMAND, *arguments))

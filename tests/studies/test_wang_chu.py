@@ -1,0 +1,49 @@
+"""Errors of Wang and Chu's model on a table whose times are the model's own, but for one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic.warps import BASE, GRID, measurements
+
+from mlscale.data.measurements import Measurements
+from mlscale.studies.wang_chu import evaluate
+
+
+def one_time_doubled() -> Measurements:
+    """The first kernel took twice the model's time at 400 / 400 MHz."""
+    data = measurements()
+    samples = data.time_samples.copy()
+    samples[0, 0, 0, 0, 0] *= 2
+    return replace(data, time_samples=samples)
+
+
+def test_rows_by_kernel() -> None:
+    # By hand: half the measured time is an error of -50 %, one of nine configurations.
+    first, second = evaluate(one_time_doubled(), BASE, absolute=True).by_kernel().to_dict("records")
+    assert (first["kernel"], second["kernel"]) == ("memory", "compute")
+    assert first["mape"] == pytest.approx(50 / 9)
+    assert first["bias_percent"] == pytest.approx(-50 / 9)
+    assert first["worst_percent"] == pytest.approx(-50)
+    assert second["mape"] == pytest.approx(0, abs=1e-9)
+    assert (first["case_at_base"], second["case_at_base"]) == (11, 9)
+    # By hand: 508 compute cycles a warp against at most 16 x (0.5 + 0.5 x 25.5) = 212 of memory.
+    assert second["other_cases"] == []
+
+
+def test_rows_by_configuration() -> None:
+    frame = evaluate(one_time_doubled(), BASE, absolute=True).by_configuration()
+    assert len(frame) == 2 * GRID.size
+    assert list(frame["engine_mhz"][:4]) == [400, 400, 400, 700]
+    assert list(frame["memory_mhz"][:4]) == [400, 700, 1000, 400]
+    assert frame["error_percent"][0] == pytest.approx(-50)
+    assert np.abs(frame["error_percent"][1:]).max() < 1e-9
+    assert frame["time_ms"][0] == pytest.approx(2 * frame["predicted_ms"][0])
+
+
+def test_relative_errors_leave_out_the_base() -> None:
+    # By hand: an error of 50 % beside what the exposed time at the base adds to it.
+    errors = evaluate(one_time_doubled(), BASE)
+    assert errors.errors.shape == (2, 8)
+    assert errors.errors[0].max() == pytest.approx(50, rel=0.2)
+    assert errors.summary.worst_kernel == "memory"
