@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from mlscale.data.grid import ConfigGrid, HardwareConfig
@@ -12,19 +13,21 @@ from mlscale.errors import InputError
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS, create, default_predictor
 from mlscale.predictors.base import (
+    Base,
     Bases,
     HasFeatures,
     Predictor,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
+    as_config,
     fit_all,
     for_other_gpus,
     predict_surfaces,
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """What `train` makes and the model file holds.
 
@@ -39,6 +42,16 @@ class Model:
     predictors: dict[str, Predictor]
     card: dict[str, Any]
     untrained: bool = False
+
+    def __repr__(self) -> str:
+        kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
+        return f"<Model of '{self.device}': {kinds}, {self.grid.text}, base {self.base}>"
+
+    def save(self, path: Path | str) -> None:
+        """Write the model file, whole or not at all. Raises InputError."""
+        from mlscale.model_file import save
+
+        save(self, path)
 
     def for_gpu(
         self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
@@ -94,18 +107,23 @@ def require_measured_points(model: Model) -> None:
 
 def train(
     measurements: Measurements,
-    base: HardwareConfig,
+    base: Base,
     predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
     **parameters: Any,
 ) -> Model:
     """Train a model on every quantity that the measurements have.
 
-    predictor: by name, a class, or an object whose hyper-parameters are taken; None takes
-    `default_predictor`'s. others: measurements of further GPUs, each with its base, that time is
-    learnt from too, by a predictor that can; the model is of the first. parameters: the
-    predictor's hyper-parameters; those it does not have are left out. Raises InputError.
+    base: a configuration of the grid, or its index (c, e, m). predictor: a name, a class, or an
+    object whose hyper-parameters are taken; None takes `default_predictor`'s. others:
+    measurements of further GPUs, each with its base, that time is learnt from too, by a
+    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters;
+    those it does not have are left out. Raises InputError.
+
+    Example:
+        model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
+    config = as_config(measurements.grid, base)
     predictor = predictor or default_predictor(measurements)
     quantities = [
         quantity
@@ -113,9 +131,9 @@ def train(
         if quantity == "time" or measurements.power_samples is not None
     ]
     predictors = {q: create(predictor, **{**parameters, "quantity": q}) for q in quantities}
-    pooled = [(measurements, base), *others]
+    pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements
-    bases: Bases = [config for _, config in pooled] if others else base
+    bases: Bases = [at for _, at in pooled] if others else config
     fit_all([(p, training, bases) for p in predictors.values()])
     card = {
         "kernels": list(measurements.kernels),
@@ -128,7 +146,7 @@ def train(
     }
     if others:
         card["time_learnt_from"] = [table.device for table, _ in pooled]
-    return Model(measurements.device, measurements.grid, base, predictors, card)
+    return Model(measurements.device, measurements.grid, config, predictors, card)
 
 
 def warnings_for(model: Model, profiles: Profiles) -> list[str]:

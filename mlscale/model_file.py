@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
-from mlscale.data.profiles import QUANTITIES
+from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.model import Model
+from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS, Predictor
 from mlscale.predictors.base import Savable
 
@@ -41,7 +42,7 @@ _UNREADABLE = (
 )
 
 
-def save_model(model: Model, path: Path | str) -> None:
+def save(model: Model, path: Path | str) -> None:
     """Write a model file whole or not at all. Raises InputError."""
     path = Path(path)
     if model.untrained:
@@ -66,7 +67,7 @@ def save_model(model: Model, path: Path | str) -> None:
             _store(archive, _array_name(number), content.getvalue())
 
 
-def load_model(path: Path | str) -> Model:
+def load(path: Path | str) -> Model:
     """Read a model file. Raises InputError on one that is damaged, foreign or too new."""
     path = Path(path)
     content = read_bytes(path)
@@ -102,6 +103,24 @@ def load_model(path: Path | str) -> Model:
         raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
     except _DAMAGED as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
+
+
+def predict(
+    model: Model | Path | str, profiles: Profiles | Path | str, coverage: float | None = None
+) -> Predictions:
+    """Predict time and, where it can be, power of profiled kernels at every configuration.
+
+    model and profiles: themselves, or files of them. coverage: with intervals that hold this
+    share of the truth, from predictors that have them. Raises InputError.
+
+    Example:
+        frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
+    """
+    if not isinstance(model, Model):
+        model = load(model)
+    if not isinstance(profiles, Profiles):
+        profiles = read_profiles(profiles, model.base, model.device)
+    return model.predict(profiles, coverage)
 
 
 def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path) -> dict[str, Any]:

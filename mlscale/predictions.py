@@ -39,7 +39,7 @@ Column = NDArray[Any]
 Targets = Sequence[HardwareConfig]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Mapping[str, Surfaces]):
     """What a model predicts for K profiled kernels; `predictions['time']` gives the `Surfaces`.
 
@@ -51,6 +51,12 @@ class Predictions(Mapping[str, Surfaces]):
     surfaces: dict[str, Surfaces]
     coverage: float | None = None
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Predictions of {' and '.join(self.surfaces)}: {len(self.profiles.kernels)} kernels "
+            f"on '{self.device}', {self.grid.text}>"
+        )
 
     def __getitem__(self, quantity: str) -> Surfaces:
         return self.surfaces[quantity]

@@ -12,7 +12,7 @@ import pytest
 from synthetic import kernels as made
 
 import mlscale
-from mlscale import Model, save_model, train
+from mlscale import Model, save, train
 
 HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
          "pooch", "requests", "filelock")  # fmt: skip
@@ -45,7 +45,7 @@ def wu_model() -> Model:
 def files(wu_model: Model, tmp_path: Path) -> tuple[Path, Path]:
     """A model of `wu` and a profile of new kernels in CSV."""
     model, profile = tmp_path / "made.mlscale", tmp_path / "profile.csv"
-    save_model(wu_model, model)
+    save(wu_model, model)
     header = ["kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w"]
     new = made.measurements(per_group=1, seed=1).profiles(MID)
     lines = [",".join([*header, *new.counter_names])]

@@ -25,8 +25,8 @@ from mlscale import (
     Measurements,
     Model,
     Profiles,
-    load_model,
-    save_model,
+    load,
+    save,
     train,
 )
 from mlscale.predictions import COVERAGE
@@ -61,7 +61,7 @@ def answer(model: Model, profiles: Profiles) -> Answer:
 def outcome(path: Path, profiles: Profiles) -> Answer | str:
     """What a file answers, or the message of the error that refuses it."""
     try:
-        return answer(load_model(path), profiles)
+        return answer(load(path), profiles)
     except InputError as error:
         return str(error)
 
@@ -75,7 +75,7 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
 def content_of(model: Model, folder: Path) -> bytes:
     """A model's file."""
     path = folder / "whole.mlscale"
-    save_model(model, path)
+    save(model, path)
     return path.read_bytes()
 
 
@@ -118,8 +118,8 @@ class TestRoundTrip:
         self, name: str, utilisation: bool, tmp_path: Path
     ) -> None:
         model = train(measurements(utilisation), MID, name, clusters=3, neighbours=2)
-        save_model(model, tmp_path / "a.mlscale")
-        loaded = load_model(tmp_path / "a.mlscale")
+        save(model, tmp_path / "a.mlscale")
+        loaded = load(tmp_path / "a.mlscale")
         profiles = measurements(utilisation, seed=1).profiles(MID)
         before, after = model.predict(profiles), loaded.predict(profiles)
         assert before.keys() == after.keys() == {"time", "power"}
@@ -138,25 +138,25 @@ class TestRoundTrip:
     ) -> None:
         for number in range(2):
             model = train(measurements(True), MID, name, clusters=3)
-            save_model(model, tmp_path / f"{number}.mlscale")
+            save(model, tmp_path / f"{number}.mlscale")
             monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(1e9))  # another day
-        save_model(load_model(tmp_path / "0.mlscale"), tmp_path / "2.mlscale")
+        save(load(tmp_path / "0.mlscale"), tmp_path / "2.mlscale")
         files = [(tmp_path / f"{number}.mlscale").read_bytes() for number in range(3)]
         assert files[0] == files[1] == files[2]
 
     def test_no_temporary_file_stays(self, tmp_path: Path) -> None:
-        save_model(small("mean-surface")[0], tmp_path / "a.mlscale")
+        save(small("mean-surface")[0], tmp_path / "a.mlscale")
         assert [path.name for path in tmp_path.iterdir()] == ["a.mlscale"]
 
 
 class TestSavingIsRefused:
     def test_into_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
         with refused(r"nowhere/a.mlscale: cannot be written: No such file or directory"):
-            save_model(small("mean-surface")[0], tmp_path / "nowhere" / "a.mlscale")
+            save(small("mean-surface")[0], tmp_path / "nowhere" / "a.mlscale")
 
     def test_over_a_directory(self, tmp_path: Path) -> None:
         with refused("is a directory; give the name of a file to write"):
-            save_model(small("mean-surface")[0], tmp_path)
+            save(small("mean-surface")[0], tmp_path)
         assert not list(tmp_path.iterdir())
 
     def test_of_what_exists_for_studies_and_the_old_file_stays(self, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ class TestSavingIsRefused:
         trees = PREDICTORS["extra-trees"]().set_params(trees=2)
         trees.fit(made.measurements(per_group=1, grid=GRID), GRID.mid)
         with refused("'extra-trees' cannot be saved: it lacks state and restore"):
-            save_model(replace(model, predictors={"time": trees}), path)
+            save(replace(model, predictors={"time": trees}), path)
         assert path.read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]
 
@@ -210,7 +210,7 @@ class TestDamage:
             damaged[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
         path = tmp_path_factory.getbasetemp() / "flipped.mlscale"
         path.write_bytes(content)
-        expected = answer(load_model(path), profiles)
+        expected = answer(load(path), profiles)
         self.check(bytes(damaged), path, profiles, expected)
 
     def test_truncated_files(self, wu: tuple[bytes, Profiles], tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ class TestDamage:
         for length in [*range(1, len(content) - 40, 31), *range(len(content) - 40, len(content))]:
             path.write_bytes(content[:length])
             with refused("short.mlscale: is not a whole mlscale model file"):
-                load_model(path)
+                load(path)
 
 
 class TestWhatIsNoModelFile:
@@ -241,15 +241,15 @@ class TestWhatIsNoModelFile:
         path = tmp_path / "some.mlscale"
         path.write_bytes(content)
         with refused(f"^{path}: {message}"):
-            load_model(path)
+            load(path)
 
     def test_a_directory(self, tmp_path: Path) -> None:
         with refused(f"^{tmp_path}: cannot be read: Is a directory"):
-            load_model(tmp_path)
+            load(tmp_path)
 
     def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
         with refused(r"none.mlscale: cannot be read: No such file or directory"):
-            load_model(tmp_path / "none.mlscale")
+            load(tmp_path / "none.mlscale")
 
     @pytest.mark.parametrize("version", [2, 99, 0, None, "1"])
     def test_another_version(
@@ -261,7 +261,7 @@ class TestWhatIsNoModelFile:
         path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
         message = f"has model format {version}, this mlscale reads 1; use the mlscale that wrote"
         with refused(message):
-            load_model(path)
+            load(path)
 
 
 class RunsCode:
@@ -284,7 +284,7 @@ class TestArrays:
         for name in members.keys() - {"model.json"}:
             path.write_bytes(zipped(members | {name: pickled}))
             with refused("is a damaged model file: Object arrays cannot be loaded"):
-                load_model(path)
+                load(path)
         assert not trace.exists()
         np.load(io.BytesIO(pickled), allow_pickle=True)
         assert trace.exists()  # that is what it would have done
@@ -302,7 +302,7 @@ class TestArrays:
             for other in wrong:
                 path.write_bytes(zipped(members | {name: npy(other)}))
                 with refused("shape.mlscale: is a damaged model file: "):
-                    load_model(path)
+                    load(path)
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, 1j, "x", np.datetime64("2015-02-07")])
     def test_what_are_no_finite_numbers_is_refused(
@@ -314,7 +314,7 @@ class TestArrays:
             shape = np.load(io.BytesIO(members[name])).shape
             path.write_bytes(zipped(members | {name: npy(np.full(shape, value))}))
             with refused("holds something else than finite numbers"):
-                load_model(path)
+                load(path)
 
 
 def paths_of(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -370,7 +370,7 @@ class TestTheDocument:
         path = tmp_path / "none.mlscale"
         path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
         with refused("none.mlscale: is a damaged model file: "):
-            load_model(path)
+            load(path)
 
     def test_a_predictor_of_another_quantity_is_refused(self, tmp_path: Path) -> None:
         members = members_of(content_of(small("mean-surface", power=True)[0], tmp_path))
@@ -380,7 +380,7 @@ class TestTheDocument:
         path = tmp_path / "swapped.mlscale"
         path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
         with refused("swapped.mlscale: is a damaged model file: a predictor of 'power'"):
-            load_model(path)
+            load(path)
 
     def test_deep_nesting_is_no_crash(self, wu: tuple[bytes, Profiles], tmp_path: Path) -> None:
         content, profiles = wu

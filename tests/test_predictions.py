@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, save_model, train
+from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, save, train
 from mlscale.predictions import COLUMNS
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -231,7 +231,7 @@ class TestTrain:
         model = train(made.measurements(), MID, "extra-trees", trees=3)
         assert model.predict(two_kernels()).time_ms.shape == (2, *made.GRID.shape)
         with refused("m.mlscale: 'extra-trees' cannot be saved: it lacks state and restore"):
-            save_model(model, "m.mlscale")
+            save(model, "m.mlscale")
 
     def test_refuses_an_unknown_predictor(self) -> None:
         with refused("there is no predictor 'magic'; one of no-scaling, "):

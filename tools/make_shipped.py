@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlscale.counters.features import TABLE_2
-from mlscale.data.measurements import read_measurements
+from mlscale.data.measurements import read
 from mlscale.data.tables import Table, write_table
 
 DATASETS = Path(__file__).parent.parent / "datasets"
@@ -20,7 +20,7 @@ NEAREST = ("MemUnitBusy", "MemTime")
 
 def main(raw: Path) -> None:
     """Write the data set as Parquet, and the profile of one application beside it."""
-    measurements = read_measurements(raw)
+    measurements = read(raw)
     status = {
         name: "nearest" if name in NEAREST else "exact"
         for name in TABLE_2

@@ -18,7 +18,7 @@ from mlscale.cli.text import columns, number
 from mlscale.data.profiles import read_profiles
 from mlscale.files import write_text
 from mlscale.model import Model
-from mlscale.model_file import load_model
+from mlscale.model_file import load
 
 TOGETHER = "all kernels together"
 COLUMNS = (
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
     limits = read_limits(arguments)
-    model = load_model(options.input_file(arguments.model))
+    model = load(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     if arguments.next_profile:

@@ -42,7 +42,7 @@ def _names_behind(given: str) -> list[str]:
     known = given in citable_names()
     if known or not (given.endswith(_MODEL_SUFFIX) or os.path.isfile(given)):  # noqa: PTH113
         return [given]
-    from mlscale.model_file import load_model
+    from mlscale.model_file import load
 
-    model = load_model(options.input_file(given))
+    model = load(options.input_file(given))
     return [predictor.name for predictor in model.predictors.values()]

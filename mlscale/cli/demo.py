@@ -30,9 +30,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _demonstrate(folder: Path) -> None:
-    from mlscale.data.measurements import read_measurements
+    from mlscale.data.measurements import read
     from mlscale.model import train
-    from mlscale.model_file import save_model
+    from mlscale.model_file import save
     from mlscale.report.figures import draw_surface
     from mlscale.studies.candidates import contenders
     from mlscale.studies.errors import plan
@@ -41,7 +41,7 @@ def _demonstrate(folder: Path) -> None:
     from mlscale.studies.metrics import absolute_percentage_error, without_base
     from mlscale.studies.splits import folds
 
-    data = read_measurements(registry.path("simulated-gcn3.parquet"))
+    data = read(registry.path("simulated-gcn3.parquet"))
     base = data.grid.mid
     ((train_on, held_out),) = folds("holdout", data.applications, SEED)
     training, unseen = data.select(train_on), data.select(held_out)
@@ -52,7 +52,7 @@ def _demonstrate(folder: Path) -> None:
         f"Training on {len(train_on)} kernels; left out, by random number: {applications}."
     )
     model = train(training, base, seed=SEED)
-    save_model(model, folder / "model.mlscale")
+    save(model, folder / "model.mlscale")
 
     kernel = unseen.select([0])
     surfaces = model.predict(kernel.profiles(base))["time"]

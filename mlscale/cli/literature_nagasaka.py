@@ -96,7 +96,7 @@ def _evaluate(arguments: argparse.Namespace) -> list[PowerCase]:
 
 
 def _read(arguments: argparse.Namespace) -> list[PowerCase]:
-    from mlscale.data.measurements import read_measurements
+    from mlscale.data.measurements import read
     from mlscale.studies.nagasaka import select_cases
 
     paths = [options.input_file(text) for text in arguments.table]
@@ -104,7 +104,7 @@ def _read(arguments: argparse.Namespace) -> list[PowerCase]:
     for path in paths:
         if path.stem in {case.table for case in cases}:
             raise InputError(f"two tables are named '{path.stem}'; rename one")
-        data = read_measurements(path, arguments.incomplete, arguments.repetitions)
+        data = read(path, arguments.incomplete, arguments.repetitions)
         cases += select_cases(path, data, arguments.base, arguments.counters)
     return cases
 

@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict a table from its base and show the errors. Raises InputError."""
-    from mlscale.data.measurements import read_measurements
+    from mlscale.data.measurements import read
     from mlscale.papers.wang_chu_gpus import load_gpu
     from mlscale.studies.wang_chu import evaluate
 
     path = options.input_file(arguments.table)
-    data = read_measurements(path, arguments.incomplete, arguments.repetitions)
+    data = read(path, arguments.incomplete, arguments.repetitions)
     device = arguments.device or data.device
     gpu = load_gpu(device)
     if data.device != device and data.device in device_keys():

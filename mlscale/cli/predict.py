@@ -13,7 +13,7 @@ from mlscale.cli.text import columns, number
 from mlscale.data.profiles import read_profiles
 from mlscale.files import write_text
 from mlscale.model import Model
-from mlscale.model_file import load_model
+from mlscale.model_file import load
 from mlscale.predictions import COLUMNS, COVERAGE
 
 Row = dict[str, Any]
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and print or write. Raises InputError."""
-    model = load_model(options.input_file(arguments.model))
+    model = load(options.input_file(arguments.model))
     if untrained.asked(arguments):
         model, profiles, targets = untrained.read(arguments, model)
     else:

@@ -9,7 +9,7 @@ from mlscale.cli import options
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.model_file import load_model
+from mlscale.model_file import load
 from mlscale.report.page import MOST_KERNELS, Source, page
 
 _EXAMPLES = """\
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the report. Raises InputError."""
     output = options.output_file(arguments.output)
-    model = load_model(options.input_file(arguments.model))
+    model = load(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     chosen = _positions(profiles, arguments.kernel)

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
     from mlscale.model import train
-    from mlscale.model_file import save_model
+    from mlscale.model_file import save
     from mlscale.predictors import default_predictor, find_predictor
     from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
     model.card["made_by"] = {"command": _command(arguments, base), "versions": _versions()}
-    save_model(model, output)
+    save(model, output)
     print(
         f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
         f"{len(model.card['kernels'])} kernels of {len(model.card['applications'])} applications, "
@@ -122,10 +122,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | None]]:
     """Each table without what is left out, and the kind of features. Raises InputError."""
-    from mlscale.data.measurements import read_measurements
+    from mlscale.data.measurements import read
 
     paths = [options.input_file(text) for text in arguments.table]
-    tables = [read_measurements(p, arguments.incomplete, arguments.repetitions) for p in paths]
+    tables = [read(p, arguments.incomplete, arguments.repetitions) for p in paths]
     unknown = set(arguments.leave_out).difference(*(table.applications for table in tables))
     if unknown:
         where = ", ".join(map(str, paths))

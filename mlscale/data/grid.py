@@ -2,9 +2,13 @@
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mlscale.errors import InputError
 
@@ -21,6 +25,10 @@ class HardwareConfig:
     cu_count: int
     engine_mhz: float
     memory_mhz: float
+
+    def __post_init__(self) -> None:
+        for axis in AXES:
+            object.__setattr__(self, axis, _plain(getattr(self, axis)))
 
     def __str__(self) -> str:
         return f"cu={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
@@ -40,7 +48,8 @@ class ConfigGrid:
 
     def __post_init__(self) -> None:
         for axis in AXES:
-            steps = getattr(self, axis)
+            steps = tuple(_plain(step) for step in getattr(self, axis))
+            object.__setattr__(self, axis, steps)
             if not steps:
                 raise InputError(f"the grid has no {axis}")
             if any(not (math.isfinite(step) and step > 0) for step in steps):
@@ -65,6 +74,13 @@ class ConfigGrid:
         return math.prod(self.shape)
 
     @property
+    def text(self) -> str:
+        """The shape for a reader: '8 CU counts x 8 engine clocks x 7 memory clocks'."""
+        names = ("CU count", "engine clock", "memory clock")
+        counts = zip(self.shape, names, strict=True)
+        return " x ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in counts)
+
+    @property
     def mid(self) -> HardwareConfig:
         """The mid-grid configuration: index length // 2 of each axis."""
         c, e, m = (length // 2 for length in self.shape)
@@ -72,9 +88,9 @@ class ConfigGrid:
 
     def config(self, index: Index) -> HardwareConfig:
         """The configuration at an index. Raises InputError where the grid has none."""
-        if any(not 0 <= i < n for i, n in zip(index, self.shape, strict=True)):
-            raise InputError(f"the grid is {self.shape}, it has no index {index}")
-        c, e, m = index
+        c, e, m = (operator.index(i) for i in index)
+        if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
+            raise InputError(f"the grid is {self.shape}, it has no index {(c, e, m)}")
         return HardwareConfig(self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m])
 
     def __iter__(self) -> Iterator[HardwareConfig]:
@@ -83,6 +99,11 @@ class ConfigGrid:
             for engine in self.engine_mhz:
                 for memory in self.memory_mhz:
                     yield HardwareConfig(cu, engine, memory)
+
+    def settings(self) -> dict[str, NDArray[Any]]:
+        """Every configuration's settings by axis, (N,) each, in the order of iteration."""
+        mesh = np.meshgrid(*(getattr(self, axis) for axis in AXES), indexing="ij")
+        return {axis: steps.ravel() for axis, steps in zip(AXES, mesh, strict=True)}
 
     def index(self, config: HardwareConfig) -> Index:
         """Where a configuration stands on the grid.
@@ -123,6 +144,11 @@ class ConfigGrid:
                     raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
                 given[axis] = steps[0]
         return HardwareConfig(int(given["cu_count"]), given["engine_mhz"], given["memory_mhz"])
+
+
+def _plain(number: float) -> float:
+    """A NumPy number as Python's own, so that it prints and goes into JSON like any other."""
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def parse_settings(text: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
-from mlscale.data.tables import IDENTITY, Table, read_table, write_table
+from mlscale.data.tables import IDENTITY, Table, read_table, table_from_frame, write_table
 from mlscale.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ INCOMPLETE: tuple[str, ...] = get_args(Incomplete)
 REQUIRED = (*IDENTITY, *AXES, "time_ms")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurements:
     """K kernels of one device, measured at every configuration of a grid.
 
@@ -46,6 +46,36 @@ class Measurements:
     counter_samples: Floats
     metadata: dict[str, Any] = field(default_factory=dict)
     aggregate: Aggregate = "median"
+
+    def __repr__(self) -> str:
+        power = "without" if self.power_samples is None else "with"
+        return (
+            f"<Measurements of '{self.device}': {len(self.kernels)} kernels of "
+            f"{len(set(self.applications))} applications, {self.grid.text}, "
+            f"{len(self.counter_names)} counters, {power} power>"
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "pd.DataFrame",
+        device: str | None = None,
+        incomplete: Incomplete = "error",
+        aggregate: Aggregate = "median",
+        metadata: dict[str, Any] | None = None,
+    ) -> "Measurements":
+        """Take over a pandas DataFrame with the columns of the tidy table.
+
+        device: where the frame has no such column. incomplete, aggregate: as `read` has them.
+        metadata: what a .meta.json file would say. Raises InputError, naming row and column.
+
+        Example:
+            data = mlscale.Measurements.from_frame(frame, device="gtx980")
+        """
+        if device is not None:
+            frame = frame.assign(device=device)
+        table = table_from_frame(frame)
+        return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
 
     @cached_property
     def time_ms(self) -> Floats:
@@ -151,7 +181,7 @@ class Measurements:
         write_table(self.to_table(), path)
 
 
-def read_measurements(
+def read(
     path: Path | str, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
 ) -> Measurements:
     """Read a tidy table from CSV or Parquet.

@@ -43,7 +43,7 @@ class MeasuredPoint:
     power_w: Floats | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profiles:
     """K kernels at one configuration of one device.
 
@@ -62,6 +62,13 @@ class Profiles:
     counters: Floats
     metadata: dict[str, Any] = field(default_factory=dict)
     also: tuple[MeasuredPoint, ...] = ()
+
+    def __repr__(self) -> str:
+        power = "without" if self.power_w is None else "with"
+        return (
+            f"<Profiles of '{self.device}' at {self.base}: {len(self.kernels)} kernels, "
+            f"{len(self.counter_names)} counters, {power} power>"
+        )
 
     def quantity(self, name: str) -> Floats:
         """Base time [ms] or power [W], (K,). Raises InputError where power was not measured."""

@@ -1,6 +1,8 @@
 """Surfaces: time or power of kernels over the grid, relative to the base."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,8 +10,11 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, format_steps
 from mlscale.errors import InputError
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Surfaces:
     """Predicted factors of K kernels: quantity / its value at the base.
 
@@ -28,6 +33,30 @@ class Surfaces:
     def __post_init__(self) -> None:
         if not self.flags:
             object.__setattr__(self, "flags", ((),) * len(self.values))
+
+    def __repr__(self) -> str:
+        intervals = "" if self.low is None else ", with intervals"
+        return (
+            f"<Surfaces of {len(self.values)} kernels on {self.grid.text}, relative to "
+            f"{self.base}{intervals}>"
+        )
+
+    def to_frame(self, kernels: Sequence[str] | None = None) -> "pd.DataFrame":
+        """Return a DataFrame with a row for each kernel and configuration.
+
+        Its columns are `kernel` (the name, or the position where no names are given), the three
+        settings, `factor`, and, with intervals, `low` and `high`.
+        """
+        import pandas as pd
+
+        count = len(self.values)
+        names = range(count) if kernels is None else kernels
+        columns = {"kernel": np.repeat(np.asarray(names), self.grid.size)}
+        columns |= {axis: np.tile(steps, count) for axis, steps in self.grid.settings().items()}
+        for name, factors in (("factor", self.values), ("low", self.low), ("high", self.high)):
+            if factors is not None:
+                columns[name] = factors.ravel()
+        return pd.DataFrame(columns)
 
     def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
         """The factors (K,) at one configuration, and whether they are interpolated.

@@ -11,13 +11,16 @@ from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -197,6 +200,30 @@ def _check_text(table: Table) -> None:
             if not cell.strip():
                 where = f"{table.source}: {table.row(position)}, column '{name}'"
                 raise InputError(f"{where}: is empty; every row needs a name there")
+
+
+def table_from_frame(frame: "pd.DataFrame") -> Table:
+    """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError."""
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    table = Table("the frame", {}, {})
+    if not frame.columns.is_unique:
+        raise InputError(f"{table.source}: two columns have the same name")
+    if not len(frame):
+        raise InputError(f"{table.source}: has no rows")
+    for name, column in frame.items():
+        if name in IDENTITY:
+            cells = column.astype(object).where(column.notna(), "")
+            table.text[str(name)] = cells.map(str).tolist()
+            continue
+        try:
+            table.numbers[str(name)] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{table.source}: column '{name}' holds {column.dtype}; numbers are needed there"
+            ) from None
+    _check_text(table)
+    return table
 
 
 def _read_parquet(path: Path) -> Table:

@@ -22,7 +22,23 @@ from mlscale.predictors.trees import ExtraTrees
 from mlscale.predictors.wang_chu import WangChu
 from mlscale.predictors.wu.estimator import Wu
 
-__all__ = ["PREDICTORS", "Predictor", "create", "default_predictor", "find_predictor"]
+__all__ = [
+    "PREDICTORS",
+    "Bottleneck",
+    "CoreBound",
+    "EngineBound",
+    "ExtraTrees",
+    "MeanSurface",
+    "MemoryBound",
+    "Nearest",
+    "NoScaling",
+    "Predictor",
+    "WangChu",
+    "Wu",
+    "create",
+    "default_predictor",
+    "find_predictor",
+]
 
 PREDICTORS: dict[str, type[Predictor]] = {
     predictor.name: predictor

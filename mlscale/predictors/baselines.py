@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from mlscale.arrays import Floats, shaped
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -47,12 +47,10 @@ class RateBound(Predictor):
             if self.trained_ is None:
                 raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
             grid = self.trained_[0]
-        rate = np.ones(grid.shape)
-        mesh = np.meshgrid(grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij")
-        for axis, steps in zip(AXES, mesh, strict=True):
-            if axis in self.axes:
-                rate = rate * steps / getattr(profiles.base, axis)
-        factors = rate if self.quantity == "power" else 1 / rate
+        rate, settings = np.ones(grid.size), grid.settings()
+        for axis in self.axes:
+            rate = rate * settings[axis] / getattr(profiles.base, axis)
+        factors = (rate if self.quantity == "power" else 1 / rate).reshape(grid.shape)
         count = len(profiles.kernels)
         return Surfaces(grid, profiles.base, np.tile(factors, (count, 1, 1, 1)))
 

@@ -13,7 +13,7 @@ from command import Capture, refuse, succeed
 from synthetic import frugal
 from synthetic import kernels as made
 
-from mlscale import save_model, train
+from mlscale import save, train
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 # By hand in tests/unit/test_advising.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def write(folder: Path, power_kind: str, power: bool = True) -> tuple[Path, Path]:
     model, profile = folder / "made.mlscale", folder / "profile.csv"
-    save_model(train(frugal.measurements(power_kind=power_kind), MID, "nearest"), model)
+    save(train(frugal.measurements(power_kind=power_kind), MID, "nearest"), model)
     new = frugal.measurements(per_group=1, power_kind=power_kind)
     new = replace(
         new,

@@ -14,7 +14,7 @@ from command import Capture, refuse, succeed
 from html_page import Node, parse
 from synthetic import bottleneck_kernels as made
 
-from mlscale import ConfigGrid, save_model, train
+from mlscale import ConfigGrid, save, train
 
 MID = made.CLOCKS.mid
 CONFIG = "cu=16,engine=1100,memory=1000"
@@ -24,11 +24,11 @@ CONFIG = "cu=16,engine=1100,memory=1000"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """model, profile.csv with counters that show half the traffic, and truth.csv everywhere."""
     folder = tmp_path_factory.mktemp("also")
-    save_model(train(made.measurements(6), MID, "bottleneck"), folder / "m.mlscale")
+    save(train(made.measurements(6), MID, "bottleneck"), folder / "m.mlscale")
     truth = made.measurements(4, seed=1)
     truth.write(folder / "truth.csv")
     replace(truth, counter_samples=0.5 * truth.counter_samples).write(folder / "profile.csv")
-    save_model(train(made.measurements(4), MID, "mean-surface"), folder / "mean.mlscale")
+    save(train(made.measurements(4), MID, "mean-surface"), folder / "mean.mlscale")
     return folder
 
 

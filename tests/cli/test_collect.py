@@ -26,7 +26,7 @@ from replayed import (
     use,
 )  # fmt: skip
 
-from mlscale import read_measurements
+from mlscale import read
 from mlscale.cli.main import main
 from mlscale.collect.device import GpuError
 from mlscale.data.tables import read_table
@@ -45,7 +45,7 @@ class TestTable:
         assert sorted(files(tmp_path / "out")) == [
             "collect.json", "measurements.csv", "measurements.meta.json",
         ]  # fmt: skip
-        data = read_measurements(tmp_path / "out" / "measurements.csv")
+        data = read(tmp_path / "out" / "measurements.csv")
         assert data.kernels == NAMES
         assert data.grid.cu_count == (4, 8, 12)
         assert (data.grid.engine_mhz, data.grid.memory_mhz) == ((ENGINE,), (MEMORY,))
@@ -84,7 +84,7 @@ class TestTable:
         assert triples == {(900, 800, 800), (1900, 2000, 2000)}
         assert np.isnan(table.numbers["memory_mhz_requested"]).all()
         assert gpu.sensors.locked[-1] == "reset"
-        data = read_measurements(tmp_path / "out" / "measurements.csv")
+        data = read(tmp_path / "out" / "measurements.csv")
         assert data.grid.engine_mhz == (800, 2000)
         assert data.power_w is None
         ratio = data.time_ms[:, 0, 0, 0] - 0.01  # the law's launch time
@@ -214,7 +214,7 @@ class TestLeftOut:
         _, err = succeed(capsys, *COLLECT, "-o", tmp_path / "out")
         assert "few_threads_8 is left out: kernel 'few_threads_8' gives a wrong result" in err
         assert "chase_16k is left out: kernel 'chase_16k' needs more memory" in err
-        data = read_measurements(tmp_path / "out" / "measurements.csv")
+        data = read(tmp_path / "out" / "measurements.csv")
         assert data.kernels == ("few_threads_1", "few_threads_32", "few_threads_128")
         assert set(data.metadata["faults"]) == {"few_threads_8", "chase_16k"}
 
@@ -241,10 +241,10 @@ class TestLeftOut:
         use(ReplayGpu())
         _, err = succeed(capsys, *COLLECT, "--power-seconds", "0.3", "-o", tmp_path / "out")
         assert "15 of 15 windows were too short for the sensor (energy)" in err
-        assert read_measurements(tmp_path / "out" / "measurements.csv").power_w is None
+        assert read(tmp_path / "out" / "measurements.csv").power_w is None
 
     def test_an_old_driver_has_no_cu_axis(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
         use(ReplayGpu(offered=(12,), info=replace(DEVICE, versions={"cuda": "12.2"})))
         _, err = succeed(capsys, *COLLECT, "--sm-counts", "4,8", "-o", tmp_path / "out")
         assert "the driver (CUDA 12.2) cannot set multiprocessors apart" in err
-        assert read_measurements(tmp_path / "out" / "measurements.csv").grid.cu_count == (12,)
+        assert read(tmp_path / "out" / "measurements.csv").grid.cu_count == (12,)

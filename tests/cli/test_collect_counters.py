@@ -7,7 +7,7 @@ import pytest
 from command import Capture, succeed
 from replayed import ReplayGpu, use
 
-from mlscale import read_measurements
+from mlscale import read
 
 __all__ = ["use"]
 KERNELS = ("--kernels", "few_threads,chase_16k")
@@ -44,7 +44,7 @@ def test_counters_by_nsight_compute(
     use(ReplayGpu())
     out = tmp_path / "out"
     succeed(capsys, "collect", "--kernels", "few_threads_1,few_threads_8", "-o", out)
-    data = read_measurements(out / "measurements.csv")
+    data = read(out / "measurements.csv")
     f = data.counter_names.index("dram__bytes_read.sum")
     # The fake's numbers: 1000 for the first kernel, 2000 for the second, at every CU count.
     assert data.counters[:, :, 0, 0, f].tolist() == [[1000.0] * 3, [2000.0] * 3]
@@ -60,7 +60,7 @@ def test_without_the_right_to_counters_the_rest_is_collected(
     use(ReplayGpu())
     _, err = succeed(capsys, "collect", *KERNELS, "-o", tmp_path / "out")
     assert err.count("no right to read the GPU's counters (ERR_NVGPUCTRPERM)") == 1
-    assert read_measurements(tmp_path / "out" / "measurements.csv").power_w is not None
+    assert read(tmp_path / "out" / "measurements.csv").power_w is not None
 
 
 def test_why_ncu_gave_nothing_is_told(

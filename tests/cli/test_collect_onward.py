@@ -15,7 +15,7 @@ import pytest
 from command import Capture, succeed
 from replayed import DEVICE, ENGINE, ReplayGpu, made_time_ms, use
 
-from mlscale import read_measurements
+from mlscale import read
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.profilers.mapping import obtainable_features
 
@@ -68,7 +68,7 @@ def table(capsys: Capture, tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyP
 
 def test_counters_are_those_that_the_predictors_read(table: Path) -> None:
     """The fake's 4 MB read and 2 MB written in 50 us are 80 and 40 GB/s; what is asked is there."""
-    data = read_measurements(table)
+    data = read(table)
     assert data.device == "h200"
     known = dict(zip(data.counter_names, data.counters[0, 0, 0, 0], strict=True))
     assert known["ReadBandwidth"] == pytest.approx(80e9)
@@ -99,7 +99,7 @@ def test_errors_by_cu_count(table: Path, capsys: Capture, monkeypatch: pytest.Mo
     )  # fmt: skip
     document = json.loads(out)
     mape = {row["predictor"]: row["mape"] for row in document["rows"]}
-    at_base = {k: made_time_ms(k, 132, ENGINE) for k in read_measurements(table).kernels}
+    at_base = {k: made_time_ms(k, 132, ENGINE) for k in read(table).kernels}
     off = [
         1 - base / made_time_ms(kernel, cu_count, ENGINE)
         for kernel, base in at_base.items()

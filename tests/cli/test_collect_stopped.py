@@ -11,7 +11,7 @@ import pytest
 from command import Capture, refuse, succeed
 from replayed import COLLECT, DEVICE, NAMES, Faults, ReplayGpu, files, use
 
-from mlscale import InputError, read_measurements
+from mlscale import InputError, read
 from mlscale.cli.main import main
 from mlscale.records import PROGRESS, Progress
 
@@ -76,7 +76,7 @@ class TestStopped:
         assert err == f"{line} samples are kept in {folder}; go on with --resume\n"
         assert gpu.open == []
         with pytest.warns(match="lack configurations"):
-            data = read_measurements(folder / "measurements.csv", "drop")
+            data = read(folder / "measurements.csv", "drop")
         assert data.kernels == NAMES[:2]
         trained_on(capsys, folder)
         again = use(ReplayGpu())
@@ -164,7 +164,7 @@ class TestStopped:
         trained_on(capsys, folder)
         use(ReplayGpu())
         succeed(capsys, *COLLECT, *given, "--resume")
-        assert read_measurements(folder / "measurements.csv").kernels == NAMES
+        assert read(folder / "measurements.csv").kernels == NAMES
 
     def test_clocks_are_restored_on_an_interrupt(self, tmp_path: Path, use: Any) -> None:
         gpu = use(ReplayGpu(Faults(stopped_at=(3, KeyboardInterrupt()))))

@@ -8,7 +8,7 @@ from command import Capture, refuse, succeed
 from synthetic import tidy
 from synthetic.dvfs import rows
 
-from mlscale import read_measurements
+from mlscale import read
 from mlscale.data.public.registry import all_datasets, public_datasets
 
 P100 = "p100-dvfs-real-Performance-Power.csv"
@@ -126,7 +126,7 @@ class TestImport:
         monkeypatch.chdir(tmp_path)
         tidy.write_csv(Path("p100"), rows(["mine"]))
         succeed(capsys, "import", "dvfs", "p100", "--device", "p100", "-o", "t.csv")
-        assert read_measurements(Path("t.csv")).kernels == ("mine",)
+        assert read(Path("t.csv")).kernels == ("mine",)
 
     def test_the_metric_that_is_asked_for_twice(self, capsys: Capture, tmp_path: Path) -> None:
         """The header of titanx has l2_tex_write_throughput twice, as its authors' scripts do."""
@@ -137,7 +137,7 @@ class TestImport:
         file.write_text(text.replace("again", "l2_tex_write_throughput", 1))
         given = ["import", "dvfs", file, "--device", "titanx", "-o", tmp_path / "t.csv"]
         succeed(capsys, *given)
-        data = read_measurements(tmp_path / "t.csv")
+        data = read(tmp_path / "t.csv")
         values = {n: data.counters[..., i] for i, n in enumerate(data.counter_names)}
         assert (values["l2_tex_write_throughput"] == 5).all()
         assert (values["l2_tex_write_throughput.1"] == 6).all()

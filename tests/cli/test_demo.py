@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mlscale.cli.main import main
-from mlscale.model_file import load_model
+from mlscale.model_file import load
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_demo_predicts_a_kernel_that_its_model_has_not_seen(demo: tuple[Path, str]) -> None:
     folder, text = demo
-    model = load_model(folder / "model.mlscale")
+    model = load(folder / "model.mlscale")
     kernel = re.search(r"Predicted time \[ms\] of (\S+),", text)
     assert kernel is not None
     assert kernel[1] not in model.card["kernels"]

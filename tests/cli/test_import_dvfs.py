@@ -11,7 +11,7 @@ from command import refuse, succeed
 from synthetic import tidy
 from synthetic.dvfs import KERNELS, rows
 
-from mlscale import Measurements, read_measurements
+from mlscale import Measurements, read
 
 Capture = pytest.CaptureFixture[str]
 
@@ -34,7 +34,7 @@ PUBLIC = {
 def imported(capsys: Capture, folder: Path, table: list[dict[str, Any]]) -> Measurements:
     file = tidy.write_csv(folder / "raw.csv", table)
     succeed(capsys, "import", "dvfs", file, "--device", "gtx980", "-o", folder / "table.csv")
-    return read_measurements(folder / "table.csv")
+    return read(folder / "table.csv")
 
 
 class TestMadeFile:
@@ -86,7 +86,7 @@ class TestMadeFile:
         data = imported(capsys, tmp_path, rows())
         given = ["import", "dvfs", tmp_path / "raw.csv", "--device", "gtx980"]
         succeed(capsys, *given, "-o", tmp_path / "table.parquet")
-        other = read_measurements(tmp_path / "table.parquet")
+        other = read(tmp_path / "table.parquet")
         assert other.metadata == data.metadata
         assert other.counter_names == data.counter_names
         assert tidy.same_bits(other.time_samples, data.time_samples)
@@ -133,7 +133,7 @@ class TestMadeFile:
             "utilisation feature uses them\n"
         )
         assert err == (said if rows_off else "")
-        kept = read_measurements(tmp_path / "t.csv")
+        kept = read(tmp_path / "t.csv")
         column = kept.counters[..., kept.counter_names.index("dram_read_throughput")]
         assert column.ravel().tolist() == pytest.approx(throughput)
 
@@ -248,14 +248,14 @@ class TestPublicFiles:
         # What was warned about stands in the metadata, and no kernel was dropped.
         metadata = json.loads(table.with_suffix(".meta.json").read_text(encoding="utf-8"))
         assert metadata["faults"].keys() == faulty.keys()
-        assert len(read_measurements(table).kernels) == 30
+        assert len(read(table).kernels) == 30
 
     def test_tables_hold_the_numbers_of_the_file(
         self, capsys: Capture, tmp_path: Path, data_folder: Path
     ) -> None:
         file = data_folder / "dvfs" / PUBLIC["gtx1080ti"]
         succeed(capsys, "import", "dvfs", file, "-o", tmp_path / "t.parquet")
-        data = read_measurements(tmp_path / "t.parquet")
+        data = read(tmp_path / "t.parquet")
         with file.open(encoding="utf-8") as raw:
             found = list(csv.DictReader(raw))
         assert len(found) == data.time_ms.size

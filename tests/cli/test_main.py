@@ -138,7 +138,7 @@ def test_an_interruption_is_one_line(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mlscale.data.measurements.read_measurements", interrupt)
+    monkeypatch.setattr("mlscale.data.measurements.read", interrupt)
     assert entry.main(["train", "t.csv", "--base", "mid", "-o", "m"]) == 130  # 128 + SIGINT
     assert capsys.readouterr() == ("", "mlscale: interrupted\n")
 
@@ -154,7 +154,7 @@ def test_other_warnings_look_as_python_shows_them(
         warnings.warn("odd\ndata", mlscale.DataWarning, stacklevel=1)
         raise mlscale.InputError("enough")
 
-    monkeypatch.setattr("mlscale.data.measurements.read_measurements", warn)
+    monkeypatch.setattr("mlscale.data.measurements.read", warn)
     entry.main(["train", "t.csv", "--base", "mid", "-o", "m"])
     first, *_, last_but_one, last = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r".*test_main\.py:\d+: UserWarning: old", first)

@@ -12,7 +12,7 @@ from html_page import Node, parse
 from synthetic import kernels as made
 from synthetic import tidy
 
-from mlscale import save_model, train
+from mlscale import save, train
 
 ROOT = Path(__file__).parents[2]
 MID = made.GRID.mid
@@ -23,7 +23,7 @@ HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A model of kernels of known laws, and a profile of 24 kernels it has not seen."""
-    save_model(train(made.measurements(), MID, "nearest"), tmp_path / "model.mlscale")
+    save(train(made.measurements(), MID, "nearest"), tmp_path / "model.mlscale")
     new = made.measurements(per_group=6, seed=1).profiles(MID)
     rows = [
         {

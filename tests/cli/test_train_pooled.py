@@ -8,7 +8,7 @@ import pytest
 from command import Capture, refuse, succeed
 from synthetic import bottleneck_kernels as made
 
-from mlscale import load_model
+from mlscale import load
 
 MID = made.CLOCKS.mid
 
@@ -29,7 +29,7 @@ def test_time_is_learnt_from_all_and_serves_power(
     succeed(capsys, "train", tables[0], *given, "-o", tmp_path / "alone")
     out, _ = succeed(capsys, "train", *tables, *given, "-o", tmp_path / "pooled")
     assert "time learnt from 1 more: gtx1080ti" in out
-    alone, pooled = load_model(tmp_path / "alone"), load_model(tmp_path / "pooled")
+    alone, pooled = load(tmp_path / "alone"), load(tmp_path / "pooled")
     assert (pooled.device, pooled.base, pooled.grid) == ("gtx980", MID, made.CLOCKS)
     assert pooled.card["kernels"] == ["k0", "k1", "k2", "k3"]
     assert pooled.card["time_learnt_from"] == ["gtx980", "gtx1080ti"]

@@ -19,7 +19,7 @@ from command import at_base, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
-from mlscale import load_model
+from mlscale import load
 from mlscale.cli.main import main
 from mlscale.data.public import path
 
@@ -105,7 +105,7 @@ class TestTrain:
         assert err == ""
 
     def test_leaves_out_applications(self, folder: Path) -> None:
-        model = load_model(folder / "model.mlscale")
+        model = load(folder / "model.mlscale")
         kept = [f"{group}{k}" for group in made.LAWS for k in (0, 1)]
         assert model.card["kernels"] == kept
         assert model.card["applications"] == sorted(f"app-{kernel}" for kernel in kept)
@@ -125,7 +125,7 @@ class TestTrain:
         out, _ = succeed(capsys, "predict", model, table, *at)
         # At the base every predictor gives back the profile: 4 and 14 ms in tidy.rows().
         assert [row["time_ms"] for row in json.loads(out)["predictions"]] == [4.0, 14.0]
-        assert {p.name for p in load_model(model).predictors.values()} == {predictor}
+        assert {p.name for p in load(model).predictors.values()} == {predictor}
 
     def test_incomplete_kernels_are_dropped_with_a_warning(
         self, capsys: Capture, tmp_path: Path
@@ -139,7 +139,7 @@ class TestTrain:
             f"mlscale: warning: {table}: 1 of 3 kernels lack configurations: "
             "'c' lacks cu=4,engine=800,memory=700; dropped\n"
         )
-        assert load_model(model).card["kernels"] == ["a", "b"]
+        assert load(model).card["kernels"] == ["a", "b"]
 
     # At 400/500 MHz the kernel took 1, 4 and 13 ms, at the base 4 ms: by hand.
     @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import Capture, succeed
 
-from mlscale import read_measurements
+from mlscale import read
 from mlscale.collect.device import GpuError, MeasuredGpu
 from mlscale.collect.suite import SUITE
 
@@ -60,7 +60,7 @@ def test_collected_arithmetic_scales_with_the_cus(
         capsys, "collect", "--kernels", "fma_4chains", "--no-counters", "--power-seconds", "0",
         "-o", tmp_path / "out",
     )  # fmt: skip
-    data = read_measurements(tmp_path / "out" / "measurements.csv")
+    data = read(tmp_path / "out" / "measurements.csv")
     slowest, fastest = data.time_ms[0, 0, 0, 0], data.time_ms[0, -1, 0, 0]
     gained = data.grid.cu_count[-1] / data.grid.cu_count[0]
     assert slowest / fastest == pytest.approx(gained, rel=0.2)

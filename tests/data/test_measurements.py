@@ -13,14 +13,14 @@ from hypothesis.extra.numpy import arrays
 from synthetic import kernels as made
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements, read_measurements
+from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements, read
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 REQUIRED = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms")
 
 
 def read_rows(folder: Path, table: list[dict[str, Any]], **options: Any) -> Measurements:
-    return read_measurements(write_csv(folder / "table.csv", table), **options)
+    return read(write_csv(folder / "table.csv", table), **options)
 
 
 class TestReading:
@@ -28,7 +28,7 @@ class TestReading:
     def test_every_number_finds_its_place(self, tmp_path: Path, write: Any) -> None:
         # Hand: tidy.rows counts 1, 2, 3, 4 over engine x memory, and 11 to 14 for the second.
         suffix = "csv" if write is write_csv else "parquet"
-        found = read_measurements(write(tmp_path / f"t.{suffix}", rows()))
+        found = read(write(tmp_path / f"t.{suffix}", rows()))
         time = np.array([[[[1.0, 2.0], [3.0, 4.0]]], [[[11.0, 12.0], [13.0, 14.0]]]])
         assert found.device == "made-gpu"
         assert found.grid == GRID
@@ -42,7 +42,7 @@ class TestReading:
 
     def test_the_simulated_set(self, data_folder: Path) -> None:
         # Its README: CU {4, 8, 16, 32} x engine {400, ..., 1000} x memory {400, 700, 1000}.
-        found = read_measurements(data_folder / "mgpusim" / "gcn3-scaling.csv")
+        found = read(data_folder / "mgpusim" / "gcn3-scaling.csv")
         assert found.device == "simulated-gcn3"
         assert found.grid == ConfigGrid(
             (4, 8, 16, 32), (400.0, 600.0, 800.0, 1000.0), (400.0, 700.0, 1000.0)
@@ -102,7 +102,7 @@ class TestRefused:
         table = [{key: row[key] for key in row if key != name} for row in rows()]
         path = write(tmp_path / f"table.{suffix}", table)
         with refused(f"table.{suffix}: there is no column '{name}'"):
-            read_measurements(path)
+            read(path)
 
     @pytest.mark.parametrize(
         ("meant", "name"),
@@ -303,14 +303,14 @@ class TestWrittenAndRead:
     @staticmethod
     def check(written: Measurements, path: Path) -> None:
         written.write(path)
-        read = read_measurements(path)
+        again = read(path)
         for name in ("device", "grid", "kernels", "applications", "counter_names", "metadata"):
-            assert getattr(read, name) == getattr(written, name)
-        assert same_bits(read.time_samples, written.time_samples)
-        assert same_bits(read.counter_samples, written.counter_samples)
-        assert (read.power_samples is None) == (written.power_samples is None)
+            assert getattr(again, name) == getattr(written, name)
+        assert same_bits(again.time_samples, written.time_samples)
+        assert same_bits(again.counter_samples, written.counter_samples)
+        assert (again.power_samples is None) == (written.power_samples is None)
         if written.power_samples is not None:
-            assert same_bits(read.power_samples, written.power_samples)
+            assert same_bits(again.power_samples, written.power_samples)
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     @settings(deadline=None, max_examples=60)
@@ -321,7 +321,7 @@ class TestWrittenAndRead:
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     def test_the_simulated_set(self, data_folder: Path, tmp_path: Path, suffix: str) -> None:
-        written = read_measurements(data_folder / "mgpusim" / "gcn3-scaling.csv")
+        written = read(data_folder / "mgpusim" / "gcn3-scaling.csv")
         self.check(written, tmp_path / f"table.{suffix}")
 
     def test_a_frame_has_a_row_for_each_measurement(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import HardwareConfig, Profiles, read_measurements, read_profiles
+from mlscale import HardwareConfig, Profiles, read, read_profiles
 
 BASE = HardwareConfig(4, 400.0, 700.0)
 HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
@@ -50,7 +50,7 @@ class TestReading:
         path = data_folder / "mgpusim" / "gcn3-scaling.csv"
         base = HardwareConfig(16, 800.0, 700.0)
         found = read_profiles(path, base, "simulated-gcn3")
-        expected = read_measurements(path).profiles(base)
+        expected = read(path).profiles(base)
         assert (found.kernels, found.applications) == (expected.kernels, expected.applications)
         assert found.counter_names == expected.counter_names
         assert same_bits(found.time_ms, expected.time_ms)

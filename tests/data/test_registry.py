@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from synthetic.tidy import refused
 
-from mlscale import Measurements, load_model, read_measurements, read_profiles
+from mlscale import Measurements, load, read, read_profiles
 from mlscale.data.devices import load_device
 from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
@@ -98,7 +98,7 @@ class TestPublicFiles:
 class TestOwnSets:
     def test_simulated(self) -> None:
         entry = all_datasets()["simulated-gcn3"]
-        assert_holds(entry, read_measurements(path(entry.file)))
+        assert_holds(entry, read(path(entry.file)))
 
     def test_made(self) -> None:
         entry = all_datasets()["hd7970"]
@@ -131,7 +131,7 @@ class TestSimulatedSet:
     """The numbers are those of the simulated set's own README."""
 
     def test_holds_what_its_card_says(self) -> None:
-        data = read_measurements(path("simulated-gcn3.parquet"))
+        data = read(path("simulated-gcn3.parquet"))
         assert data.device == "simulated-gcn3"
         assert data.grid.cu_count == (4, 8, 16, 32)
         assert data.grid.engine_mhz == (400, 600, 800, 1000)
@@ -141,7 +141,7 @@ class TestSimulatedSet:
         assert data.power_w is None
 
     def test_says_that_it_is_simulated(self) -> None:
-        metadata = read_measurements(path("simulated-gcn3.parquet")).metadata
+        metadata = read(path("simulated-gcn3.parquet")).metadata
         assert metadata["origin"] == "simulated"
         status = metadata["feature_status"]
         assert len(status) == 22
@@ -153,7 +153,7 @@ class TestSimulatedSet:
         }  # fmt: skip
 
     def test_equals_what_the_simulator_gave_number_for_number(self, data_folder: Path) -> None:
-        data = read_measurements(path("simulated-gcn3.parquet"))
+        data = read(path("simulated-gcn3.parquet"))
         with (data_folder / "mgpusim" / "gcn3-scaling.csv").open(encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         identity = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz")
@@ -173,9 +173,9 @@ class TestSimulatedSet:
             np.testing.assert_array_equal(data.counters[at], given)
 
     def test_profile_is_its_row_at_the_models_base(self) -> None:
-        model = load_model(path("simulated-gcn3.mlscale"))
+        model = load(path("simulated-gcn3.mlscale"))
         profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
-        at_base = read_measurements(path("simulated-gcn3.parquet")).profiles(model.base)
+        at_base = read(path("simulated-gcn3.parquet")).profiles(model.base)
         assert len(profiles.kernels) == 1
         k = at_base.kernels.index(profiles.kernels[0])
         assert profiles.time_ms[0] == at_base.time_ms[k]
@@ -183,7 +183,7 @@ class TestSimulatedSet:
             np.testing.assert_array_equal(profiles.counter(name)[0], at_base.counter(name)[k])
 
     def test_model_has_not_seen_the_profiled_application(self) -> None:
-        model = load_model(path("simulated-gcn3.mlscale"))
+        model = load(path("simulated-gcn3.mlscale"))
         profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
         assert not set(profiles.kernels) & set(model.card["kernels"])
         assert not set(profiles.applications) & set(model.card["applications"])

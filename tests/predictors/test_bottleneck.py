@@ -18,8 +18,8 @@ from mlscale import (
     DataWarning,
     HardwareConfig,
     Measurements,
-    load_model,
-    save_model,
+    load,
+    save,
     train,
 )
 from mlscale.counters.kernel_use import kernel_use
@@ -227,12 +227,12 @@ class TestPredictions:
 class TestFile:
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
-        save_model(train(made.measurements(12), MID, "bottleneck"), tmp_path / "b.mlscale")
+        save(train(made.measurements(12), MID, "bottleneck"), tmp_path / "b.mlscale")
         return tmp_path / "b.mlscale"
 
     def test_saved_and_loaded_gives_the_same_bits(self, file: Path) -> None:
         model = train(made.measurements(12), MID, "bottleneck")
-        new, loaded = made.measurements(5, seed=4).profiles(MID), load_model(file)
+        new, loaded = made.measurements(5, seed=4).profiles(MID), load(file)
         for quantity, surfaces in model.predict(new).items():
             assert same_bits(loaded.predict(new)[quantity].values, surfaces.values)
             again = loaded.predictors[quantity].predict_interval(new)
@@ -250,7 +250,7 @@ class TestFile:
 
     def test_predicting_imports_neither_scipy_nor_torch(self, file: Path) -> None:
         code = (
-            "import sys; from mlscale import load_model; load_model(sys.argv[1]); "
+            "import sys; from mlscale import load; load(sys.argv[1]); "
             "print([m for m in ('scipy', 'torch', 'sklearn', 'pandas') if m in sys.modules])"
         )
         done = subprocess.run(

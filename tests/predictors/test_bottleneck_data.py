@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlscale import DataWarning, Measurements, read_measurements
+from mlscale import DataWarning, Measurements, read
 from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -55,7 +55,7 @@ def test_measured_gpus(data_folder: Path, name: str) -> None:
 
 def test_simulated_set() -> None:
     """Below ExtraTrees, which errs by 10.3 % with the same columns."""
-    assert error(read_measurements(path("simulated-gcn3.parquet")), "time") < 9
+    assert error(read(path("simulated-gcn3.parquet")), "time") < 9
 
 
 def test_further_points_on_a_measured_gpu(data_folder: Path) -> None:

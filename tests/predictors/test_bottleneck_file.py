@@ -13,7 +13,7 @@ from synthetic import bottleneck_kernels as made
 from synthetic.tidy import refused
 from test_model_file import DELETED, content_of, members_of, npy, outcome, paths_of, zipped
 
-from mlscale import ConfigGrid, Profiles, load_model, save_model, train
+from mlscale import ConfigGrid, Profiles, load, save, train
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 
@@ -89,7 +89,7 @@ def test_what_would_give_wrong_numbers_is_refused(
         place = place[key]
     array = np.load(io.BytesIO(members[place["array"]]))
     with refused(f"damaged.mlscale: is a damaged model file: {problem}"):
-        load_model(written(path, members, {place["array"]: npy(damage(array))}))
+        load(written(path, members, {place["array"]: npy(damage(array))}))
 
 
 def test_a_model_turned_to_another_gpu_is_not_saved(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_model_turned_to_another_gpu_is_not_saved(tmp_path: Path) -> None:
     model = train(made.measurements(4, grid=GRID), GRID.mid, "mean-surface")
     other = replace(model, device="p100", untrained=True)
     with refused("m.mlscale: a model turned to p100 is not saved; save what it was"):
-        save_model(other, tmp_path / "m.mlscale")
+        save(other, tmp_path / "m.mlscale")
     assert not list(tmp_path.iterdir())
 
 
@@ -106,4 +106,4 @@ def test_an_unknown_input_is_refused(file: File) -> None:
     document = json.loads(members["model.json"])
     document["predictors"]["time"]["state"]["time"]["process"]["names"][0] = "luck"
     with refused("damaged.mlscale: is a damaged model file: there is no input 'luck'"):
-        load_model(written(path, members, {"model.json": json.dumps(document).encode()}))
+        load(written(path, members, {"model.json": json.dumps(document).encode()}))

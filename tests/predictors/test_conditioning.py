@@ -16,9 +16,9 @@ from mlscale import (
     Model,
     Profiles,
     create,
-    next_profile,
     train,
 )
+from mlscale.advice.next_point import next_profile
 from mlscale.data.surfaces import step_weights
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck

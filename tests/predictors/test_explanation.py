@@ -11,7 +11,7 @@ import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
-from mlscale import InputError, Model, Profiles, load_model, save_model, train
+from mlscale import InputError, Model, Profiles, load, save, train
 from mlscale.predictors.base import Explains
 from mlscale.predictors.explanation import Explanation, TrainingKernels
 from mlscale.predictors.wu.estimator import Wu
@@ -118,14 +118,14 @@ class TestFiles:
 
     def saved(self, name: str, folder: Path) -> tuple[Model, Profiles, Path]:
         model = train(made.measurements(), MID, name, clusters=4)
-        save_model(model, folder / "model.mlscale")
+        save(model, folder / "model.mlscale")
         return model, made.measurements(seed=1).profiles(MID), folder / "model.mlscale"
 
     @pytest.mark.parametrize("name", ["wu", "nearest"])
     def test_what_is_explained_survives_the_file(self, name: str, tmp_path: Path) -> None:
         model, profiles, path = self.saved(name, tmp_path)
         before = model.predictors["time"].explain(profiles)
-        after = load_model(path).predictors["time"].explain(profiles)
+        after = load(path).predictors["time"].explain(profiles)
         assert before is not None
         assert after is not None
         assert [after.nearest(k, 5) for k in range(12)] == [before.nearest(k, 5) for k in range(12)]
@@ -137,22 +137,22 @@ class TestFiles:
     ) -> None:
         model, profiles, path = self.saved(name, tmp_path)
         edited(path, lambda state: state.pop(key))
-        old = load_model(path)
+        old = load(path)
         for quantity, surfaces in model.predict(profiles).items():
             assert same_bits(old.predict(profiles)[quantity].values, surfaces.values)
         explanation = old.predictors["time"].explain(profiles)
         assert explanation is not None
         assert explanation.nearest(0, 5) == []
         assert all(choice.training is None for choice in explanation.choices)
-        save_model(old, tmp_path / "again.mlscale")
-        load_model(tmp_path / "again.mlscale")
+        save(old, tmp_path / "again.mlscale")
+        load(tmp_path / "again.mlscale")
 
     @pytest.mark.parametrize("name", ["wu", "nearest"])
     def test_fewer_names_than_points_are_refused(self, name: str, tmp_path: Path) -> None:
         _, _, path = self.saved(name, tmp_path)
         edited(path, lambda state: state.get("training", state)["kernels"].pop())
         with pytest.raises(InputError, match=r"is a damaged model file: an array has the shape"):
-            load_model(path)
+            load(path)
 
 
 def edited(path: Path, change: object) -> None:

@@ -7,7 +7,7 @@ import pytest
 from command import succeed
 from synthetic import bottleneck_kernels as made
 
-from mlscale import HardwareConfig, Model, save_model, train
+from mlscale import HardwareConfig, Model, save, train
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import GivesIntervals
 
@@ -48,7 +48,7 @@ def test_hold_the_value_and_close_at_the_base(model: Model) -> None:
 
 
 def test_are_shown(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_model(model, tmp_path / "m.mlscale")
+    save(model, tmp_path / "m.mlscale")
     made.measurements(2, seed=1).write(tmp_path / "p.csv")
     out, _ = succeed(
         capsys, "predict", str(tmp_path / "m.mlscale"), str(tmp_path / "p.csv"), "--at", "mid"

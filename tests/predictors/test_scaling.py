@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from synthetic import kernels as made
 
-from mlscale import read_measurements
+from mlscale import read
 from mlscale.predictors.wu.scaling import ScalingValues, scaling_values, walk
 
 positive_grids = arrays(
@@ -134,7 +134,7 @@ class TestTheWalkReproducesAKernel:
 
     def test_measured_kernels_of_the_simulated_set(self, data_folder: Path) -> None:
         # Truth: the 48 kernels themselves, not monotonic, times over three decades.
-        time = read_measurements(data_folder / "mgpusim" / "gcn3-scaling.csv").time_ms
+        time = read(data_folder / "mgpusim" / "gcn3-scaling.csv").time_ms
         assert time.shape == (48, 4, 4, 3)
         for base in every_index(time.shape[1:]):
             surface = walk(scaling_values(time, base), base)

@@ -17,7 +17,7 @@ import pytest
 from synthetic.exported import NCU, codexl, long_page, long_rows, read, rocprof_v1
 from synthetic.tidy import refused
 
-from mlscale import load_model
+from mlscale import load
 from mlscale.data.public import path
 from mlscale.data.tables import read_table
 from mlscale.profilers import import_exports
@@ -150,9 +150,9 @@ class TestWhatUnpacks:
         monkeypatch.setattr("mlscale.model_file._LARGEST_BYTES", 1_000_000)
         file = tmp_path / "bomb.mlscale"
         file.write_bytes(path("simulated-gcn3.mlscale").read_bytes())
-        assert load_model(file).device == "simulated-gcn3"
+        assert load(file).device == "simulated-gcn3"
         with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
             for i in range(3):
                 archive.writestr(f"arrays/bomb{i}.npy", bytes(400_000))
         with refused(f"{file}: is not a whole mlscale model file: unpacks to more than"):
-            load_model(file)
+            load(file)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import kernels as made
 
-from mlscale import ConfigGrid, HardwareConfig, Measurements, read_measurements
+from mlscale import ConfigGrid, HardwareConfig, Measurements, read
 from mlscale.studies.oracle import oracle_surfaces
 
 GRID = ConfigGrid((4, 8), (500.0, 800.0, 1000.0), (400.0, 700.0))
@@ -119,7 +119,7 @@ def test_on_the_simulated_set(data_folder: Path) -> None:
     Some of them scale alike in single precision in a region (7 digits: about 1e-5 %); they are
     one cluster there, so the zero is not exact.
     """
-    kernels = read_measurements(data_folder / "mgpusim" / "gcn3-scaling.csv")
+    kernels = read(data_folder / "mgpusim" / "gcn3-scaling.csv")
     errors = [error(kernels, kernels, clusters) for clusters in (2, 8, 24, 48)]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-3

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlscale import DataWarning, Measurements, read_measurements
+import mlscale
+from mlscale import DataWarning, Measurements
 from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.studies import errors
@@ -63,7 +64,7 @@ def measured(data_folder: Path) -> Rows:
 
 @pytest.fixture(scope="module")
 def simulated() -> Rows:
-    return study({SIMULATED: read_measurements(path("simulated-gcn3.parquet"))}, "table2")
+    return study({SIMULATED: mlscale.read(path("simulated-gcn3.parquet"))}, "table2")
 
 
 @pytest.fixture(scope="module")

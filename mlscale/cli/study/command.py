@@ -184,12 +184,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _read_tables(arguments: argparse.Namespace) -> dict[str, Measurements]:
     """Each table by the stem of its name."""
-    from mlscale.data.measurements import read_measurements
+    from mlscale.data.measurements import read
 
     tables: dict[str, Measurements] = {}
     for text in arguments.table:
         path = options.input_file(text)
         if path.stem in tables:
             raise InputError(f"two tables are named '{path.stem}'; rename one")
-        tables[path.stem] = read_measurements(path, arguments.incomplete, arguments.repetitions)
+        tables[path.stem] = read(path, arguments.incomplete, arguments.repetitions)
     return tables
