@@ -6,7 +6,7 @@ import os
 from mlscale.cli import options
 from mlscale.papers.citations import citable_names, references_of
 
-_MODEL_SUFFIX = ".mlscale"
+MODEL_SUFFIX = ".mlscale"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,26 +23,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the references. Raises InputError on a name that is not known."""
-    behind = [name for given in arguments.name for name in _names_behind(given)]
-    names = list(dict.fromkeys(behind or citable_names()))
+    names = [name for word in arguments.name for name in _citable(word)]
+    names = list(dict.fromkeys(names or citable_names()))
     references = references_of(names)
-    used = {user for _, users in references for user in users}
     if arguments.bibtex:
-        blocks = [reference.as_bibtex() for reference, _ in references]
+        paragraphs = [reference.as_bibtex() for reference, _ in references]
     else:
-        blocks = [f"{ref.as_text()}\n  for {', '.join(users)}" for ref, users in references]
-    if without := [name for name in names if name not in used]:
+        paragraphs = [f"{ref.as_text()}\n  for {', '.join(users)}" for ref, users in references]
+    cited = {user for _, users in references for user in users}
+    if uncited := [name for name in names if name not in cited]:
         comment = "% " if arguments.bibtex else ""
-        blocks.append(f"{comment}nothing to cite for {', '.join(without)}")
-    print("\n\n".join(blocks))
+        paragraphs.append(f"{comment}nothing to cite for {', '.join(uncited)}")
+    print("\n\n".join(paragraphs))
 
 
-def _names_behind(given: str) -> list[str]:
-    """The name itself, or the predictors of the model file that is given."""
-    known = given in citable_names()
-    if known or not (given.endswith(_MODEL_SUFFIX) or os.path.isfile(given)):  # noqa: PTH113
-        return [given]
+def _citable(word: str) -> list[str]:
+    """The name itself, or the predictors of the model file of that name."""
+    known = word in citable_names()
+    if known or not (word.endswith(MODEL_SUFFIX) or os.path.isfile(word)):  # noqa: PTH113
+        return [word]
     from mlscale.model_file import load
 
-    model = load(options.input_file(given))
+    model = load(options.input_file(word))
     return [predictor.name for predictor in model.predictors.values()]

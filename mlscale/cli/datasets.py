@@ -131,11 +131,12 @@ def _make(seed: int, output: str) -> None:
     from mlscale.data.synthetic.hd7970 import make_hd7970
 
     table = options.output_file(output)
-    made = make_hd7970(seed)
-    made.write(table)
+    measurements = make_hd7970(seed)
+    measurements.write(table)
     print(
-        f"{table}: made, not measured: {len(made.kernels)} kernels of "
-        f"{len(set(made.applications))} applications at {made.grid.size} configurations"
+        f"{table}: made, not measured: {len(measurements.kernels)} kernels of "
+        f"{len(set(measurements.applications))} applications at {measurements.grid.size} "
+        "configurations"
     )
 
 

@@ -1,22 +1,38 @@
 """mlscale predict: from a model and a profile to time, power and energy everywhere."""
 
 import argparse
-import csv
-import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from mlscale.cli import options, untrained
-from mlscale.cli.text import columns, number
-from mlscale.data.profiles import read_profiles
-from mlscale.files import write_text
-from mlscale.model import Model
+import numpy as np
+
+from mlscale.cli import options
+from mlscale.cli.prediction_table import write_csv, write_parquet
+from mlscale.cli.text import columns, number, print_or_write
+from mlscale.counters.kernel_use import device_with_peaks
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, parse_settings
+from mlscale.data.profiles import Profiles, profiles_at
+from mlscale.data.tables import Table, read_table
+from mlscale.errors import InputError
+from mlscale.model import Model, warnings_for
 from mlscale.model_file import load
-from mlscale.predictions import COLUMNS, COVERAGE
+from mlscale.predictions import COVERAGE, INTERPOLATED, Predictions
 
-Row = dict[str, Any]
+FORMATS = ("table", "csv", "json", "parquet")
+INTERVAL = f"{COVERAGE:.0%} from"
+TABLE = (  # heading, column, significant digits
+    ("time ms", "time_ms", 4),
+    ("x base", "time_factor", 3),
+    (INTERVAL, "time_ms_low", 4),
+    ("to", "time_ms_high", 4),
+    ("power W", "power_w", 4),
+    ("x base", "power_factor", 3),
+    (INTERVAL, "power_w_low", 4),
+    ("to", "power_w_high", 4),
+    ("energy mJ", "energy_mj", 4),
+)
+SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,14 +41,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at",
         action="append",
+        default=[],
         metavar="CONFIG",
         help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "
         "default: every configuration of the grid)",
     )
     options.add_also(parser)
-    untrained.add_arguments(parser)
+    group = parser.add_argument_group("a GPU that the model has no training data of (time alone)")
+    group.add_argument(
+        "--device",
+        metavar="DEVICE",
+        help="the GPU of PROFILE, by its name in the device table; --at says where to predict",
+    )
+    group.add_argument(
+        "--base",
+        metavar="CONFIG",
+        help="where PROFILE was taken (default: the one configuration that it holds)",
+    )
+    group.add_argument(
+        "--peaks",
+        metavar="PROFILES",
+        help="profiles of other kernels of that GPU at the same base, best with some that are "
+        "bound by memory: what they reach is taken for its peak (default: what the kernels of "
+        "the trained GPUs reach of theirs)",
+    )
     parser.add_argument(
-        "--format", choices=("table", "csv", "json"), default="table", help="(default: %(default)s)"
+        "--format",
+        choices=FORMATS,
+        help="(default: by the name of FILE: *.csv, *.json, *.parquet; else table)",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
 
@@ -40,63 +76,121 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predict and print or write. Raises InputError."""
     model = load(options.input_file(arguments.model))
-    if untrained.asked(arguments):
-        model, profiles, targets = untrained.read(arguments, model)
+    table = read_table(options.input_file(arguments.profile))
+    if arguments.device:
+        model, targets = _for_device(arguments, model, table)
     else:
-        profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
-        targets = [model.grid.parse(text) for text in arguments.at or ()]
+        _refuse_device_options(arguments)
+        targets = [model.grid.parse(text) for text in arguments.at]
+    profiles = profiles_at(table, model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
-    predictions = model.predict(profiles, COVERAGE)
-    rows, warnings = predictions.rows(targets or None), list(predictions.warnings)
-    text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](
-        model, rows, warnings
-    )
-    if arguments.format == "csv":
-        for warning in warnings:
-            print(f"mlscale: warning: {warning}", file=sys.stderr)
-    if arguments.output:
-        write_text(Path(arguments.output), text)
+    _write(arguments, model, profiles, targets or None)
+
+
+def _for_device(
+    arguments: argparse.Namespace, model: Model, table: Table
+) -> tuple[Model, list[HardwareConfig]]:
+    """The model for a GPU that it was not trained on, and where to predict. Raises InputError."""
+    device: str = arguments.device
+    device_with_peaks(device)
+    if not arguments.at:
+        raise InputError("--device needs --at: the model has no grid of that GPU")
+    base = _config(arguments.base, device) if arguments.base else _only_config(table)
+    if (device, base) == (model.device, model.base):
+        raise InputError(f"the model is of {device} at {base} itself; leave out --device")
+    peaks = None
+    _require_device(table, device)
+    if arguments.peaks:
+        others = read_table(options.input_file(arguments.peaks))
+        _require_device(others, device)
+        peaks = profiles_at(others, base, device)
+    targets = [_config(text, device, base.cu_count) for text in arguments.at]
+    grid = ConfigGrid.spanning([base, *targets])
+    return model.for_gpu(device, grid, base, peaks), targets
+
+
+def _refuse_device_options(arguments: argparse.Namespace) -> None:
+    for name in ("base", "peaks"):
+        if getattr(arguments, name):
+            raise InputError(f"--{name} is for a GPU without training data; name it with --device")
+
+
+def _require_device(table: Table, device: str) -> None:
+    for other in table.text.get("device", []):
+        if other != device:
+            raise InputError(f"{table.source}: is of device '{other}', --device says '{device}'")
+
+
+def _config(text: str, device: str, cu_count: int | None = None) -> HardwareConfig:
+    """A configuration; without cu it has that count, by default all of the device's."""
+    most = device_with_peaks(device).cu_count
+    settings = {"cu_count": float(cu_count or most)} | parse_settings(text)
+    if settings["cu_count"] > most:
+        raise InputError(f"'{text}': {device} has {most} compute units")
+    for axis in AXES:
+        if axis not in settings:
+            raise InputError(f"'{text}' gives no {axis}")
+    return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])
+
+
+def _only_config(table: Table) -> HardwareConfig:
+    """The configuration of all rows."""
+    table.require(AXES)
+    configs = set(zip(*(table.positive(axis).tolist() for axis in AXES), strict=True))
+    if len(configs) != 1:
+        raise InputError(
+            f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
+            "the base"
+        )
+    cu_count, engine_mhz, memory_mhz = configs.pop()
+    return HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
+
+
+def _write(
+    arguments: argparse.Namespace,
+    model: Model,
+    profiles: Profiles,
+    targets: list[HardwareConfig] | None,
+) -> None:
+    """Predict, and print or write in the form that is asked for. Raises InputError."""
+    suffix = Path(arguments.output or "").suffix.lower()
+    form = arguments.format or SUFFIXES.get(suffix, "table")
+    if form in ("table", "json"):
+        predictions = model.predict(profiles, COVERAGE)
+        text = {"table": _as_table, "json": _as_json}[form](predictions, targets)
+        print_or_write(text, arguments.output)
+        return
+    if form == "csv":
+        write_csv(model, profiles, targets, arguments.output)
+    elif arguments.output:
+        write_parquet(model, profiles, targets, arguments.output)
     else:
-        sys.stdout.write(text)
+        raise InputError("Parquet is not for a terminal; name a file with -o FILE")
+    for warning in warnings_for(model, profiles):
+        print(f"mlscale: warning: {warning}", file=sys.stderr)
 
 
-def _as_table(model: Model, rows: list[Row], warnings: list[str]) -> str:
-    given = {name for row in rows for name in row if row[name] is not None}
-    groups = [("time ms", "time_ms", "time_factor"), ("power W", "power_w", "power_factor")]
-    headers = ["kernel", "CUs", "engine MHz", "memory MHz"]
-    for heading, name, _ in groups:
-        if name in given:
-            headers += [heading, "x base"]
-            headers += [f"{COVERAGE:.0%} from", "to"] if f"{name}_low" in given else []
-    headers += ["energy mJ"] if "energy_mj" in given else []
-    lines = []
-    for row in rows:
-        cells = [row["kernel"], *(f"{row[a]:g}" for a in ("cu_count", "engine_mhz", "memory_mhz"))]
-        for _, name, factor in groups:
-            if name in given:
-                cells += [number(row[name]), number(row[factor], 3)]
-                if f"{name}_low" in given:
-                    cells += [number(row[f"{name}_low"]), number(row[f"{name}_high"])]
-        cells += [number(row["energy_mj"])] if "energy_mj" in given else []
-        lines.append([*cells, "interpolated" if "interpolated" in row["flags"] else ""])
+def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
+    rows = predictions.columns(targets)
+    axes = [[f"{value:g}" for value in rows[axis].tolist()] for axis in AXES]
+    shown = [column for column in TABLE if not np.isnan(rows[column[1]]).all()]
+    cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
+    marks = [flags.split("; ")[0] for flags in rows["flags"].tolist()]
+    marks = [mark if mark == INTERPOLATED else "" for mark in marks]
+    headers = ["kernel", "CUs", "engine MHz", "memory MHz", *(heading for heading, _, _ in shown)]
+    lines = list(zip(rows["kernel"].tolist(), *axes, *cells, marks, strict=True))
     text = columns([*headers, ""], lines)
-    text += f"\n\nbase {model.base} on {model.device}; factors are relative to it\n"
-    for kernel in dict.fromkeys(row["kernel"] for row in rows):
-        flags = next(row["flags"] for row in rows if row["kernel"] == kernel)
-        for flag in flags:
-            if flag != "interpolated":
-                text += f"flag: {kernel}: {flag}\n"
-    return text + "".join(f"warning: {warning}\n" for warning in warnings)
+    base, device = predictions.base, predictions.device
+    text += f"\n\nbase {base} on {device}; factors are relative to it\n"
+    for kernel, flags in zip(predictions.profiles.kernels, predictions.flags, strict=True):
+        text += "".join(f"flag: {kernel}: {flag}\n" for flag in flags)
+    return text + "".join(f"warning: {warning}\n" for warning in predictions.warnings)
 
 
-def _as_csv(_model: Model, rows: list[Row], _warnings: list[str]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**row, "flags": "; ".join(row["flags"])} for row in rows)
-    return text.getvalue()
-
-
-def _as_json(model: Model, rows: list[Row], warnings: list[str]) -> str:
-    document = {"base": model.base.as_dict(), "predictions": rows, "warnings": warnings}
+def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
+    document = {
+        "base": predictions.base.as_dict(),
+        "predictions": predictions.rows(targets),
+        "warnings": list(predictions.warnings),
+    }
     return json.dumps(document, indent=1) + "\n"

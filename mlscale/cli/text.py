@@ -1,10 +1,21 @@
-"""Tables as text: aligned columns for a terminal."""
+"""Text for a terminal or a file: tables in aligned columns."""
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from mlscale.files import write_text
 from mlscale.report.numbers import number
 
-__all__ = ["columns", "number"]
+__all__ = ["columns", "number", "print_or_write"]
+
+
+def print_or_write(text: str, output: str | None) -> None:
+    """Print the text, or write it to the file that was named. Raises InputError."""
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_text(Path(output), text)
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

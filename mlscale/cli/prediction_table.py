@@ -1,0 +1,190 @@
+"""The table of mlscale predict as CSV or Parquet: predicted, encoded and written part by part.
+
+Few rows are written with the standard library alone, so that a one-shot prediction starts fast.
+Many are encoded by Arrow, on all cores, to the same text. Arrow's arrays are made of the memory
+of NumPy's, because its own conversions import pandas, which takes longer than all of the work.
+"""
+
+import csv
+import io
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.files import whole_file
+from mlscale.model import Model
+from mlscale.predictions import COLUMNS, COVERAGE, Predictions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PART = 100_000  # kernels x configurations that are predicted and encoded at a time
+FEW_ROWS = 5000  # are written before Arrow is imported
+
+Targets = list[HardwareConfig] | None
+Encoded = TypeVar("Encoded")
+
+
+def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | None) -> None:
+    """Predict, and print CSV or write it to a file. Raises InputError."""
+    rows = len(profiles.kernels) * (len(targets) if targets else model.grid.size)
+    encode = csv_by_standard_library if rows <= FEW_ROWS else csv_by_arrow
+    header = (",".join(COLUMNS) + "\n").encode()
+    parts = chain([header], _parts(model, profiles, targets, encode))
+    if output is None:
+        sys.stdout.write(b"".join(parts).decode())
+        return
+    with whole_file(Path(output)) as temporary, temporary.open("wb") as file:
+        file.writelines(parts)
+
+
+def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str) -> None:
+    """Predict and write Parquet, null where CSV is empty. Raises InputError."""
+    import pyarrow.parquet as pq
+
+    parts = _parts(model, profiles, targets, arrow_table)
+    with whole_file(Path(output)) as temporary:
+        first = next(parts)
+        with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
+            for table in chain([first], parts):
+                writer.write_table(table)
+
+
+def _parts(
+    model: Model,
+    profiles: Profiles,
+    targets: Targets,
+    encode: Callable[[Predictions, Targets], Encoded],
+) -> Iterator[Encoded]:
+    """The predictions, some kernels after others, each part encoded. Raises InputError.
+
+    Several parts are worked at on all cores, with a progress bar on a terminal.
+    """
+    count, step = len(profiles.kernels), max(1, PART // model.grid.size)
+
+    def part(start: int) -> Encoded:
+        kernels = range(start, min(start + step, count))
+        return encode(model.predict(profiles.select(kernels), COVERAGE), targets)
+
+    if count <= step:
+        yield part(0)
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from tqdm import tqdm
+
+    cores = os.cpu_count() or 1
+    futures: deque[Future[Encoded]] = deque()
+    bar = tqdm(total=count, unit="kernel", disable=None, leave=False)
+    with bar, ThreadPoolExecutor(cores) as pool:
+        for start in range(0, count, step):
+            futures.append(pool.submit(part, start))
+            if len(futures) > 2 * cores:  # so that no more parts than these are in memory
+                yield futures.popleft().result()
+                bar.update(step)
+        for future in futures:
+            yield future.result()
+            bar.update(step)
+
+
+def csv_by_standard_library(predictions: Predictions, targets: Targets) -> bytes:
+    """The rows as CSV without a header; a number as Python's repr, nothing for NaN."""
+    text = io.StringIO()
+    cells = [
+        ["" if value != value else value for value in column.tolist()]  # noqa: PLR0124
+        for column in predictions.columns(targets).values()
+    ]
+    csv.writer(text, lineterminator="\n").writerows(zip(*cells, strict=True))
+    return text.getvalue().encode()
+
+
+def csv_by_arrow(predictions: Predictions, targets: Targets) -> bytes:
+    """The same text as `csv_by_standard_library`, faster for many rows."""
+    import pyarrow.compute as pc
+
+    columns = predictions.columns(targets)
+    kernels = len(predictions.profiles.kernels)
+    configs = len(columns["kernel"]) // kernels
+    cells = []
+    for name, column in columns.items():
+        if name in AXES:
+            words = map(str, column[:configs].tolist())
+            cells.append(_taken(words, np.tile(np.arange(configs), kernels)))
+        elif name == "kernel":
+            words = map(_csv_cell, column[::configs].tolist())
+            cells.append(_taken(words, np.repeat(np.arange(kernels), configs)))
+        elif name == "flags":
+            cells.append(_repeated(column.tolist(), lambda word: _csv_cell(word) + "\n"))
+        else:
+            cells.append(_number_cells(column))
+    comma = _strings([","])[0]
+    lines = pc.binary_join_element_wise(*cells, comma, null_handling="replace", null_replacement="")
+    text: bytes = lines.buffers()[2].to_pybytes()
+    return text
+
+
+def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
+    """The rows as an Arrow table, null for NaN."""
+    import pyarrow as pa
+
+    columns = predictions.columns(targets)
+    arrays = [
+        _repeated(column.tolist()) if column.dtype == object else _numbers(column)
+        for column in columns.values()
+    ]
+    return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def _csv_cell(word: str) -> str:
+    """A word as a cell of CSV, in quotes only if it needs them."""
+    return '"' + word.replace('"', '""') + '"' if re.search('[",\r\n]', word) else word
+
+
+def _number_cells(column: NDArray[Any]) -> "pa.Array":
+    """Arrow's shortest digits; Python's repr where the two spell a number differently."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = pc.cast(_numbers(column), pa.string())
+    differs = (column == np.floor(column)) | (column < 1e-4) | (column >= 1e9)
+    words = map(repr, column[differs].tolist())
+    return pc.replace_with_mask(cells, _numbers(differs), _strings(words))
+
+
+def _repeated(words: list[str], write: Callable[[str], str] = str) -> "pa.Array":
+    """An array of a few words many times over; each different word is written once."""
+    places = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    return _taken(map(write, places), np.array([places[word] for word in words]))
+
+
+def _taken(words: Iterable[str], places: NDArray[Any]) -> "pa.Array":
+    return _strings(words).take(_numbers(places))
+
+
+def _strings(words: Iterable[str]) -> "pa.Array":
+    import pyarrow as pa
+
+    encoded = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def _numbers(values: NDArray[Any]) -> "pa.Array":
+    """Numbers or truth values, null for NaN."""
+    import pyarrow as pa
+
+    given = pa.py_buffer(np.packbits(values == values, bitorder="little"))  # noqa: PLR0124
+    content = np.packbits(values, bitorder="little") if values.dtype == bool else values
+    buffers = [given, pa.py_buffer(np.ascontiguousarray(content))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
