@@ -1,8 +1,11 @@
 """What documents and code cite is there."""
 
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import mlscale
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -17,6 +20,7 @@ FOLDERS = "docs|mlscale|tests|tools|benchmarks|notebooks|datasets|models"
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[\w./-]*\w")
 DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")
 DECISION = re.compile(r"\bdecisions? (\d{4})\b")
+DOTTED = re.compile(r"(?<![\w/.-])mlscale(?:\.\w+)+(?!\.?[\w/-])")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 
@@ -68,3 +72,30 @@ def test_every_page_stands_once_in_the_list_of_pages() -> None:
     listed = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
     for page in DOCS.glob("*.md"):
         assert listed.count(page.stem) == (page.stem != "index"), page.name
+
+
+def test_names_of_the_package_in_the_documents_are_there() -> None:
+    for page in PAGES:
+        text = FENCED.sub("", page.read_text(encoding="utf-8"))
+        for quoted in re.findall(r"`([^`\n]*)`", text):
+            for dotted in DOTTED.findall(quoted):
+                assert importable(dotted), f"{page.name}: {dotted}"
+
+
+def importable(dotted: str) -> bool:
+    """Whether it is a module, or an attribute below one."""
+    value, *names = mlscale, *dotted.split(".")[1:]
+    for name in names:
+        if not hasattr(value, name):
+            try:
+                importlib.import_module(f"{value.__name__}.{name}")
+            except ImportError:
+                return False
+        value = getattr(value, name)
+    return True
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", pages, flags=re.MULTILINE)
+    assert sorted(entries) == sorted(mlscale.__all__)

@@ -45,6 +45,17 @@ def test_predictions_of_the_shipped_model(page: str, tmp_path: Path) -> None:
         assert output(command, tmp_path) == text
 
 
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/predict.md", "docs/train.md", "docs/advice.md"]
+)
+def test_python_on_shipped_data_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", read(page), flags=re.MULTILINE | re.DOTALL)
+    exec(compile(code, page, "exec"), {})
+
+
 def test_errors_are_those_of_measured_errors() -> None:
     together = MEASURED[MEASURED.index("Mean errors [%] together:") :]
     head, _, *rows = together.splitlines()[1:]
