@@ -125,10 +125,12 @@ def train(
     """
     config = as_config(measurements.grid, base)
     predictor = predictor or default_predictor(measurements)
+    prototype = create(predictor)
     quantities = [
         quantity
-        for quantity in create(predictor).quantities
-        if quantity == "time" or measurements.power_samples is not None
+        for quantity in prototype.quantities
+        if (quantity == "time" or measurements.power_samples is not None)
+        and (quantity == prototype.quantity or "quantity" in prototype.get_params())
     ]
     predictors = {q: create(predictor, **{**parameters, "quantity": q}) for q in quantities}
     pooled = [(measurements, config), *others]

@@ -1,7 +1,8 @@
 """The model file: a zip of one JSON document and .npy arrays. Loading it runs no code.
 
 `model.json` holds the format, its version, and the model as nested JSON, in which an array
-stands as {"array": "arrays/0.npy"}. See docs/file-formats.md.
+stands as {"array": "arrays/0.npy"}. See docs/file-formats.md. A predictor of one's own is named
+`module:Class`, and loaded only by a caller who hands over its class (decision 0011).
 """
 
 import io
@@ -9,6 +10,7 @@ import json
 import struct
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +61,25 @@ def save(model: Model, path: Path | str) -> None:
         },
         "card": model.card,
     }
+    try:
+        content = json.dumps(document, indent=1).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: cannot be saved, not all of it is JSON: {error}") from None
     with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        _store(archive, _DOCUMENT, json.dumps(document, indent=1).encode())
+        _store(archive, _DOCUMENT, content)
         for number, array in enumerate(arrays):
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-            _store(archive, _array_name(number), content.getvalue())
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+            _store(archive, _array_name(number), member.getvalue())
 
 
-def load(path: Path | str) -> Model:
-    """Read a model file. Raises InputError on one that is damaged, foreign or too new."""
+def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+    """Read a model file; no code is imported or run on its word.
+
+    predictors: the classes of predictors of one's own, which a file only names. Raises
+    InputError on a file that is damaged, foreign or too new, and on one that names a class that
+    was not given.
+    """
     path = Path(path)
     content = read_bytes(path)
     try:
@@ -89,16 +100,18 @@ def load(path: Path | str) -> Model:
         )
     try:
         grid, base = restore_grid(document)
-        predictors = {
-            quantity: _restore(quantity, saved, members, (grid, base))
+        restored = {
+            quantity: _restore(quantity, saved, members, (grid, base), predictors)
             for quantity, saved in document["predictors"].items()
         }
         card = document["card"]
-        if "time" not in predictors or not isinstance(card["metadata"], dict):
+        if "time" not in restored or not isinstance(card["metadata"], dict):
             raise ValueError("it has no predictor of time, or no card")
         if not isinstance(document["device"], str):
             raise TypeError("its device is not a name")
-        return Model(document["device"], grid, base, predictors, card)
+        return Model(document["device"], grid, base, restored, card)
+    except _ClassNotGivenError as error:
+        raise InputError(f"{path}: {error}") from None
     except KeyError as error:
         raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
     except _DAMAGED as error:
@@ -123,13 +136,42 @@ def predict(
     return model.predict(profiles, coverage)
 
 
+class _ClassNotGivenError(Exception):
+    """A file names a predictor that is not built in, and its class was not handed over."""
+
+
+def _saved_name(kind: type[Predictor]) -> str:
+    """A built-in predictor's name, or module:Class."""
+    if PREDICTORS.get(kind.name) is kind:
+        return kind.name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _class_of(name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
+    """The class that a file names. Only the name of the class itself must be that of the file."""
+    if ":" not in name:
+        return PREDICTORS[name]
+    for kind in own:
+        if kind.__qualname__ == name.partition(":")[2]:
+            return kind
+    class_name = name.rpartition(".")[2].rpartition(":")[2]
+    raise _ClassNotGivenError(
+        f"was made by the predictor '{name}', which is not part of mlscale; import it yourself "
+        f"and load the file with mlscale.load(path, predictors=[{class_name}])"
+    )
+
+
 def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path) -> dict[str, Any]:
     if not isinstance(predictor, Savable):
         raise InputError(f"{path}: '{predictor.name}' cannot be saved: it lacks state and restore")
+    try:
+        state = _without_arrays(predictor.state(), arrays)
+    except ValueError as error:
+        raise InputError(f"{path}: '{predictor.name}' cannot be saved: {error}") from None
     return {
-        "name": predictor.name,
+        "name": _saved_name(type(predictor)),
         "parameters": predictor.get_params(),
-        "state": _without_arrays(predictor.state(), arrays),
+        "state": state,
     }
 
 
@@ -138,8 +180,9 @@ def _restore(
     saved: dict[str, Any],
     members: dict[str, bytes],
     trained: tuple[ConfigGrid, HardwareConfig],
+    own: Sequence[type[Predictor]],
 ) -> Predictor:
-    predictor = PREDICTORS[saved["name"]]().set_params(**saved["parameters"])
+    predictor = _class_of(saved["name"], own)().set_params(**saved["parameters"])
     if quantity not in QUANTITIES or predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
     if not isinstance(predictor, Savable):
@@ -153,6 +196,8 @@ def _restore(
 def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     """A state as JSON; its arrays are moved to the list."""
     if isinstance(value, np.ndarray):
+        if not _finite_numbers(value):
+            raise ValueError("an array holds something else than finite numbers")
         arrays.append(value)
         return {"array": _array_name(len(arrays) - 1)}
     if isinstance(value, dict):
@@ -168,13 +213,17 @@ def _with_arrays(value: Any, members: dict[str, bytes]) -> Any:
         if value.keys() == {"array"}:
             content = io.BytesIO(members[value["array"]])
             array = np.lib.format.read_array(content, allow_pickle=False)
-            if array.dtype.kind not in "fib" or not np.isfinite(array).all():
+            if not _finite_numbers(array):
                 raise ValueError(f"{value['array']} holds something else than finite numbers")
             return array
         return {key: _with_arrays(item, members) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_arrays(item, members) for item in value]
     return value
+
+
+def _finite_numbers(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype.kind in "fib" and bool(np.isfinite(array).all())
 
 
 def _array_name(number: int) -> str:

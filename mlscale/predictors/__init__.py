@@ -102,6 +102,8 @@ def create(predictor: str | type[Predictor] | Predictor, **parameters: Any) -> P
 
 def _import_class(name: str) -> Any:
     module, _, path = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
+        raise InputError(f"the predictor '{name}' is not of the form package.module:Class")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)

@@ -32,12 +32,13 @@ class Predictor(ABC):
 
     The hyper-parameters are what `__init__` takes, most simply the fields of a dataclass; each
     is kept under its own name and never changed by fitting. `quantity`, 'time' or 'power', is
-    one of them. What fitting learns is kept in attributes that end in an underscore.
+    one of them; a predictor without it is of time. What fitting learns is kept in attributes
+    that end in an underscore.
     """
 
     name: ClassVar[str]
     quantities: ClassVar[tuple[str, ...]] = tuple(QUANTITIES)
-    quantity: str
+    quantity: str = "time"
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Name a predictor that has no name after its class."""

@@ -1,0 +1,217 @@
+"""Predictors of one's own: found by name, trained, saved, and never run on a file's word."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from synthetic import kernels as made
+from synthetic.tidy import refused, same_bits
+
+import mlscale
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, Profiles, Surfaces
+
+MID = made.GRID.mid
+MODULE = """
+from pathlib import Path
+
+from mlscale import NoScaling
+
+class Still(NoScaling):
+    name = "still"
+
+class Unfinished(__import__("mlscale").Predictor):
+    pass
+
+number = 3
+Path("imported.txt").write_text("imported\\n")
+"""
+
+
+@dataclass
+class Flat(Predictor):
+    """Every factor is a level, but 1 at the base."""
+
+    quantity: str = "time"
+    level: float = 2.0
+
+    def fit(self, training: Measurements, base: HardwareConfig) -> Self:  # type: ignore[override]  # noqa: ARG002
+        self.grid_ = training.grid
+        self.shift_ = np.full(3, self.level)
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        grid = grid or self.grid_
+        values = np.full((len(profiles.kernels), *grid.shape), self.shift_[0])
+        values[:, *grid.index(profiles.base)] = 1
+        return Surfaces(grid, profiles.base, values)
+
+
+@dataclass
+class SavableFlat(Flat):
+    """The same, for a model file."""
+
+    name = "savable-flat"
+
+    def state(self) -> dict[str, Any]:
+        return {"grid": {k: list(v) for k, v in vars(self.grid_).items()}, "shift": self.shift_}
+
+    def restore(self, state: dict[str, Any]) -> Self:
+        self.grid_ = ConfigGrid(**state["grid"])
+        self.shift_ = state["shift"]
+        return self
+
+
+class WithoutQuantity(Predictor):
+    """A plain class whose one parameter is not the quantity."""
+
+    def __init__(self, level: float = 3.0) -> None:
+        self.level = level
+
+    fit = Flat.fit  # type: ignore[assignment]
+    predict = Flat.predict  # type: ignore[assignment]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current directory, with mine.py in it; sys.path and sys.modules are put back."""
+    (tmp_path / "mine.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    yield tmp_path
+    sys.modules.pop("mine", None)
+
+
+class TestFindPredictor:
+    def test_finds_built_in_ones(self) -> None:
+        assert mlscale.find_predictor("nearest") is mlscale.Nearest
+
+    def test_finds_a_class_in_the_current_directory(self, folder: Path) -> None:
+        kind = mlscale.find_predictor("mine:Still")
+        assert issubclass(kind, mlscale.NoScaling)
+        assert (folder / "imported.txt").read_text() == "imported\n"
+        assert sys.path[-1] == str(folder)  # at the end, so that nothing installed is hidden
+
+    def test_finds_an_entry_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        entry = EntryPoint("flat", f"{__name__}:Flat", "mlscale.predictors")
+        monkeypatch.setattr(EntryPoint, "load", lambda _: Flat)
+        monkeypatch.setattr(
+            "importlib.metadata.entry_points",
+            lambda group, name: [entry] if (group, name) == (entry.group, entry.name) else [],
+        )
+        assert mlscale.find_predictor("flat") is Flat
+        with refused("there is no predictor 'flatter'; one of no-scaling"):
+            mlscale.find_predictor("flatter")
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("mine:Missing", "mine has no 'Missing'"),
+            ("mine:number", "'mine:number' is not a predictor"),
+            ("mine:Unfinished", "'mine:Unfinished' lacks the methods fit, predict"),
+            ("not_there:Flat", "'not_there:Flat' cannot be imported: No module named 'not_there'"),
+            ("broken:Flat", "'broken:Flat' cannot be imported: .*syntax"),
+            (":", "':' is not of the form package.module:Class"),
+            ("mine", "there is no predictor 'mine'; .*, or package.module:Class"),
+        ],
+    )
+    def test_refuses(self, folder: Path, name: str, message: str) -> None:
+        (folder / "broken.py").write_text("class (")
+        with refused(message):
+            mlscale.find_predictor(name)
+
+
+class TestCreate:
+    def test_copies_an_object(self) -> None:
+        one = Flat(level=5.0).fit(made.measurements(), MID)
+        other = mlscale.create(one, quantity="power", depth=3)
+        assert type(other) is Flat
+        assert other.get_params() == {"quantity": "power", "level": 5.0}
+        assert not hasattr(other, "grid_")
+
+    def test_takes_a_class_and_names_it_after_itself(self) -> None:
+        assert mlscale.create(Flat, level=4.0).get_params() == {"quantity": "time", "level": 4.0}
+        assert Flat.name == "Flat"
+
+    @pytest.mark.parametrize("what", [int, 3, None])
+    def test_refuses_what_is_no_predictor(self, what: Any) -> None:
+        with refused("is not a predictor"):
+            mlscale.create(what)
+
+
+class TestTrain:
+    @pytest.mark.parametrize("predictor", [Flat, Flat(level=4.0)])
+    def test_with_a_class_or_an_object(self, predictor: Any) -> None:
+        model = mlscale.train(made.measurements(), MID, predictor)
+        factors = model.predict(made.measurements().profiles(MID))["power"].values
+        assert factors.max() == (2.0 if predictor is Flat else 4.0)
+
+    def test_one_without_a_quantity_is_of_time(self) -> None:
+        model = mlscale.train(made.measurements(), MID, WithoutQuantity, level=7.0)
+        assert model.predictors.keys() == {"time"}
+        assert model.predictors["time"].get_params() == {"level": 7.0}
+
+
+class TestModelFile:
+    def saved(self, folder: Path, predictor: Any) -> Path:
+        mlscale.train(made.measurements(), MID, predictor).save(folder / "m.mlscale")
+        return folder / "m.mlscale"
+
+    def test_is_loaded_with_the_class_alone(self, tmp_path: Path) -> None:
+        path = self.saved(tmp_path, SavableFlat(level=6.0))
+        with refused(r"SavableFlat', which is not part of .*load\(path, predictors=\[SavableFlat"):
+            mlscale.load(path)
+        with refused("which is not part of mlscale"):
+            mlscale.load(path, predictors=[Flat])
+        model = mlscale.load(path, predictors=[Flat, SavableFlat])
+        profiles = made.measurements().profiles(MID)
+        assert model.predictors["time"].get_params() == {"quantity": "time", "level": 6.0}
+        expected = mlscale.train(made.measurements(), MID, SavableFlat(level=6.0)).predict(profiles)
+        assert same_bits(model.predict(profiles)["power"].values, expected["power"].values)
+
+    def test_runs_no_code(self, folder: Path) -> None:
+        path = self.saved(folder, mlscale.find_predictor("mine:Still"))
+        del sys.modules["mine"]
+        (folder / "imported.txt").unlink()
+        with refused("was made by the predictor 'mine:Still'"):
+            mlscale.load(path)
+        assert "mine" not in sys.modules
+        assert not (folder / "imported.txt").exists()
+
+    def test_of_a_subclass_is_not_taken_for_the_built_in_one(self, tmp_path: Path) -> None:
+        class Other(mlscale.Nearest):
+            pass
+
+        path = self.saved(tmp_path, Other)
+        with refused(r"Other', which is not part of mlscale.*predictors=\[Other\]"):
+            mlscale.load(path)
+
+    def test_without_state_is_refused(self, tmp_path: Path) -> None:
+        with refused("m.mlscale: 'Flat' cannot be saved: it lacks state and restore"):
+            self.saved(tmp_path, Flat)
+
+    @pytest.mark.parametrize(
+        ("state", "message"),
+        [
+            ({"a": np.array([np.nan])}, "'bad' cannot be saved: an array holds something else"),
+            ({"a": np.array([{}])}, "'bad' cannot be saved: an array holds something else"),
+            ({"a": {1, 2}}, "cannot be saved, not all of it is JSON: .* set"),
+        ],
+    )
+    def test_what_could_not_be_read_back_is_refused(
+        self, tmp_path: Path, state: dict[str, Any], message: str
+    ) -> None:
+        @dataclass
+        class Bad(SavableFlat):
+            name = "bad"
+
+            def state(self) -> dict[str, Any]:
+                return state
+
+        with refused(message):
+            self.saved(tmp_path, Bad)
+        assert list(tmp_path.iterdir()) == []
