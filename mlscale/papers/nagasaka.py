@@ -67,11 +67,8 @@ def global_transactions(
     Transactions of 32, 64 and 128 bytes as the number of 32-byte transactions that move the same
     data; numbers or arrays that broadcast together.
     """
-    small, middle, large = (
-        np.asarray(count, dtype=np.float64)
-        for count in (transactions_32b, transactions_64b, transactions_128b)
-    )
-    return np.asarray(small + 2 * middle + 4 * large)
+    counts = np.broadcast_arrays(transactions_32b, transactions_64b, transactions_128b)
+    return np.asarray(np.tensordot([1.0, 2.0, 4.0], counts, axes=1))
 
 
 def memory_accesses(
@@ -81,8 +78,8 @@ def memory_accesses(
     local_stores: ArrayLike = 0.0,
 ) -> Floats:
     """The virtual counter mem = gld + gst + local_load + local_store, section IV-B."""
-    counts = (global_loads, global_stores, local_loads, local_stores)
-    return np.asarray(sum(np.asarray(count, dtype=np.float64) for count in counts))
+    counts = np.broadcast_arrays(global_loads, global_stores, local_loads, local_stores)
+    return np.asarray(np.sum(counts, axis=0, dtype=np.float64))
 
 
 def per_second(counts: ArrayLike, time_ms: ArrayLike) -> Floats:
@@ -188,6 +185,11 @@ class Variable:
     formula: Callable[[NvprofRun], Floats]
 
 
+def _counter(name: str) -> Variable:
+    """The variable that is a counter itself."""
+    return Variable((name,), lambda run: run.count(name))
+
+
 def _branch_divergence(run: NvprofRun) -> Floats:
     efficiency = run.count("branch_efficiency")
     why = "is above 1; give the share of branches that do not diverge, not nvprof's percentage"
@@ -202,23 +204,19 @@ def _bank_conflicts(run: NvprofRun) -> Floats:
 
 VARIABLES: Mapping[str, Variable] = MappingProxyType(
     {
-        "gld": Variable(_L2[:1], lambda run: run.count(_L2[0])),
-        "gst": Variable(_L2[1:], lambda run: run.count(_L2[1])),
+        "gld": _counter(_L2[0]),
+        "gst": _counter(_L2[1]),
         # L2 transactions hold what local memory sends past the first cache: not added again.
         "mem": Variable(_L2, lambda run: memory_accesses(*map(run.count, _L2))),
-        "instructions": Variable(("inst_executed",), lambda run: run.count("inst_executed")),
-        "branch": Variable(("cf_executed",), lambda run: run.count("cf_executed")),
+        "instructions": _counter("inst_executed"),
+        "branch": _counter("cf_executed"),
         "divergent_branch": Variable(("cf_executed", "branch_efficiency"), _branch_divergence),
         "warp_serialize": Variable(
             (*_SHARED, *(f"{name}_per_request" for name in _SHARED)), _bank_conflicts
         ),
         "tlb_miss*": Variable(_DRAM, lambda run: run.total(*_DRAM)),
-        "local_load": Variable(
-            (_LOCAL["local_load"],), lambda run: run.count(_LOCAL["local_load"])
-        ),
-        "local_store": Variable(
-            (_LOCAL["local_store"],), lambda run: run.count(_LOCAL["local_store"])
-        ),
+        "local_load": _counter(_LOCAL["local_load"]),
+        "local_store": _counter(_LOCAL["local_store"]),
     }
 )
 
@@ -340,33 +338,27 @@ def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
     """One DataWarning for each kind of event that the model cannot see in this table."""
+    messages = []
     if not all(run.has(counter) for counter in _LOCAL.values()):
-        warnings.warn(
+        messages.append(
             f"no {' and '.join(_LOCAL.values())}: the model does not see local memory, "
-            "except for what of it reaches the L2 cache",
-            DataWarning,
-            stacklevel=3,
+            "except for what of it reaches the L2 cache"
         )
     if np.isnan(inputs.texture).any():
-        warnings.warn(
+        messages.append(
             "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
-            "textures cannot be named",
-            DataWarning,
-            stacklevel=3,
+            "textures cannot be named"
         )
-    uncounted = np.flatnonzero(np.isnan(run.optional("workgroups")))
-    if len(uncounted):
-        of = (
-            ""
-            if len(uncounted) == len(inputs.kernels)
-            else " for " + ", ".join(inputs.kernels[k] for k in uncounted)
-        )
-        warnings.warn(
+    uncounted = np.isnan(run.optional("workgroups"))
+    if uncounted.any():
+        names = ", ".join(np.array(inputs.kernels)[uncounted])
+        of = "" if uncounted.all() else f" for {names}"
+        messages.append(
             f"no workgroups{of}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot be "
-            "named",
-            DataWarning,
-            stacklevel=3,
+            "named"
         )
+    for message in messages:
+        warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def _training(columns: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:

@@ -17,7 +17,8 @@ InputError on warps below 1, an intensity of 0 or less, or what is not finite.
 
 In the formulas, as on the poster: n warps, alpha the intensity, A and L the latencies of arithmetic
 and memory [cycles], I, T and B the peak rates of issue, arithmetic and memory [warp-instructions
-per cycle], t = 1/T and b = 1/B.
+per cycle], t = 1/T and b = 1/B. docs/equations.md has all of them, and the reason wherever the
+print is not followed.
 """
 
 import math
@@ -80,8 +81,7 @@ def latency_bound(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_
 def throughput_bound(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Throughput [IPC] that the busiest unit allows at any occupancy; section 2, after [1].
 
-    min(I, T (1 + 1/alpha), B (1 + alpha)). The print shows "I . T (1 + 1/alpha)": a lost comma,
-    for a product of two rates is not a rate.
+    min(I, T (1 + 1/alpha), B (1 + alpha)); the print has lost the first comma.
     """
     _, alpha = _checked(1, intensity)
     arithmetic = cu.arithmetic_per_cycle * (1 + 1 / alpha)
@@ -164,13 +164,12 @@ def zhang_owens(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_98
     """Throughput [IPC] by Zhang & Owens (HPCA 2011) and Sim et al. (PPoPP 2012); section 2.
 
     n (alpha + 1) / max(n alpha tau, n mu), after [5], [6]. tau, the time of an arithmetic
-    instruction, is max(A/n, t): the poster prints min, which at n = 64 and alpha = 128 gives
-    10.3 IPC where the CU issues 4. mu, the time of a memory instruction, is "found by
-    microbenchmarking"; read here as measured at the same occupancy, max(L/n, 1/B).
+    instruction, is max(A/n, t), where the poster prints min. mu, the time of a memory instruction,
+    is read as measured at the same occupancy: max(L/n, 1/B).
     """
     n, alpha = _checked(warps, intensity)
     memory_cycles = np.maximum(cu.memory_latency_cycles / n, 1 / cu.memory_per_cycle)
-    return np.asarray((alpha + 1) / np.maximum(alpha * _arithmetic_cycles(n, cu), memory_cycles))
+    return np.asarray((alpha + 1) / np.maximum(_arithmetic_cycles(n, alpha, cu), memory_cycles))
 
 
 def zhang_owens_peak(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
@@ -179,21 +178,19 @@ def zhang_owens_peak(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = G
     Memory latency then has no place in the model, and few warps look as good as many.
     """
     n, alpha = _checked(warps, intensity)
-    memory_cycles = 1 / cu.memory_per_cycle
-    return np.asarray((alpha + 1) / np.maximum(alpha * _arithmetic_cycles(n, cu), memory_cycles))
+    arithmetic_cycles = _arithmetic_cycles(n, alpha, cu)
+    return np.asarray((alpha + 1) / np.maximum(arithmetic_cycles, 1 / cu.memory_per_cycle))
 
 
 def baghsorkhi(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Throughput [IPC] by Baghsorkhi et al. (PPoPP 2010); section 2, after [7]. RECONSTRUCTED.
 
-    (alpha + 1) / (alu + max(0, L - (n - 1) alu)), alu = alpha tau, tau = max(A/n, t) (printed
-    min; see zhang_owens). The poster gives the model as a graph that the text does not hold. The
-    reading: a warp pays for its own arithmetic and for what the others' arithmetic leaves
-    uncovered of its memory latency; tau being divided by n already, that length is the CU's time
-    per iteration. It agrees with the poster's "severely underestimates"; baghsorkhi_shared cannot.
+    (alpha + 1) / (alu + max(0, L - (n - 1) alu)), alu = alpha tau as in zhang_owens. The poster
+    gives the model as a graph that its text does not hold. The reading: a warp pays for its own
+    arithmetic and for what the others' arithmetic leaves uncovered of its memory latency.
     """
     n, alpha = _checked(warps, intensity)
-    alu = alpha * _arithmetic_cycles(n, cu)
+    alu = _arithmetic_cycles(n, alpha, cu)
     uncovered = np.maximum(0, cu.memory_latency_cycles - (n - 1) * alu)
     return np.asarray((alpha + 1) / (alu + uncovered))
 
@@ -205,7 +202,7 @@ def baghsorkhi_shared(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = 
     `baghsorkhi`, so it cannot underestimate as the poster says.
     """
     n, alpha = _checked(warps, intensity)
-    alu = alpha * _arithmetic_cycles(n, cu)
+    alu = _arithmetic_cycles(n, alpha, cu)
     length = alu + np.maximum(cu.memory_latency_cycles, (n - 1) * alu)
     return np.asarray(n * (alpha + 1) / length)
 
@@ -273,9 +270,9 @@ def _single_warp(alpha: Floats, cu: ComputeUnit) -> Floats:
     return np.asarray((alpha + 1) / chain)
 
 
-def _arithmetic_cycles(n: Floats, cu: ComputeUnit) -> Floats:
-    """Tau: cycles per arithmetic instruction when n warps take turns, max(A/n, t)."""
-    return np.maximum(cu.arithmetic_latency_cycles / n, 1 / cu.arithmetic_per_cycle)
+def _arithmetic_cycles(n: Floats, alpha: Floats, cu: ComputeUnit) -> Floats:
+    """Alpha tau: cycles of a loop's arithmetic when n warps take turns, alpha max(A/n, t)."""
+    return alpha * np.maximum(cu.arithmetic_latency_cycles / n, 1 / cu.arithmetic_per_cycle)
 
 
 def _checked(warps: ArrayLike, intensity: ArrayLike) -> tuple[Floats, Floats]:

@@ -2,14 +2,13 @@
 
 Source: Q. Wang and X. Chu, "GPGPU Performance Estimation with Core and Memory Frequency
 Scaling", IEEE ICPADS 2018, pp. 417-424, arXiv:1701.05308; equation numbers are the paper's.
-Where the print contradicts itself or the measurements, the docstring says what it prints and
-what is computed instead.
+docs/equations.md has the symbols, and the reason wherever the print is not followed.
 
 A warp repeats one period: compute, then one memory instruction. All cycles are cycles of the
 engine (core) clock. Arguments may be numbers or arrays that broadcast against each other.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,11 +54,9 @@ def memory_queue_cycles(
     """Cycles until a first-come-first-served memory has answered all warps, Eq. (2) and (3).
 
     arrival_interval (interArr), service (dm_del) and latency (dm_lat) in cycles. Requests that
-    arrive no faster than they are served meet an idle memory, (2); the paper prints "shorter"
-    for this case, which describes the other. Faster ones wait in a queue, (3), when it never
-    empties: service * warps >= latency. The paper leaves the rest open, fast requests of few
-    warps; there the warps leave the first queue one service apart, (2) with interArr = dm_del,
-    which meets both equations at its limits.
+    arrive no faster than they are served meet an idle memory, (2). Faster ones wait in a queue,
+    (3), when it never empties: service * warps >= latency. The paper leaves fast requests of few
+    warps open: (2) with interArr = dm_del meets both equations at its limits.
     """
     interval, del_, lat, trans, warps = _floats(
         arrival_interval, service, latency, transactions_per_warp, warps
@@ -74,9 +71,7 @@ def dram_latency_cycles(
 ) -> Floats:
     """Latency of a DRAM transaction without contention [cycles], Eq. (4).
 
-    slope: cycles that follow the memory clock; offset: cycles that follow the engine. Table II
-    prints engine clocks of 400 to 1000 MHz beside its latencies; these equal (4) at 400 MHz
-    throughout.
+    slope: cycles that follow the memory clock; offset: cycles that follow the engine.
     """
     engine, memory = _floats(engine_mhz, memory_mhz)
     return np.asarray(slope * engine / memory + offset)  # (4)
@@ -97,9 +92,8 @@ def dram_delay_cycles(
 def average_access_cycles(l2: ArrayLike, dram: ArrayLike, l2_hit_rate: ArrayLike) -> Floats:
     """Average latency, Eq. (5a), or delay, Eq. (5b), of a global transaction [cycles].
 
-    l2, dram: latency or delay of a hit and of a miss [cycles]; l2_hit_rate 0 to 1. (5a) and (5b)
-    multiply the DRAM term by engine / memory. That ratio is part of `dram` here: (4) already
-    contains it, so that (5a) as printed counts it twice (4.10 instead of 3.65 % on the GTX 980).
+    l2, dram: latency or delay of a hit and of a miss [cycles]; l2_hit_rate 0 to 1. The ratio of
+    the clocks, which (5a) and (5b) print as a factor, is part of `dram` here.
     """
     hit, miss, rate = _floats(l2, dram, l2_hit_rate)
     return np.asarray(hit * rate + miss * (1 - rate))  # (5a), (5b)
@@ -114,8 +108,7 @@ def execution_time_ms(
 ) -> Floats:
     """Kernel time [ms] from the cycles of one round, Eq. (6).
 
-    warps (#B #Wpb) of the launch, resident_warps (#Aw) per CU. The number of rounds is a
-    fraction: rounding it up, which the paper does not ask for, nearly triples the error.
+    warps (#B #Wpb) of the launch, resident_warps (#Aw) per CU. The number of rounds is a fraction.
     """
     active, warps, resident, cus, engine = _floats(
         round_cycles, warps, resident_warps, cu_count, engine_mhz
@@ -132,10 +125,8 @@ def average_compute_cycles(
     """Cycles in which a CU computes before each memory instruction of a warp, Eq. (7a), (7b).
 
     instruction_delay (inst_cycle) is what an instruction takes of the CU: 32 / lanes, 0.25 on a
-    GTX 980. The paper calls it a latency, but (9) adds up all warps of a CU; at 4 cycles the
-    error is 194 %. The divisor is memory instructions, not gld_trans as printed: a warp waits
-    once for all transactions of an instruction. other_cycles: shared memory (and FP64) per
-    warp, which occupy the CU too; the authors' code adds them, the paper does not.
+    GTX 980. The divisor is memory instructions, where the print has transactions. other_cycles:
+    of shared memory and FP64 per warp, which occupy the CU too.
     """
     compute, periods, other = _floats(compute_instructions, memory_instructions, other_cycles)
     return np.asarray((instruction_delay * compute + other) / periods)  # (7a), (7b)
@@ -153,11 +144,8 @@ def round_time(
     compute (avr_comp): CU cycles of a warp per period; service: memory cycles of a warp per
     period (agl_del times its transactions); latency (agl_lat) in cycles; resident_warps (#Aw);
     periods (o_itrs), at least 1. For those the larger of two equations is the one whose
-    conditions hold, so that the result has no jump where one case passes into another.
-
-    Differs from the print: (10b) and (12b) are swapped there (else the saturated queue (11)
-    would hold for a single warp; 50.6 instead of 3.65 % on the GTX 980) and have #Aw - 1, where
-    (11) and (13) meet at #Aw; (11) has #Wpb for #Aw, though every resident warp queues (72.8 %).
+    conditions hold, so that the result has no jump where one case passes into another. (10b) and
+    (12b) are swapped in print and have #Aw - 1; (11) has #Wpb for #Aw.
     """
     comp, del_, lat, warps, o_itrs = _floats(compute, service, latency, resident_warps, periods)
     t9 = comp * warps * o_itrs + lat  # (9)
@@ -227,12 +215,9 @@ def kernel_round(
     inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> RoundTime:
     """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15)."""
-    comp, del_, lat = _period(inputs, gpu, engine_mhz, memory_mhz)
-    warps, o_itrs = (
-        _over_clocks(values, del_.ndim - 1)
-        for values in (inputs.resident_warps, inputs.memory_instructions)
-    )
-    return round_time(comp, del_, lat, warps, o_itrs)
+    inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
+    period = _period(inputs, gpu, engine_mhz, memory_mhz)
+    return round_time(*period, inputs.resident_warps, inputs.memory_instructions)
 
 
 def predict_time_ms(
@@ -240,10 +225,8 @@ def predict_time_ms(
 ) -> Floats:
     """Time [ms] of each kernel at each pair of clocks, (K, *clocks), without any measured time."""
     cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz).cycles
-    warps, resident = (
-        _over_clocks(values, cycles.ndim - 1) for values in (inputs.warps, inputs.resident_warps)
-    )
-    return execution_time_ms(cycles, warps, resident, gpu.cu_count, engine_mhz)
+    inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
+    return execution_time_ms(cycles, inputs.warps, inputs.resident_warps, gpu.cu_count, engine_mhz)
 
 
 def predict_time_factor(
@@ -261,15 +244,14 @@ def predict_time_factor(
     takes beyond it is exposed time X, the same number of engine cycles at every clock. Where the
     base is faster than Q, Q is scaled to meet it.
     """
-    base_engine, base_memory = base_clocks
-    at_base = _busiest_cycles(inputs, gpu, base_engine, base_memory)
-    everywhere = _busiest_cycles(inputs, gpu, engine_mhz, memory_mhz)
+    inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
+    base_ms = np.asarray(base_time_ms).reshape(inputs.warps.shape)
     rounds = inputs.warps / (inputs.resident_warps * gpu.cu_count)
-    measured = np.asarray(base_time_ms) * base_engine * 1e3 / rounds  # (6) solved for T_active
-    q_base, t_base = (_over_clocks(values, everywhere.ndim - 1) for values in (at_base, measured))
-    exposed = np.maximum(0, t_base - q_base)
-    cycles = everywhere * t_base / np.maximum(q_base, t_base) + exposed
-    return np.asarray(cycles / t_base * base_engine / np.asarray(engine_mhz))
+    t_base = base_ms * base_clocks[0] * 1e3 / rounds  # (6) solved for T_active
+    q_base = _busiest_cycles(inputs, gpu, *base_clocks)
+    q = _busiest_cycles(inputs, gpu, engine_mhz, memory_mhz)
+    cycles = q * t_base / np.maximum(q_base, t_base) + np.maximum(0, t_base - q_base)
+    return np.asarray(cycles / t_base * base_clocks[0] / np.asarray(engine_mhz))
 
 
 def _busiest_cycles(
@@ -277,35 +259,33 @@ def _busiest_cycles(
 ) -> Floats:
     """Cycles of a round in which the busier of CU and memory works: (9) or (11), leading term."""
     comp, del_, _ = _period(inputs, gpu, engine_mhz, memory_mhz)
-    periods = inputs.resident_warps * inputs.memory_instructions
-    return np.asarray(_over_clocks(periods, del_.ndim - 1) * np.maximum(comp, del_))
+    return np.asarray(inputs.resident_warps * inputs.memory_instructions * np.maximum(comp, del_))
 
 
 def _period(
     inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    """Compute cycles, memory cycles and latency of one period, each (K, *clocks)."""
-    engine, memory = np.broadcast_arrays(*_floats(engine_mhz, memory_mhz))
-    dm_lat = dram_latency_cycles(engine, memory, gpu.dram_latency_slope, gpu.dram_latency_offset)
-    dm_del = dram_delay_cycles(engine, memory, gpu.dram_delay_slope, gpu.dram_delay_offset)
-    hit_rate = _over_clocks(inputs.l2_hit_rate, engine.ndim)
-    agl_lat = average_access_cycles(gpu.l2_latency, dm_lat, hit_rate)
-    agl_del = average_access_cycles(gpu.l2_delay, dm_del, hit_rate)
-    other = gpu.shared_delay * inputs.shared_transactions
+    """Compute cycles, memory cycles and latency of one period; the inputs over the clocks."""
+    dm_lat = dram_latency_cycles(
+        engine_mhz, memory_mhz, gpu.dram_latency_slope, gpu.dram_latency_offset
+    )
+    dm_del = dram_delay_cycles(engine_mhz, memory_mhz, gpu.dram_delay_slope, gpu.dram_delay_offset)
+    agl_lat = average_access_cycles(gpu.l2_latency, dm_lat, inputs.l2_hit_rate)
+    agl_del = average_access_cycles(gpu.l2_delay, dm_del, inputs.l2_hit_rate)
     avr_comp = average_compute_cycles(
         gpu.instruction_delay,
         inputs.compute_instructions,
         inputs.memory_instructions,
-        other + gpu.fp64_delay * inputs.fp64_instructions,
+        gpu.shared_delay * inputs.shared_transactions + gpu.fp64_delay * inputs.fp64_instructions,
     )
-    per_period = inputs.global_transactions / inputs.memory_instructions
-    comp = np.broadcast_to(_over_clocks(avr_comp, engine.ndim), agl_del.shape)
-    return comp, agl_del * _over_clocks(per_period, engine.ndim), agl_lat
+    return avr_comp, agl_del * inputs.global_transactions / inputs.memory_instructions, agl_lat
 
 
-def _over_clocks(values: Floats, clock_axes: int) -> Floats:
-    """Values (K,) as (K, 1, ...), to broadcast against (K, *clocks)."""
-    return values.reshape(-1, *[1] * clock_axes)
+def _over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
+    """The inputs with arrays (K, 1, ...), to broadcast against (K, *clocks)."""
+    shape = (-1, *[1] * np.broadcast(*clocks).ndim)
+    arrays = [field.name for field in fields(inputs) if field.name != "flags"]
+    return replace(inputs, **{name: getattr(inputs, name).reshape(shape) for name in arrays})
 
 
 def _floats(*values: ArrayLike) -> tuple[Floats, ...]:

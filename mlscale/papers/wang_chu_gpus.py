@@ -1,7 +1,9 @@
 """GPUs as the model of Wang and Chu sees them: micro-benchmarked, or from the specification.
 
 wang_chu_gpus.json holds what was micro-benchmarked or tuned; the units of a GPU come from the
-device table. All cycles are engine cycles.
+device table. All cycles are engine cycles. The DRAM parameters of another GPU are fitted to a
+latency benchmark (Table II, Eq. (4)) and a bandwidth benchmark (Table III), section IV-A; a fit
+goes into `GpuParameters` by `dataclasses.replace`.
 """
 
 import functools
@@ -103,20 +105,17 @@ def specification_gpu(device: Device) -> GpuParameters:
     throughputs only, so the borrowed latencies matter to absolute predictions alone.
     """
     reference = _rows()[_REFERENCE]
-    return GpuParameters(
-        key=device.key,
-        cu_count=device.cu_count,
-        max_resident_warps=device.max_waves_per_cu,
-        **{name: reference[name] for name in _LATENCIES},
-        dram_delay_slope=0.0,
-        dram_delay_offset=ideal_dram_delay(device) / DRAM_EFFICIENCY,
-        l2_delay=1.0,
-        shared_delay=1.0,
-        instruction_delay=device.wave_size / device.lanes_per_cu,
-        fp64_delay=device.wave_size / device.fp64_lanes_per_cu,
-        source=f"specification only; latencies of {_REFERENCE}",
-        note="Never micro-benchmarked.",
-    )
+    row = {name: reference[name] for name in _LATENCIES} | {
+        "dram_delay_slope": 0.0,
+        "dram_delay_offset": ideal_dram_delay(device) / DRAM_EFFICIENCY,
+        "l2_delay": 1.0,
+        "shared_delay": 1.0,
+        "instruction_factor": 1.0,
+        "fp64_delay": device.wave_size / device.fp64_lanes_per_cu,
+        "source": f"specification only; latencies of {_REFERENCE}",
+        "note": "Never micro-benchmarked.",
+    }
+    return _from_row(device, row)
 
 
 def require_cu_count(gpu: GpuParameters, cu_counts: Iterable[int]) -> None:
@@ -134,13 +133,13 @@ def require_cu_count(gpu: GpuParameters, cu_counts: Iterable[int]) -> None:
 
 
 def _from_row(device: Device, row: dict[str, Any]) -> GpuParameters:
-    issue = row["instruction_factor"] * device.wave_size / device.lanes_per_cu
+    measured = {name: value for name, value in row.items() if name != "instruction_factor"}
     return GpuParameters(
         key=device.key,
         cu_count=device.cu_count,
         max_resident_warps=device.max_waves_per_cu,
-        instruction_delay=issue,
-        **{name: value for name, value in row.items() if name != "instruction_factor"},
+        instruction_delay=row["instruction_factor"] * device.wave_size / device.lanes_per_cu,
+        **measured,
     )
 
 

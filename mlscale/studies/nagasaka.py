@@ -5,7 +5,7 @@ Source: Nagasaka et al. 2010, section IV: ten-fold evaluation, lambda by n-fold 
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -275,13 +275,9 @@ def error_row(case: PowerCase, result: SetErrors) -> dict[str, Any]:
         "variables": list(result.variables),
         "folds_by": result.grouping,
         "n_shuffles": len(errors),
-        "mape": summary.mape,
+        **asdict(summary),
         "mape_by_shuffle": errors.mean(axis=1).tolist(),
         "mean_squared_error_w2": result.mean_squared_error_w2,
-        "median_kernel": summary.median_kernel,
-        "p90": summary.p90,
-        "worst_kernel": summary.worst_kernel,
-        "worst_kernel_mape": summary.worst_kernel_mape,
         "penalty_median": float(np.median(result.penalty)),
     }
 
