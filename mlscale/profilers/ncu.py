@@ -89,7 +89,7 @@ def _value(export: Export, line: int, metric: str, unit: str, text: str) -> floa
     """A metric in seconds, bytes, hertz, percent or counts. Raises InputError."""
     scale = _scale_of(metric, unit)
     quick = quick_number(text)
-    if quick is not None and scale is not None:
+    if quick is not None and scale is not None and (unit != "%" or quick < 1000):
         return quick * scale
     where = f"{export.where(line)}, metric '{metric}'"
     head = text.partition(" (")[0]  # 'value (a; b; c)': the instances follow in brackets

@@ -151,9 +151,9 @@ class Export:
 
     def counter(self, line: int, row: list[str], column: int) -> float:
         """A counter, NaN where it is missing. Raises InputError."""
-        value = quick_number(row[column])
+        semicolons = self.delimiter == ";"
+        value = None if semicolons else quick_number(row[column])
         if value is None:
-            semicolons = self.delimiter == ";"
             value = parse_counter(row[column], self.where(line, column), semicolons)
         return value
 

@@ -30,19 +30,22 @@ def _seconds(
     """End minus begin; None where either is not given. Raises InputError."""
     if columns is None:
         return None
-    begin, end = (
-        int(row[i]) if is_whole(row[i]) else parse_timestamp(row[i], export.where(line, i))
-        for i in columns
-    )
+    begin = _timestamp(export, line, row, columns[0])
+    end = _timestamp(export, line, row, columns[1])
     return None if begin is None or end is None else (end - begin) / 1e9
+
+
+def _timestamp(export: Export, line: int, row: list[str], column: int) -> int | None:
+    text = row[column]
+    return int(text) if is_whole(text) else parse_timestamp(text, export.where(line, column))
 
 
 def _geometry(
     export: Export, line: int, row: list[str], columns: tuple[int, int]
 ) -> tuple[int, float]:
     """Workgroups and work-items of one: the grid is given in work-items, flattened."""
-    grid, size = (export.size(line, row, i) for i in columns)
-    return math.ceil(grid / size), size
+    size = export.size(line, row, columns[1])
+    return math.ceil(export.size(line, row, columns[0]) / size), size
 
 
 def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:

@@ -12,17 +12,20 @@ _MISSING = {
 }
 # At most 400 digits: without a bound the first pattern backtracks over all of a long cell.
 _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
-_PLAIN_DECIMAL = re.compile(r"\d{1,18}\.\d{1,18}", re.ASCII)
+_QUICK = re.compile(r"(\d{1,18}|[1-9]\d{0,2}(,\d{3}){1,5})(\.\d{1,18})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 
 
 def quick_number(text: str) -> float | None:
-    """A plain number that is not negative, read at little cost; None for anything else."""
+    """A number that is not negative, perhaps with thousands commas; None for anything else.
+
+    It reads the most frequent cells at a fraction of the cost of parse_number.
+    """
     if is_whole(text):
         return float(text)
-    return float(text) if _PLAIN_DECIMAL.fullmatch(text) else None
+    return float(text.replace(",", "")) if _QUICK.fullmatch(text) else None
 
 
 def parse_number(text: str, where: str, semicolons: bool = False) -> float:
