@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
-from synthetic.exported import (
+from synthetic.exports import (
     NVPROF_METRICS,
     NVPROF_TRACE,
     codexl,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic.exported import NVPROF_TRACE
+from synthetic.exports import NVPROF_TRACE
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic.exported import (
+from synthetic.exports import (
     NCU,
     NVPROF_METRICS,
     NVPROF_TRACE,
@@ -27,7 +27,6 @@ from synthetic.exported import (
 from mlscale import InputError
 from mlscale.profilers import import_exports
 from mlscale.profilers.reader import LONGEST_LINE
-from mlscale.profilers.values import parse_counter, parse_number, parse_timestamp
 
 V1 = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 5}, times=[(0, 1000)])
 V3 = rocprofv3({"SQ_WAVES": 10})
@@ -143,50 +142,6 @@ def test_what_is_missing_is_never_zero(tmp_path: Path, cell: str) -> None:
     imported = read(tmp_path, with_metric("dram__bytes_read.sum", "byte", cell))
     assert imported.features["ReadBandwidth"].status == "missing"
     assert "ReadBandwidth" not in imported.table.numbers
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [
-        ("10,195,552", 10195552), ("85,824", 85824), ("'5,376'", 5376), ("1,234.5", 1234.5),
-        ("1.5e3", 1500), ("1.234", 1.234), ("0.0000000000", 0),
-    ],
-)  # fmt: skip
-def test_numbers(cell: str, value: float) -> None:
-    assert parse_number(cell, "here") == value
-
-
-@pytest.mark.parametrize("cell", ["0,123", "1234,567", "1_000", "0x10", "1.2.3", "١٢", "1 000"])
-def test_no_numbers(cell: str) -> None:
-    with pytest.raises(InputError, match=r"^here: "):
-        parse_number(cell, "here")
-
-
-@given(st.integers(0, 10**15))
-@settings(deadline=None, max_examples=60)
-def test_thousands_commas_change_no_number(value: int) -> None:
-    assert parse_counter(f"{value:,}", "here") == value
-    assert parse_timestamp(str(value), "here") == value
-
-
-@given(cell=st.text("0123456789.,eE+-' ", max_size=12), semicolons=st.booleans())
-@settings(deadline=None, max_examples=400)
-def test_an_accepted_number_is_the_one_that_is_written(cell: str, semicolons: bool) -> None:
-    """Python reads it the same once groups of three lose their commas, or a comma is the point."""
-    try:
-        value = parse_number(cell, "here", semicolons)
-    except InputError:
-        return
-    digits = cell.strip().strip("'")
-    groups = digits.partition(".")[0].split(",")[1:]
-    if np.isnan(value):
-        assert digits in ("", "-") or np.isinf(float(digits))
-    elif all(len(group) == 3 for group in groups):
-        assert value == float(digits.replace(",", ""))
-        assert not (semicolons and groups)  # it could be a decimal comma
-    else:
-        assert semicolons
-        assert value == float(digits.replace(",", "."))
 
 
 def outcome(path: Path, tool: str | None = None) -> object:

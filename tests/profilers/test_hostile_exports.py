@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from synthetic.exported import NCU, codexl, long_page, long_rows, read, rocprof_v1
+from synthetic.exports import NCU, codexl, long_page, long_rows, read, rocprof_v1
 from synthetic.tidy import refused
 
 from mlscale import load

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic.exported import V3_TRACE, read, rocprof_v1, rocprofv3
+from synthetic.exports import V3_TRACE, read, rocprof_v1, rocprofv3
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable

@@ -1,6 +1,6 @@
 """What must hold for each tool alike: encodings, missing cells, doubled columns, bad durations.
 
-Expected numbers are those of the plain made file, which test_exports_readers.py checks by hand.
+Expected numbers are those of the plain made file, which the tests of each tool check by hand.
 """
 
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic.exported import (
+from synthetic.exports import (
     NCU,
     NVPROF_METRICS,
     NVPROF_TRACE,

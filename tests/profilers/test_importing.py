@@ -1,0 +1,90 @@
+"""Exports as profiles and as tables that grow; expected values are those of the made page.
+
+The made page (tests/synthetic/exports.py): one launch of 10 us, 40 % vector instructions, 16
+workgroups.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic.exports import BASE, NCU, NVPROF_METRICS, NVPROF_TRACE, long_page, long_rows, read
+from synthetic.tidy import refused
+
+from mlscale import HardwareConfig
+from mlscale.profilers import append, import_profile
+
+
+def write(folder: Path, *texts: str) -> list[Path]:
+    paths = [folder / f"run{i}.csv" for i in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return paths
+
+
+class TestImportProfile:
+    @pytest.mark.parametrize("as_type", [str, Path])
+    def test_of_one_file(self, tmp_path: Path, as_type: type) -> None:
+        [path] = write(tmp_path, long_page())
+        profiles = import_profile(as_type(path), device="made-gpu", base=BASE)
+        assert profiles.device == "made-gpu"
+        assert profiles.base == HardwareConfig(4, 1000.0, 500.0)
+        assert profiles.applications == ("app",)
+        assert profiles.time_ms == pytest.approx([0.01])
+        assert profiles.power_w is None
+        assert profiles.counter("VALUInsts") == pytest.approx([40])
+        assert profiles.counter("NumWorkGroups") == pytest.approx([16])
+        assert profiles.metadata["counter_tool"] == "ncu"
+
+    def test_of_a_pass_and_its_trace(self, tmp_path: Path) -> None:
+        """The trace has launches of 40 us and 60 us: 50 us on average."""
+        profiles = import_profile(
+            write(tmp_path, NVPROF_METRICS, NVPROF_TRACE),
+            base={"engine_mhz": 1000.0, "memory_mhz": 500.0},
+            tool="nvprof",
+            application="mine",
+        )
+        assert profiles.device == "p100"
+        assert profiles.applications == ("mine",)
+        assert profiles.time_ms == pytest.approx([0.05])
+
+    @pytest.mark.parametrize(("each", "time_ms"), [(False, 0.02), (True, 0.01)])
+    def test_launch_by_launch_is_the_median(
+        self, tmp_path: Path, each: bool, time_ms: float
+    ) -> None:
+        """Launches of 10, 10 and 40 us: their mean is 20 us, their median 10 us."""
+        rows = [
+            long_rows(i, metrics={**NCU, "gpu__time_duration.sum": ("us", time)})
+            for i, time in enumerate(("10", "10", "40"))
+        ]
+        [path] = write(tmp_path, long_page(*rows))
+        profiles = import_profile(path, device="made-gpu", base=BASE, each=each)
+        assert profiles.time_ms == pytest.approx([time_ms])
+
+    def test_of_another_tool_is_refused(self, tmp_path: Path) -> None:
+        [path] = write(tmp_path, long_page())
+        with refused("is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"):
+            import_profile(path, device="made-gpu", base=BASE, tool="rocprof")
+
+
+class TestAppend:
+    def test_rows_of_both_with_the_least_near_status(self, tmp_path: Path) -> None:
+        first = read(tmp_path, long_page()).table
+        without = {name: metric for name, metric in NCU.items() if name != "dram__bytes_read.sum"}
+        second = read(
+            tmp_path,
+            long_page(long_rows(metrics=without)),
+            base={**BASE, "engine_mhz": 800.0},
+        ).table
+        both = append(first, second, "both.csv")
+        assert both.numbers["engine_mhz"].tolist() == [1000, 800]
+        np.testing.assert_allclose(both.numbers["ReadBandwidth"], [2e9, np.nan])
+        assert both.metadata["feature_status"]["ReadBandwidth"] == "missing"
+        assert both.metadata["feature_status"]["WriteBandwidth"] == "exact"
+        assert both.metadata["clocks"] == first.metadata["clocks"]
+
+    def test_of_another_device_is_refused(self, tmp_path: Path) -> None:
+        first = read(tmp_path, long_page()).table
+        other = read(tmp_path, long_page(), device="another-gpu").table
+        with refused("^both.csv: is of 'made-gpu', the new rows are of 'another-gpu'$"):
+            append(first, other, "both.csv")

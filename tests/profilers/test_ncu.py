@@ -1,0 +1,160 @@
+"""Nsight Compute's pages, made excerpts; the expected values are worked out by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic.exports import NCU, long_page, long_rows, quoted, read, row, wide_page
+
+from mlscale import DataWarning
+from mlscale.profilers.ncu import parse_unit
+
+# NCU: 400 VALU + 100 uniform + 200 loads + 100 stores + 200 shared = 1000 instructions; 10 us.
+NCU_FEATURES = {
+    "time_ms": 0.01, "VALUInsts": 40, "SALUInsts": 10, "VFetchInsts": 20, "VWriteInsts": 10,
+    "LDSInsts": 20, "VALUBusy": 100 * 400 / 160_000, "V_IPC": 0.01, "Occupancy": 75,
+    "NumWorkGroups": 16, "ReadBandwidth": 2e9, "WriteBandwidth": 5e8,
+    "FetchPerLoadByte": 200 / 20_000, "WritePerStoreByte": 100 / 5000,
+    "workgroups": 16, "workgroup_size": 128, "cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500,
+}  # fmt: skip
+
+
+def with_launches(*times_us: int) -> str:
+    return long_page(
+        *(
+            long_rows(i, metrics={**NCU, "gpu__time_duration.sum": ("us", str(time))})
+            for i, time in enumerate(times_us)
+        )
+    )
+
+
+@pytest.mark.parametrize("page", [long_page(), wide_page()], ids=["details", "raw"])
+def test_both_pages_give_the_same(tmp_path: Path, page: str) -> None:
+    imported = read(tmp_path, page)
+    values = row(imported)
+    assert {n: values[n] for n in NCU_FEATURES} == pytest.approx(NCU_FEATURES, rel=1e-12)
+    assert imported.tool == "ncu"
+    assert imported.table.text == {
+        "device": ["made-gpu"],
+        "application": ["app"],
+        "kernel": ["void k<int, 2>(float *, int)"],
+    }
+
+
+def test_what_the_tool_cannot_give_is_no_column(tmp_path: Path) -> None:
+    imported = read(tmp_path, long_page())
+    missing = {n for n, f in imported.features.items() if f.status == "missing"}
+    assert {"SFetchInsts", "MemUnitStalled", "WriteUnitStalled", "CacheHit"} <= missing
+    assert not missing & set(imported.table.numbers)
+    assert imported.table.metadata["feature_status"]["CacheHit"] == "missing"
+
+
+def test_without_fp64_there_is_no_sum_of_instructions(tmp_path: Path) -> None:
+    """A pipe that was not counted is not taken to be idle."""
+    metrics = {n: v for n, v in NCU.items() if "fp64" not in n}
+    imported = read(tmp_path, long_page(long_rows(metrics=metrics)))
+    assert imported.features["VALUInsts"].status == "missing"
+    assert imported.features["ReadBandwidth"].status == "exact"
+
+
+def test_launches_are_averaged_by_geometry(tmp_path: Path) -> None:
+    """10 and 30 us at one grid, 50 us at another: means 20 and 50 us."""
+    times = [10, 30, 50]
+    rows = [
+        long_rows(
+            i,
+            metrics={**NCU, "gpu__time_duration.sum": ("us", str(time))},
+            grid="(8, 2, 1)" if time < 50 else "(9, 1, 1)",
+        )
+        for i, time in enumerate(times)
+    ]
+    imported = read(tmp_path, long_page(*rows))
+    assert imported.table.numbers["time_ms"] == pytest.approx([0.02, 0.05])
+    assert imported.table.text["kernel"] == [
+        "void k<int, 2>(float *, int) [grid 16, block 128]",
+        "void k<int, 2>(float *, int) [grid 9, block 128]",
+    ]
+    launches = imported.table.metadata["launches"].values()
+    assert [launch["launches"] for launch in launches] == [2, 1]
+
+
+def test_each_launch_is_a_repetition(tmp_path: Path) -> None:
+    imported = read(tmp_path, with_launches(10, 30), each=True)
+    assert imported.table.numbers["time_ms"] == pytest.approx([0.01, 0.03])
+    assert len(set(imported.table.text["kernel"])) == 1
+
+
+def test_twelve_columns_unquoted_with_bom_and_crlf(tmp_path: Path) -> None:
+    """The layout of 2019 to 2021 as a spreadsheet saves it; old display names and units."""
+    head = (
+        "ID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,"
+        "Section Name,Metric Name,Metric Unit,Metric Value\r\n"
+    )
+    body = "".join(
+        f"0,7,app,h,K,2020-Oct-25 20:27:10,1,15,GPU Speed Of Light,{name},{unit},{value}\r\n"
+        for name, unit, value in (
+            ("Duration", "nsecond", "211232"),
+            ("SM Frequency", "cycle/second", "1010000000"),
+            ("SOL DRAM", "%", "73.11"),
+            ("Memory [%]", "%", "12"),
+        )
+    )
+    values = row(read(tmp_path, ("\ufeff" + head + body).encode()))
+    assert values["time_ms"] == pytest.approx(0.211232)
+    assert values["MemTime"] == pytest.approx(0.7311)
+
+
+def test_rule_rows_and_short_rows(tmp_path: Path) -> None:
+    """20 columns: metric rows end early in one comma, rule rows have no metric."""
+    rules = ["Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type",
+             "Estimated Speedup"]  # fmt: skip
+    header, *rows = long_page(before="").splitlines()
+    identity = rows[0].split(',"Command', maxsplit=1)[0]
+    rule = identity + ',"SpeedOfLight","","","","SOLBottleneck","OPT","text","",""'
+    text = "\n".join([header + "," + quoted(rules).strip(), *(r + "," for r in rows), rule])
+    assert row(read(tmp_path, text + "\n"))["VALUInsts"] == pytest.approx(40)
+
+
+def test_program_output_around_the_table(tmp_path: Path) -> None:
+    before = "device: GPU, 48 SMs\nID, name\n==PROF== Disconnected from process 77\n"
+    text = long_page(before=before) + "==PROF== Disconnected\nresult: 1, 2, 3\n"
+    with pytest.warns(DataWarning, match="2 lines inside the table were the program's"):
+        assert row(read(tmp_path, text))["time_ms"] == 0.01
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    text = ("\ufeff" if encoding == "utf-16-le" else "") + long_page().replace("\n", "\r\n")
+    assert row(read(tmp_path, text.encode(encoding)))["VALUInsts"] == pytest.approx(40)
+
+
+@pytest.mark.parametrize(
+    ("unit", "dimension", "scale"),
+    [
+        ("us", "s", 1e-6), ("msecond", "s", 1e-3), ("Kbyte", "byte", 1e3),
+        ("Gbyte/second", "byte/s", 1e9), ("cycle/nsecond", "hz", 1e9), ("Ghz", "hz", 1e9),
+        ("%", "%", 1.0), ("", "1", 1.0), ("register/thread", "1", 1.0),
+    ],
+)  # fmt: skip
+def test_units_are_decimal(unit: str, dimension: str, scale: float) -> None:
+    assert parse_unit(unit) == (dimension, pytest.approx(scale))
+
+
+def test_clocks_and_sms_of_the_file(tmp_path: Path) -> None:
+    metrics = {
+        **NCU,
+        "launch__sm_count": ("SM", "36"),
+        "SM Frequency": ("Ghz", "1.25"),
+        "DRAM Frequency": ("Mhz", "700"),
+    }
+    with pytest.warns(DataWarning, match="mhz .* is what the profiler observed"):
+        values = row(read(tmp_path, long_page(long_rows(metrics=metrics)), base={}))
+    assert (values["cu_count"], values["engine_mhz"], values["memory_mhz"]) == (36, 1250, 700)
+
+
+def test_missing_values_are_nan_in_a_table_of_several(tmp_path: Path) -> None:
+    rows = [{}, {"dram__bytes_read.sum": "n/a", "Grid Size": "(3, 1, 1)"}]
+    imported = read(tmp_path, wide_page(rows))
+    values = imported.table.numbers["ReadBandwidth"]
+    assert values[0] == pytest.approx(2e9)
+    assert np.isnan(values[1])

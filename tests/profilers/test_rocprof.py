@@ -1,0 +1,86 @@
+"""rocprof's files, v1 to v3, made excerpts; the expected values are worked out by hand."""
+
+from pathlib import Path
+
+import pytest
+from synthetic.exports import BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
+
+from mlscale import DataWarning
+
+AMD = {
+    "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
+    "SQ_INSTS_VMEM_RD": 100, "SQ_INSTS_VMEM_WR": 50, "SQ_INSTS_LDS": 100,
+    "GRBM_GUI_ACTIVE": 8000,
+}  # fmt: skip
+AMD_FEATURES = {
+    "VALUInsts": 50, "SALUInsts": 20, "SFetchInsts": 5, "VFetchInsts": 10, "VWriteInsts": 5,
+    "LDSInsts": 10, "NumWorkGroups": 10,
+}  # fmt: skip
+
+
+def test_v1(tmp_path: Path) -> None:
+    text = rocprof_v1({**AMD, "FETCH_SIZE": 4}, times=[(1000, 3000)])
+    imported = read(tmp_path, text, device="mi210", base={**BASE})
+    values = row(imported)
+    assert {n: values[n] for n in AMD_FEATURES} == pytest.approx(AMD_FEATURES)
+    assert values["time_ms"] == pytest.approx(0.002)
+    assert values["ReadBandwidth"] == pytest.approx(4096 / 2e-6)
+    assert values["V_IPC"] == pytest.approx(500 / (4 * 8000))
+    assert imported.table.text["kernel"] == ["f(int, int)"]
+
+
+def test_negative_durations_are_left_out_and_said(tmp_path: Path) -> None:
+    text = rocprof_v1(AMD, 3, times=[(1000, 3000), (5000, 4244), (7000, 7000)])
+    with pytest.warns(DataWarning, match="2 rows without a positive time were left out"):
+        imported = read(tmp_path, text)
+    assert imported.launches == 1
+    assert row(imported)["time_ms"] == pytest.approx(0.002)
+
+
+def test_derived_metrics_of_the_worked_check(tmp_path: Path) -> None:
+    """By hand from AMD's formulas, the n-body kernel of ENCCS: 86.03, 9.31, 4.65 %."""
+    counters = {
+        "Wavefronts": 2048, "VALUInsts": 1212443, "VFetchInsts": 12, "VWriteInsts": 12,
+        "SALUInsts": 131228.5, "SFetchInsts": 65553, "LDSInsts": 0, "FetchSize": 9429.1875,
+    }  # fmt: skip
+    text = rocprof_v1(counters, times=[(1594244111978746, 1594244138305243)])
+    values = row(read(tmp_path, text))
+    assert values["VALUInsts"] == pytest.approx(86.03, abs=0.005)
+    assert values["SALUInsts"] == pytest.approx(9.31, abs=0.005)
+    assert values["SFetchInsts"] == pytest.approx(4.65, abs=0.005)
+    assert values["ReadBandwidth"] == pytest.approx(366.8e6, rel=1e-3)
+    assert "VFetchInsts" not in values  # FLAT loads are not in the derived metric
+
+
+def test_channels_are_summed(tmp_path: Path) -> None:
+    counters = {**AMD, "TCC_HIT[0]": 30, "TCC_HIT[1]": 10, "TCC_MISS[0]": 5, "TCC_MISS[1]": 5}
+    values = row(read(tmp_path, rocprof_v1(counters, times=[(0, 1000)])))
+    assert values["CacheHit"] == pytest.approx(80)
+
+
+def test_v3_passes_and_trace(tmp_path: Path) -> None:
+    """Cycles are those of the counter's own pass, over 8 XCDs; time is the trace's mean, 3 us.
+
+    VALUBusy: 100 * 640 / (4 * 16000 / 8) = 8 %, with 8000 cycles of the other pass 16 %.
+    """
+    second = {"SQ_WAVES": 10, "SQ_ACTIVE_INST_VALU": 640, "GRBM_GUI_ACTIVE": 16000}
+    imported = read(
+        tmp_path, rocprofv3(AMD, 1, 7001), rocprofv3(second, 1, 9001), V3_TRACE,
+        device="mi300x",
+    )  # fmt: skip
+    values = row(imported)
+    assert {n: values[n] for n in AMD_FEATURES} == pytest.approx(AMD_FEATURES)
+    assert values["time_ms"] == pytest.approx(0.003)
+    assert values["VALUBusy"] == pytest.approx(8.0)
+    assert imported.launches == 2
+
+
+def test_v3_without_a_trace_takes_the_median_of_the_passes(tmp_path: Path) -> None:
+    """6, 8 and 9 us: 8 us."""
+    passes = [rocprofv3({"SQ_WAVES": 10}, 0, ns) for ns in (6000, 9000, 8000)]
+    assert row(read(tmp_path, *passes))["time_ms"] == pytest.approx(0.008)
+
+
+def test_without_the_number_of_xcds_there_are_no_ratios_to_cycles(tmp_path: Path) -> None:
+    imported = read(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), device="mi999")
+    assert imported.features["V_IPC"].status == "missing"
