@@ -12,13 +12,21 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
-from mlscale.data.tables import IDENTITY, Table, read_table, table_from_frame, write_table
+from mlscale.data.tables import (
+    IDENTITY,
+    Aggregate,
+    Table,
+    over_repetitions,
+    read_table,
+    spread,
+    table_from_frame,
+    write_table,
+)
 from mlscale.errors import DataWarning, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Aggregate = Literal["median", "mean", "min"]
 Incomplete = Literal["error", "drop"]
 
 AGGREGATES: tuple[str, ...] = get_args(Aggregate)
@@ -80,20 +88,20 @@ class Measurements:
     @cached_property
     def time_ms(self) -> Floats:
         """Kernel time (K, C, E, M) [ms]."""
-        return _over_repetitions(self.time_samples, self.aggregate)
+        return over_repetitions(self.time_samples, self.aggregate)
 
     @cached_property
     def power_w(self) -> Floats | None:
         """Power (K, C, E, M) [W], None where it was not measured."""
         if self.power_samples is None:
             return None
-        return _over_repetitions(self.power_samples, self.aggregate)
+        return over_repetitions(self.power_samples, self.aggregate)
 
     @cached_property
     def counters(self) -> Floats:
         """Counters (K, C, E, M, F), NaN where missing."""
         how: Aggregate = "mean" if self.aggregate == "mean" else "median"
-        return _over_repetitions(self.counter_samples, how)
+        return over_repetitions(self.counter_samples, how)
 
     def quantity(self, name: str) -> Floats:
         """'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError where power is missing."""
@@ -207,55 +215,29 @@ def from_table(
         )
     applications = _application_of_kernels(table)
     grid, cells = _cells(table)
-    position = {kernel: k for k, kernel in enumerate(applications)}
-    kernel_of_row = np.array([position[kernel] for kernel in table.text["kernel"]])
-    counts = np.zeros((len(position), *grid.shape), dtype=np.intp)
-    repetition = np.zeros(len(table), dtype=np.intp)
-    for row in range(len(table)):
-        cell = (kernel_of_row[row], cells[0][row], cells[1][row], cells[2][row])
-        repetition[row] = counts[cell]
-        counts[cell] += 1
-    kept = _complete_kernels(table, tuple(applications), grid, counts, incomplete)
-    where: tuple[Any, ...] = (repetition, kernel_of_row, *cells)
-    shape = (int(counts.max()), *counts.shape)
+    kernels, kernel_of_row = table.numbered("kernel")
+    where, shape = (kernel_of_row, *cells), (len(kernels), *grid.shape)
+    counts = np.zeros(shape, dtype=np.intp)
+    np.add.at(counts, where, 1)
+    complete = _complete_kernels(table, kernels, grid, counts, incomplete)
     has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
-    counters = np.full((*shape, len(counter_names)), np.nan)
-    for f, name in enumerate(counter_names):
-        counters[(*where, f)] = table.counter(name)
+    counters = np.column_stack(
+        [np.empty((len(table), 0)), *(table.counter(name) for name in counter_names)]
+    )
     everything = Measurements(
         device=devices[0],
         grid=grid,
-        kernels=tuple(applications),
+        kernels=kernels,
         applications=tuple(applications.values()),
-        time_samples=_spread(table.positive("time_ms"), where, shape),
-        power_samples=_spread(table.positive("power_w"), where, shape) if has_power else None,
+        time_samples=spread(table.positive("time_ms"), where, shape),
+        power_samples=spread(table.positive("power_w"), where, shape) if has_power else None,
         counter_names=counter_names,
-        counter_samples=counters,
+        counter_samples=spread(counters, where, shape),
         metadata=dict(table.metadata),
         aggregate=aggregate,
     )
-    return everything if len(kept) == len(position) else everything.select(kept)
-
-
-def _over_repetitions(samples: Floats, how: Aggregate) -> Floats:
-    if len(samples) == 1:
-        return np.asarray(samples[0])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
-        match how:
-            case "median":
-                return np.asarray(np.nanmedian(samples, axis=0))
-            case "mean":
-                return np.asarray(np.nanmean(samples, axis=0))
-            case "min":
-                return np.asarray(np.nanmin(samples, axis=0))
-
-
-def _spread(column: Floats, where: tuple[Any, ...], shape: tuple[int, ...]) -> Floats:
-    samples = np.full(shape, np.nan)
-    samples[where] = column
-    return samples
+    return everything if len(complete) == len(kernels) else everything.select(complete)
 
 
 def _application_of_kernels(table: Table) -> dict[str, str]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.tables import IDENTITY, Table, read_table
+from mlscale.data.tables import IDENTITY, Table, over_repetitions, read_table, spread
 from mlscale.errors import InputError
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
@@ -133,22 +133,21 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
     at_base = np.ones(len(table), dtype=bool)
     for axis in AXES:
         at_base &= table.positive(axis) == getattr(base, axis)
-    names = table.text["kernel"]
-    places = {kernel: k for k, kernel in enumerate(dict.fromkeys(names))}
+    kernels, kernel_of_row = table.numbered("kernel")
     rows = np.flatnonzero(at_base)
-    kernel_of_row = np.array([places[names[row]] for row in rows], dtype=np.intp)
-    kernels = tuple(places)
-    unmeasured = np.flatnonzero(np.bincount(kernel_of_row, minlength=len(kernels)) == 0)
-    if unmeasured.size:
+    of_kernel = kernel_of_row[rows]
+    absent = np.flatnonzero(np.bincount(of_kernel, minlength=len(kernels)) == 0)
+    if absent.size:
         raise InputError(
-            f"{table.source}: kernel '{kernels[unmeasured[0]]}' has no row at the base {base}; "
+            f"{table.source}: kernel '{kernels[absent[0]]}' has no row at the base {base}; "
             "profile it there, or train a model for the base you have"
         )
-    first_rows = rows[np.unique(kernel_of_row, return_index=True)[1]]
-    applications = table.text.get("application", names)
+    _, first_rows = np.unique(of_kernel, return_index=True)
+    applications = table.text.get("application", table.text["kernel"])
 
     def median(values: Floats) -> Floats:
-        return _medians(values[rows], kernel_of_row, len(kernels))
+        samples = spread(values[rows], (of_kernel,), (len(kernels),))
+        return over_repetitions(samples, "median")
 
     has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
@@ -157,24 +156,10 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         device=device,
         base=base,
         kernels=kernels,
-        applications=tuple(applications[row] for row in first_rows),
+        applications=tuple(applications[row] for row in rows[first_rows]),
         time_ms=median(table.positive("time_ms")),
         power_w=median(table.positive("power_w")) if has_power else None,
         counter_names=counter_names,
         counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
         metadata=dict(table.metadata),
     )
-
-
-def _medians(values: Floats, kernel_of_row: Indices, kernels: int) -> Floats:
-    """Medians (K,) of the values of each kernel's rows, (rows,); NaN where none is given."""
-    given = ~np.isnan(values)
-    values, kernel_of_row = values[given], kernel_of_row[given]
-    values = values[np.lexsort((values, kernel_of_row))]
-    counts = np.bincount(kernel_of_row, minlength=kernels)
-    starts = np.cumsum(counts) - counts
-    lower, upper = starts + np.maximum(counts - 1, 0) // 2, starts + counts // 2
-    medians = np.full(kernels, np.nan)
-    measured = counts > 0
-    medians[measured] = (values[lower[measured]] + values[upper[measured]]) / 2
-    return medians

@@ -6,21 +6,25 @@ CSV is read with the standard library, so that a profile needs NumPy and nothing
 import csv
 import io
 import json
+import math
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Aggregate = Literal["median", "mean", "min"]
 
 IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -51,6 +55,12 @@ class Table:
     def __len__(self) -> int:
         columns: list[Sized] = [*self.text.values(), *self.numbers.values()]
         return len(columns[0]) if columns else 0
+
+    def numbered(self, name: str) -> tuple[tuple[str, ...], Indices]:
+        """The distinct cells of an identity column in order of appearance, and each row's."""
+        positions: dict[str, int] = {}
+        of_row = [positions.setdefault(cell, len(positions)) for cell in self.text[name]]
+        return tuple(positions), np.array(of_row, dtype=np.intp)
 
     def row(self, position: int) -> str:
         """Where a row stands, for messages: its line in the CSV file, or its row number."""
@@ -84,6 +94,37 @@ class Table:
                 "leave the cell empty where a counter is missing"
             )
         return values
+
+
+def spread(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:
+    """Rows of values (rows, …) as samples (R, *shape, …), the repetitions of a cell in order.
+
+    cells: where each row belongs in `shape`. R is the largest number of rows of one cell; the
+    rest of the others is NaN.
+    """
+    cell = np.ravel_multi_index(cells, shape)
+    order = np.argsort(cell, kind="stable")
+    counts = np.bincount(cell, minlength=math.prod(shape))
+    repetition = np.empty(len(cell), dtype=np.intp)
+    repetition[order] = np.arange(len(cell)) - np.repeat(np.cumsum(counts) - counts, counts)
+    samples = np.full((int(counts.max(initial=0)), *shape, *values.shape[1:]), np.nan)
+    samples[(repetition, *cells)] = values
+    return samples
+
+
+def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
+    """One number of the repetitions (R, …) of each cell; NaN where all are missing."""
+    if len(samples) == 1:
+        return np.asarray(samples[0])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
+        match how:
+            case "median":
+                return np.asarray(np.nanmedian(samples, axis=0))
+            case "mean":
+                return np.asarray(np.nanmean(samples, axis=0))
+            case "min":
+                return np.asarray(np.nanmin(samples, axis=0))
 
 
 def missing_column(name: str, present: Iterable[str]) -> str:
@@ -145,7 +186,8 @@ def read_csv_rows(
                 f"{path}: row {line}: has {len(row)} fields, the header has {len(header)}"
             )
     begin = 0 if header[0] else 1
-    return header[begin:], [row[begin:] for _, row in body], tuple(line for line, _ in body)
+    rows = [row[begin:] if begin else row for _, row in body]
+    return header[begin:], rows, tuple(line for line, _ in body)
 
 
 def _numbered_rows(path: Path) -> list[tuple[int, list[str]]]:
@@ -178,7 +220,7 @@ def _decode(path: Path) -> str:
 def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
     """A column of numbers; NaN where a cell is empty or says so. Raises InputError."""
     try:
-        return np.array(cells, dtype=np.float64)
+        return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         pass
     values = np.full(len(cells), np.nan)
@@ -197,7 +239,7 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
 def _check_text(table: Table) -> None:
     for name, cells in table.text.items():
         for position, cell in enumerate(cells):
-            if not cell.strip():
+            if not cell or cell.isspace():
                 where = f"{table.source}: {table.row(position)}, column '{name}'"
                 raise InputError(f"{where}: is empty; every row needs a name there")
 
