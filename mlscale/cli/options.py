@@ -47,17 +47,17 @@ def add_also(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_also(given: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
+def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
     """The profiles with the points that `--also` names. Raises InputError."""
     from mlscale.data.further_points import with_further_points
 
     tables: list[tuple[Path, HardwareConfig | None]] = []
-    for text in given:
-        file, at, config = text.rpartition("@")
-        if not at or "=" not in config:
-            tables.append((input_file(text), None))
-        else:
+    for text in texts:
+        file, separator, config = text.rpartition("@")
+        if separator and "=" in config:
             tables.append((input_file(file), grid.parse(config)))
+        else:
+            tables.append((input_file(text), None))
     return with_further_points(profiles, tables, grid) if tables else profiles
 
 
@@ -88,14 +88,14 @@ def output_folder(text: str) -> Iterator[Path]:
     """
     folder = Path(text)
     try:
-        made = not folder.is_dir()
+        is_new = not folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
     try:
         yield folder
     finally:
-        if made and not any(folder.iterdir()):
+        if is_new and not any(folder.iterdir()):
             folder.rmdir()
 
 
@@ -115,6 +115,17 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         default="median",
         help="how repeated measurements become one (default: %(default)s)",
     )
+
+
+def predictor_name(text: str) -> str:
+    """A name with which there is a predictor, for argparse."""
+    from mlscale.predictors import find_predictor
+
+    try:
+        find_predictor(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def seed(text: str) -> int:

@@ -28,7 +28,7 @@ from mlscale.predictions import COLUMNS, COVERAGE, Predictions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PART = 100_000  # kernels x configurations that are predicted and encoded at a time
+PART = 250_000  # kernels x configurations that are predicted and encoded at a time
 FEW_ROWS = 5000  # are written before Arrow is imported
 
 Targets = list[HardwareConfig] | None

@@ -38,9 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--predictor",
-        choices=tuple(PREDICTORS),
-        help="(default: bottleneck where it knows the GPU's peaks and the counters; else, and with "
-        "--features or --clusters, wu)",
+        type=options.predictor_name,
+        metavar="PREDICTOR",
+        help=f"{', '.join(PREDICTORS)}, or package.module:Class for one of your own (default: "
+        "bottleneck where it knows the GPU's peaks and the counters; else, and with --features "
+        "or --clusters, wu)",
     )
     parser.add_argument(
         "--features",
@@ -130,11 +132,15 @@ def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | Non
     if unknown:
         where = ", ".join(map(str, paths))
         raise InputError(f"{where}: there is no application '{min(unknown)}' to leave out")
-    found = []
-    for table in tables:
-        kept = [k for k, name in enumerate(table.applications) if name not in arguments.leave_out]
-        found.append(_for_tool(table.select(kept), arguments))
-    return found
+    return [
+        _for_tool(
+            table.select(
+                [k for k, app in enumerate(table.applications) if app not in arguments.leave_out]
+            ),
+            arguments,
+        )
+        for table in tables
+    ]
 
 
 def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:

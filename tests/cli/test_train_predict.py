@@ -10,12 +10,13 @@ import csv
 import io
 import json
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import at_base, succeed
+from command import at_base, refuse, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
@@ -126,6 +127,22 @@ class TestTrain:
         # At the base every predictor gives back the profile: 4 and 14 ms in tidy.rows().
         assert [row["time_ms"] for row in json.loads(out)["predictions"]] == [4.0, 14.0]
         assert {p.name for p in load(model).predictors.values()} == {predictor}
+
+    def test_takes_a_predictor_of_ones_own(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file names its class and is not read by the command line: that would run code."""
+        (tmp_path / "trained_here.py").write_text(
+            "import mlscale\n\n\nclass Mean(mlscale.MeanSurface):\n    name = 'mean-of-mine'\n"
+        )
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        table, model = tidy.write_csv(tmp_path / "t.csv", tidy.rows()), tmp_path / "m.mlscale"
+        given = ["train", table, "--base", "mid", "--predictor", "trained_here:Mean", "-o", model]
+        out, _ = succeed(capsys, *given)
+        assert out.startswith(f"{model}: 'trained_here:Mean' for time and power, 2 kernels")
+        message = refuse(capsys, tmp_path, "predict", model, table)
+        assert "trained_here:Mean" in message
 
     def test_incomplete_kernels_are_dropped_with_a_warning(
         self, capsys: Capture, tmp_path: Path
