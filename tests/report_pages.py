@@ -1,5 +1,6 @@
 """Reports on made kernels of known laws, read back, for the tests of the page."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,15 +17,34 @@ SOURCE = Source("model.mlscale", "profile.csv", "mlscale report model.mlscale pr
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "main", "header", "nav", "section"),
     *("h1", "h2", "h3", "h4", "p", "a", "ul", "li", "dl", "dt", "dd", "div", "span", "pre"),
-    *("table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "details", "summary"),
-    *("svg", "g", "rect", "text", "line", "circle", "polyline", "polygon"),
+    *("table", "thead", "tbody", "tfoot", "tr", "th", "td", "small", "figure", "figcaption"),
+    *("details", "summary", "svg", "g", "text", "path", "defs", "use"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "id", "class", "href", "rel", "scope"),
-    *("role", "aria-label", "viewbox", "width", "height", "x", "y", "rx", "cx", "cy", "r"),
-    *("x1", "y1", "x2", "y2", "points", "fill", "stroke", "stroke-width", "stroke-dasharray"),
-    *("text-anchor", "transform"),
+    *("role", "aria-label", "title", "colspan", "rowspan", "style"),
+    *("viewbox", "width", "height", "x", "y", "d", "transform", "xlink:href"),
 }
+# Of HTML: a cell's two colours, where a dot stands, a scale of colours. Of SVG: as matplotlib
+# writes it, with colours of the style sheet.
+STYLES = re.compile(
+    r"background:#[0-9a-f]{6};color:#[0-9a-f]{6}|left:[\d.]+%"
+    r"|background:linear-gradient\(to right(,#[0-9a-f]{6})+\)"
+)
+SVG_STYLES = re.compile(
+    r"((fill|stroke|opacity|font|text)(-[a-z]+)?(-[a-z]+)?: "
+    r"(var\(--[a-z]+(-\d)?\)|[a-zA-Z]+|[\d.,]+(px)?)(; |$))*"
+)
+
+
+def harmless_styles(root: Node) -> bool:
+    """Whether every style attribute sets colours, places and fonts only, and loads nothing."""
+    drawn = {id(node) for svg in root.all("svg") for node in svg.nodes()}
+    return all(
+        (SVG_STYLES if id(node) in drawn else STYLES).fullmatch(node.attributes["style"])
+        for node in root.nodes()
+        if "style" in node.attributes
+    )
 
 
 @cache
@@ -48,21 +68,27 @@ def report(
     return parse(page(model or trained(), profiles or new_profiles(), kernels, source))
 
 
+def map_cells(table: Node) -> list[Node]:
+    """The cells of a heat map, from the top left."""
+    return [cell for cell in table.all("td") if cell.all("small")]
+
+
 def cells(root: Node, quantity: str) -> dict[tuple[float, float, float], tuple[str, list[str]]]:
     """What the heat maps of a quantity show: by configuration the number and the marks.
 
     That cells stand at their clocks is tested with the pictures; here their order is enough.
     """
-    found = {}
+    shown = {}
     for figure in root.all("figure"):
-        title = figure.one("svg").all("title")[0].text
-        if title.startswith(f"{quantity} ["):
+        for table in figure.all("table", "map"):
+            if not table.attributes["aria-label"].startswith(f"{quantity} ["):
+                continue
             cu = float(figure.one("figcaption").text.split()[0])
             place = [(e, m) for m in made.GRID.memory_mhz[::-1] for e in made.GRID.engine_mhz]
-            for (engine, memory), cell in zip(place, figure.all("g", "cell"), strict=True):
-                marks = [kind for kind in cell.kinds if kind != "cell"]
-                found[cu, engine, memory] = (cell.texts("text")[0], marks)
-    return found
+            for (engine, memory), cell in zip(place, map_cells(table), strict=True):
+                number = cell.text.removesuffix(cell.one("small").text)
+                shown[cu, engine, memory] = (number, cell.kinds)
+    return shown
 
 
 def marked(root: Node, quantity: str, mark: str) -> list[tuple[float, float, float]]:

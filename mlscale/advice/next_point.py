@@ -1,22 +1,23 @@
 """What to measure next: the configuration that would narrow the intervals of time most."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model, require_measured_points
-from mlscale.predictors.bottleneck.estimator import Bottleneck
-
-COVERAGE = 0.9
+from mlscale.predictions import COVERAGE
+from mlscale.predictors.base import UsesMeasuredPoints, predict_surfaces
 
 
 @dataclass(frozen=True)
-class NextProfile:
-    """Where to measure one kernel next, or all together (kernel None).
+class NextPoint:
+    """Where to measure one kernel next, or all kernels (kernel None).
 
     now_percent, after_percent: half the 90 % interval of time [%], its mean over the grid, before
     and as expected after it; None where the model was trained without intervals.
@@ -30,38 +31,44 @@ class NextProfile:
     narrower_percent: float
 
 
-def next_profile(model: Model, profiles: Profiles) -> tuple[list[NextProfile], NextProfile | None]:
-    """The next configuration for each kernel, and for several the one best for all together.
+def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], NextPoint | None]:
+    """The next configuration for each kernel, and for several the best one for all of them.
 
     A configuration that is measured already is not proposed. Raises InputError where the model's
     predictor makes nothing of further points, and where all configurations are measured.
     """
     require_measured_points(model)
-    predictor = cast("Bottleneck", model.predictors["time"])
-    now, ahead = predictor.widths_ahead(profiles, COVERAGE)
+    predictor = model.predictors["time"]
+    now, ahead = cast("UsesMeasuredPoints", predictor).widths_ahead(profiles, COVERAGE)
+    calibrated = predict_surfaces(predictor, profiles, coverage=COVERAGE).low is not None
     configs = list(model.grid)
-    done = {profiles.base: np.ones(len(now), dtype=bool)}
-    for point in profiles.also:
-        measured = ~np.isnan(point.time_ms)
-        done[point.config] = done.get(point.config, np.zeros_like(measured)) | measured
-    for number, config in enumerate(configs):
-        ahead[done.get(config, np.zeros(len(now), dtype=bool)), number] = np.inf
-    if np.isinf(ahead).all(axis=1).any():
-        kernel = profiles.kernels[int(np.flatnonzero(np.isinf(ahead).all(axis=1))[0])]
+    ahead = np.where(_is_measured(profiles, configs), np.inf, ahead)
+    none_left = np.isinf(ahead).all(axis=1)
+    if none_left.any():
+        kernel = profiles.kernels[int(np.flatnonzero(none_left)[0])]
         raise InputError(f"kernel '{kernel}': every configuration of the grid is measured")
-    calibrated = bool(predictor.scores_.size)
 
-    def found(kernel: str | None, number: int, before: float, after: float) -> NextProfile:
-        shown = [100 * float(np.expm1(w)) if calibrated else None for w in (before, after)]
-        narrower = 100 * (1 - after / before)
-        return NextProfile(kernel, configs[number], shown[0], shown[1], narrower)
+    def best_point(kernel: str | None, width: float, widths_ahead: Floats) -> NextPoint:
+        best = int(np.argmin(widths_ahead))
+        before, after = (
+            100 * float(np.expm1(w)) if calibrated else None for w in (width, widths_ahead[best])
+        )
+        narrower = float(100 * (1 - widths_ahead[best] / width))
+        return NextPoint(kernel, configs[best], before, after, narrower)
 
-    each = [
-        found(kernel, int(np.argmin(ahead[k])), float(now[k]), float(ahead[k].min()))
-        for k, kernel in enumerate(profiles.kernels)
-    ]
+    each = [best_point(*of_kernel) for of_kernel in zip(profiles.kernels, now, ahead, strict=True)]
     if len(each) < 2:
         return each, None
     after = np.where(np.isinf(ahead), now[:, None], ahead).mean(axis=0)
     after[np.isinf(ahead).all(axis=0)] = np.inf
-    return each, found(None, int(np.argmin(after)), float(now.mean()), float(after.min()))
+    return each, best_point(None, float(now.mean()), after)
+
+
+def _is_measured(profiles: Profiles, configs: Sequence[HardwareConfig]) -> Mask:
+    """Which kernels are measured at which configurations, the base included, (K, N)."""
+    measured = np.zeros((len(profiles.kernels), len(configs)), dtype=bool)
+    measured[:, configs.index(profiles.base)] = True
+    for point in profiles.also:
+        if point.config in configs:
+            measured[:, configs.index(point.config)] |= ~np.isnan(point.time_ms)
+    return measured

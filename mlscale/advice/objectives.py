@@ -147,7 +147,7 @@ def saving_percent(value: Floats | float, at_base: Floats | float) -> Floats:
     return np.asarray(100.0 * (1.0 - np.divide(value, at_base)))
 
 
-def together(time_ms: Floats, power_w: Floats | None) -> tuple[Floats, Floats | None]:
+def run_in_sequence(time_ms: Floats, power_w: Floats | None) -> tuple[Floats, Floats | None]:
     """Kernels (K, C, E, M) run one after the other: summed time, and mean power over that time.
 
     Time x power of the answer, (C, E, M), is the sum of the kernels' energies.

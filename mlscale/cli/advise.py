@@ -1,26 +1,28 @@
-"""mlscale advise: the configuration to set for each kernel, from a model and a profile."""
+"""mlscale advise: the configuration to set for each kernel, or where to measure it next."""
 
 import argparse
 import csv
 import io
 import json
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlscale.advice.advise import COVERAGE, Advice, Choice, Point, advise
+from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
+from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
 from mlscale.cli import options
-from mlscale.cli.advise_next import next_profile_text
 from mlscale.cli.limits import add_limits, read_limits
 from mlscale.cli.text import columns, number
-from mlscale.data.profiles import read_profiles
+from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.files import write_text
 from mlscale.model import Model
-from mlscale.model_file import load
+from mlscale.model_file import load_model
+from mlscale.predictions import COVERAGE
 
-TOGETHER = "all kernels together"
+ALL_KERNELS = "all kernels together"
 COLUMNS = (
     "kernel",
     "cu_count",
@@ -37,6 +39,9 @@ COLUMNS = (
     "slowdown_percent",
     "flags",
 )
+_AXES = ["CUs", "engine MHz", "memory MHz"]
+
+Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,123 +70,166 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
     limits = read_limits(arguments)
-    model = load(options.input_file(arguments.model))
+    model = load_model(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     if arguments.next_profile:
-        _write(arguments.output, next_profile_text(model, profiles, arguments.format))
-        return
-    advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
-    text = {"table": _as_table, "csv": _as_csv, "json": _as_json}[arguments.format](model, advice)
-    if arguments.format == "csv":
-        for warning in advice.warnings:
-            print(f"mlscale: warning: {warning}", file=sys.stderr)
-    _write(arguments.output, text)
-
-
-def _write(output: str | None, text: str) -> None:
-    if output:
-        write_text(Path(output), text)
+        text = _next_points_text(model, profiles, arguments.format)
+    else:
+        advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
+        text = _advice_text(model, advice, arguments.format)
+    if arguments.output:
+        write_text(Path(arguments.output), text)
     else:
         sys.stdout.write(text)
 
 
-def _as_table(model: Model, advice: Advice) -> str:
-    choices = [*advice.choices, *([advice.together] if advice.together else [])]
-    has_power = choices[0].best.power_w is not None
-    has_energy = choices[0].best.energy_mj is not None
-    costs = ["time ms", *["power W"] * has_power, *["energy mJ"] * has_energy]
-    axes = ["CUs", "engine MHz", "memory MHz"]
-    with_range = any(choice.saving_range for choice in choices)
-    lines = []
-    for choice in choices:
-        line = [choice.kernel or TOGETHER, *_cells(choice.best), f"{choice.slowdown_percent:+.1f}"]
-        line.append(f"{choice.saving_percent:.1f}")
-        if with_range:
-            ends = choice.saving_range
+def _advice_text(model: Model, advice: Advice, form: str) -> str:
+    """The advice as a table, CSV or JSON; warnings that CSV has no place for go to stderr."""
+    if form == "json":
+        return _as_json(
+            {
+                **_model_and_base(model),
+                "objective": advice.objective,
+                "unit": OBJECTIVES[advice.objective],
+                "limits": asdict(advice.limits),
+                "static_power_w": advice.static_power_w,
+                "coverage": COVERAGE,
+                "kernels": [{"kernel": r.kernel, **_nested(r)} for r in advice.kernels],
+                "together": advice.all_kernels and _nested(advice.all_kernels),
+                "warnings": list(advice.warnings),
+            }
+        )
+    if form == "table":
+        return _advice_table(model, advice)
+    for warning in advice.warnings:
+        print(f"mlscale: warning: {warning}", file=sys.stderr)
+    rows = []
+    for recommendation in advice.recommendations:
+        best, front = recommendation.best, recommendation.front
+        for point in dict.fromkeys([best, *front]):
+            row: Row = {"kernel": recommendation.kernel or ALL_KERNELS, **_flat(point)}
+            row |= {"best": int(point == best), "on_front": int(point in front)}
+            if point == best:
+                row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
+            rows.append(row)
+    return _as_csv(COLUMNS, rows)
+
+
+def _advice_table(model: Model, advice: Advice) -> str:
+    """The best configurations, the front, flags and warnings for a terminal."""
+    best = advice.kernels[0].best
+    costs = ["time ms", *["power W"] * (best.power_w is not None)]
+    costs += ["energy mJ"] * (best.energy_mj is not None)
+    headers = ["kernel", *_AXES, *costs, "time %", "saves %"]
+    lines = [
+        [r.kernel or ALL_KERNELS, *_cells(r.best), f"{r.slowdown_percent:+.1f}"]
+        + [f"{r.saving_percent:.1f}"]
+        for r in advice.recommendations
+    ]
+    if any(r.saving_range for r in advice.recommendations):
+        headers.append(f"{100 * COVERAGE:g} % interval")
+        for line, recommendation in zip(lines, advice.recommendations, strict=True):
+            ends = recommendation.saving_range
             line.append(f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else "")
-        lines.append(line)
-    headers = ["kernel", *axes, *costs, "time %", "saves %"]
-    headers += [f"{100 * COVERAGE:g} % interval"] if with_range else []
     text = f"Least {advice.objective}{advice.limits.under()}:\n{columns(headers, lines)}\n"
     text += f"\nbase {model.base} on {model.device}; time % and saves % are against it\n"
-    if any(choice.front for choice in choices):
-        points = [
-            [choice.kernel or TOGETHER, *_cells(point), _marks(point, choice)]
-            for choice in choices
-            for point in choice.front
-        ]
+    points = [
+        [r.kernel or ALL_KERNELS, *_cells(point), _marks(point, r)]
+        for r in advice.recommendations
+        for point in r.front
+    ]
+    if points:
         text += "\nPareto front of time and energy:\n"
-        text += columns(["kernel", *axes, *costs, ""], points) + "\n"
-    notes = [f"flag: {choice.kernel}: {flag}\n" for choice in choices for flag in choice.flags]
+        text += columns(["kernel", *_AXES, *costs, ""], points) + "\n"
+    notes = [f"flag: {r.kernel}: {flag}\n" for r in advice.recommendations for flag in r.flags]
     notes += [f"warning: {warning}\n" for warning in advice.warnings]
     return text + ("\n" if notes else "") + "".join(notes)
 
 
-def _cells(point: Point) -> list[str]:
-    config = point.config
-    costs = [c for c in (point.time_ms, point.power_w, point.energy_mj) if c is not None]
-    axes = (config.cu_count, config.engine_mhz, config.memory_mhz)
-    return [*(f"{axis:g}" for axis in axes), *(number(cost) for cost in costs)]
+def _cells(point: OperatingPoint) -> list[str]:
+    costs = (point.time_ms, point.power_w, point.energy_mj)
+    axes = [f"{axis:g}" for axis in point.config.as_dict().values()]
+    return axes + [number(cost) for cost in costs if cost is not None]
 
 
-def _marks(point: Point, choice: Choice) -> str:
-    marks = ["best"] * (point == choice.best) + ["base"] * (point == choice.base)
-    return ", ".join(marks)
+def _marks(point: OperatingPoint, recommendation: Recommendation) -> str:
+    return ", ".join(n for n in ("best", "base") if point == getattr(recommendation, n))
 
 
-def _as_csv(_model: Model, advice: Advice) -> str:
-    """A row for each kernel's best configuration and for each of its front."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for choice in [*advice.choices, *([advice.together] if advice.together else [])]:
-        for point in dict.fromkeys([choice.best, *choice.front]):
-            row: dict[str, Any] = {"kernel": choice.kernel or TOGETHER, **_as_dict(point)}
-            row |= {"best": int(point == choice.best), "on_front": int(point in choice.front)}
-            if point == choice.best:
-                row |= _savings(choice)
-                row["flags"] = "; ".join(choice.flags)
-            writer.writerow(row)
-    return text.getvalue()
-
-
-def _as_json(model: Model, advice: Advice) -> str:
-    document = {
-        "device": model.device,
-        "base": model.base.as_dict(),
-        "objective": advice.objective,
-        "unit": OBJECTIVES[advice.objective],
-        "limits": asdict(advice.limits),
-        "static_power_w": advice.static_power_w,
-        "coverage": COVERAGE,
-        "kernels": [{"kernel": c.kernel, **_choice_as_dict(c)} for c in advice.choices],
-        "together": advice.together and _choice_as_dict(advice.together),
-        "warnings": list(advice.warnings),
+def _nested(recommendation: Recommendation) -> Row:
+    """A recommendation as JSON has it."""
+    return {
+        "best": _flat(recommendation.best),
+        "at_base": _flat(recommendation.base),
+        **_savings(recommendation),
+        "front": [_flat(point) for point in recommendation.front],
+        "flags": list(recommendation.flags),
     }
+
+
+def _savings(recommendation: Recommendation) -> dict[str, float | None]:
+    low, high = recommendation.saving_range or (None, None)
+    return {
+        "saving_percent": recommendation.saving_percent,
+        "saving_low_percent": low,
+        "saving_high_percent": high,
+        "slowdown_percent": recommendation.slowdown_percent,
+    }
+
+
+def _flat(value: OperatingPoint | NextPoint) -> Row:
+    """The fields of a point, its configuration in front."""
+    row = asdict(value)
+    row.pop("kernel", None)
+    return {**row.pop("config"), **row}
+
+
+def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
+    """Where to measure next as a table, CSV or JSON. Raises InputError."""
+    each, for_all = next_points(model, profiles)
+    if form == "json":
+        return _as_json(
+            {
+                **_model_and_base(model),
+                "also": [point.config.as_dict() for point in profiles.also],
+                "coverage": COVERAGE,
+                "kernels": [{"kernel": point.kernel, **_flat(point)} for point in each],
+                "together": for_all and _flat(for_all),
+            }
+        )
+    points = [*each, *([for_all] if for_all else [])]
+    rows = [{"kernel": point.kernel or ALL_KERNELS, **_flat(point)} for point in points]
+    if form == "csv":
+        return _as_csv(tuple(rows[0]), rows)
+    headers = ["kernel", *_AXES, "narrower %"]
+    lines = [
+        [point.kernel or ALL_KERNELS, *(f"{axis:g}" for axis in point.config.as_dict().values())]
+        + [f"{point.narrower_percent:.0f}"]
+        for point in points
+    ]
+    if points[0].now_percent is not None:
+        headers += ["now +- %", "then +- %"]
+        for line, point in zip(lines, points, strict=True):
+            line += [f"{percent or 0:.1f}" for percent in (point.now_percent, point.after_percent)]
+    return (
+        f"Measure next, for --also:\n{columns(headers, lines)}\n\n"
+        f"+- %: half the {100 * COVERAGE:g} % interval of time, mean over the grid; "
+        f"base {model.base} on {model.device}\n"
+    )
+
+
+def _model_and_base(model: Model) -> Row:
+    return {"device": model.device, "base": model.base.as_dict()}
+
+
+def _as_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _choice_as_dict(choice: Choice) -> dict[str, Any]:
-    return {
-        "best": _as_dict(choice.best),
-        "at_base": _as_dict(choice.base),
-        **_savings(choice),
-        "front": [_as_dict(point) for point in choice.front],
-        "flags": list(choice.flags),
-    }
-
-
-def _savings(choice: Choice) -> dict[str, float | None]:
-    low, high = choice.saving_range or (None, None)
-    return {
-        "saving_percent": choice.saving_percent,
-        "saving_low_percent": low,
-        "saving_high_percent": high,
-        "slowdown_percent": choice.slowdown_percent,
-    }
-
-
-def _as_dict(point: Point) -> dict[str, float | None]:
-    costs = {"time_ms": point.time_ms, "power_w": point.power_w, "energy_mj": point.energy_mj}
-    return {**point.config.as_dict(), **costs}
+def _as_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlscale.files import write_text
-from mlscale.report.numbers import number
+from mlscale.report.markup import number
 
 __all__ = ["columns", "number", "print_or_write"]
 

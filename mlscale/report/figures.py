@@ -1,44 +1,254 @@
-"""Pictures of surfaces, drawn with matplotlib without a display."""
+"""Figures of a kernel: heat maps and range bars in HTML, charts as matplotlib's SVG.
 
+The charts of the page take their colours from the page's style sheet, so that they follow light and dark. Why
+heat maps are tables: docs/decisions/0013-report-figures.md.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps, rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.arrays import Floats, Mask
+from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.files import whole_file
+from mlscale.report.markup import Markup, cu_in_words, element, number, paragraph, picture, times
+from mlscale.report.style import MARKERS, new_figure
 
-MARKERS = "osD^vP*X"
-# Okabe and Ito, told apart by colour-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
-AXIS_LABELS = {
-    "cu_count": "CU count",
-    "engine_mhz": "engine clock [MHz]",
-    "memory_mhz": "memory clock [MHz]",
+WIDTH, HEIGHT = 340, 240  # [CSS pixels]: a chart fits a phone
+_MARKERS = "os^"
+_DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 18, 24, 48
+_CHARACTER = 7.0  # so wide [CSS pixels] is a digit of an axis' labels in a wide font
+# What stands in matplotlib's output, and what of style.css it becomes.
+_COLOURS = ("#0072b2", "#c24e00", "#00795a")
+_RULE, _PAPER, _INK = "#cbd2d9", "#ffffff", "#010101"
+_FROM_STYLE_SHEET = {
+    **{colour: f"var(--line-{place})" for place, colour in enumerate(_COLOURS)},
+    _RULE: "var(--rule)",
+    _PAPER: "var(--paper)",
+    _INK: "currentColor",
 }
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of that size [inches] that needs no display."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """A quantity of a kernel over the grid: values (C, E, M), positive; its name and unit for
+    the reader; where base and best are.
+    """  # noqa: D205
+
+    name: str
+    unit: str
+    grid: ConfigGrid
+    values: Floats
+    base: Index
+    best: Index
+
+    def at_cu_count(self, c: int) -> Markup:
+        """The table at one index of the CU count; engine clock to the right, memory upwards."""
+        engines, memories = self.grid.engine_mhz, self.grid.memory_mhz
+        rows = [
+            element(
+                "tr",
+                element("th", f"{memories[m]:g}", scope="row"),
+                *(self._cell((c, e, m)) for e in range(len(engines))),
+            )
+            for m in reversed(range(len(memories)))
+        ]
+        clocks = [element("th", f"{clock:g}", scope="col") for clock in engines]
+        below = element("td", "engine clock [MHz]", class_="axis-name", colspan=len(engines))
+        cu_count = cu_in_words(self.grid.cu_count[c])
+        title = f"{self.name} [{self.unit}] at {cu_count}, engine clock by memory clock"
+        side = element(
+            "tr",
+            element(
+                "td",
+                element("span", "memory [MHz]"),
+                class_="axis-name side",
+                rowspan=len(rows) + 1,
+            ),
+        )
+        corner = element("td")
+        return element(
+            "table",
+            element("tbody", side, *rows),
+            element(
+                "tfoot",
+                element("tr", corner, corner, *clocks),
+                element("tr", corner, corner, below),
+            ),
+            class_="map",
+            aria_label=title,
+        )
+
+    def legend(self) -> Markup:
+        """The scale of colours, from the lowest to the highest value."""
+        stops = ",".join(colour(stop / 8) for stop in range(9))
+        scale = element(
+            "span",
+            class_="scale",
+            role="img",
+            aria_label="scale of colours",
+            style=f"background:linear-gradient(to right,{stops})",
+        )
+        low, high = (f"{number(v, 3)} {self.unit}" for v in (self.values.min(), self.values.max()))
+        return paragraph(f"{low} ", scale, f" {high}", kind="legend")
+
+    def share(self, value: float) -> float:
+        """Where a value stands between the lowest and the highest, by its logarithm; 0 to 1."""
+        low, high = np.log(self.values.min()), np.log(self.values.max())
+        return 0.5 if low == high else float((np.log(value) - low) / (high - low))
+
+    def _cell(self, index: Index) -> Markup:
+        """A value, and below it 'base', 'best' or its multiple of the base."""
+        value = float(self.values[index])
+        fill = colour(self.share(value))
+        marks = [mark for mark in ("base", "best") if getattr(self, mark) == index]
+        note = ", ".join(marks) or times(value / self.values[self.base])
+        return element(
+            "td",
+            number(value, 3),
+            element("small", note),
+            class_=" ".join(marks) or None,
+            style=f"background:{fill};color:{ink(fill)}",
+        )
+
+
+def colour(share: float) -> str:
+    """The colour at a share from 0 to 1 of cividis, the same to colour-blind readers."""
+    return to_hex(colormaps["cividis"](share))
+
+
+def ink(fill: str) -> str:
+    """Black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
+    channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
+    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+
+
+def range_bar(name: str, share: float | None) -> Markup:
+    """A feature's range over the training kernels as a bar, and this kernel as a dot on it.
+
+    share: 0 at the training minimum, 1 at the maximum; beyond them an arrow stands on that side.
+    None draws no dot.
+    """
+    where, mark = "missing", None
+    if share is not None and 0 <= share <= 1:
+        where = "inside the training range"
+        mark = element("span", class_="dot", style=f"left:{100 * share:.4g}%")
+    elif share is not None:
+        side = "below" if share < 0 else "above"
+        where = f"{side} the training range"
+        mark = element(
+            "span", "\N{BLACK LEFT-POINTING TRIANGLE}" if share < 0 else "▶", class_=side
+        )
+    title = f"{name}: {where}"
+    return element("span", mark, class_="range-bar", role="img", aria_label=title, title=title)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A quantity along an axis: its name, values, and perhaps an interval around them, (n,)."""
+
+    name: str
+    values: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+def axis_chart(label: str, steps: Sequence[float], base: int, curves: Sequence[Curve]) -> Figure:
+    """Factors to the base along one axis; base: its index in the steps."""
+    figure, axes = _chart(label, "factor to the base")
+    axes.axvline(
+        steps[base], color=_INK, linewidth=1, linestyle=":", clip_on=False, gid="base-line"
+    )
+    for curve, colour_, marker, dashes in zip(curves, _COLOURS, _MARKERS, _DASHES, strict=False):
+        if curve.low is not None and curve.high is not None:
+            axes.fill_between(
+                steps,
+                curve.low,
+                curve.high,
+                color=colour_,
+                alpha=0.18,
+                linewidth=0,
+                clip_on=False,
+                gid="band",
+            )
+        _plot(axes, steps, curve.values, colour_, marker, dashes, curve.name)
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(*_labelled(steps, base))
+    below = axes.get_xaxis_transform()
+    axes.text(steps[base], -0.18, "base", transform=below, ha="center", fontsize=11)
+    axes.xaxis.labelpad = 15
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 0.99),
+        ncols=3,
+        frameon=False,
+        fontsize=11,
+        borderpad=0.2,
+        handlelength=2.6,
+        columnspacing=1.4,
+    )
     return figure
 
 
-def save_figure(figure: Figure, stem: Path) -> list[Path]:
-    """Write STEM.png and STEM.svg; the same figure gives the same files. Raises InputError."""
-    written = []
-    for kind in ("png", "svg"):
-        path = stem.with_name(f"{stem.name}.{kind}")
-        metadata = {"Date": None} if kind == "svg" else {}
-        with whole_file(path) as temporary, rc_context({"svg.hashsalt": "mlscale"}):
-            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
-        written.append(path)
-    return written
+def front_chart(time_ms: Floats, energy_mj: Floats, front: Mask, base: int) -> Figure:
+    """Every configuration by time and energy; the front joined, the base in a diamond.
+
+    time_ms, energy_mj, front: (N,); base: an index into them.
+    """
+    figure, axes = _chart("time [ms]", "energy [mJ]")
+    axes.plot(
+        time_ms[~front],
+        energy_mj[~front],
+        "o",
+        color=_INK,
+        alpha=0.45,
+        ms=5,
+        mew=0,
+        clip_on=False,
+        gid="other",
+    )
+    order = np.flatnonzero(front)[np.argsort(time_ms[front], kind="stable")]
+    _plot(axes, time_ms[order], energy_mj[order], _COLOURS[0], "o", "-", "front")
+    at_base = (time_ms[base], energy_mj[base])
+    axes.plot(*at_base, "D", ms=10, mfc="none", mec=_INK, mew=2, clip_on=False, gid="base-mark")
+    axes.annotate("base", at_base, (0, 9), textcoords="offset points", ha="center", fontsize=11)
+    axes.margins(0.1)
+    axes.set_xticks(_fitting_ticks(axes))
+    return figure
+
+
+def svg(figure: Figure, title: str, salt: str) -> Markup:
+    """A chart as an element of the page; salt: tells its ids from those of every other chart."""
+    file = io.StringIO()
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        figure.savefig(file, format="svg", metadata=no_metadata)
+    _, _, content = file.getvalue().partition("</defs>")  # matplotlib's own style stands before
+    content = content.removesuffix("</svg>\n")
+    content = re.sub(r' id="[\w.]+_\d+"| transform="rotate\(-0 [^"]*"', "", content)
+    content = re.sub(r'(<g) id="(band|front|other|base-line|base-mark)"', r'\1 class="\2"', content)
+    content = re.sub(r"font-family: [^;\"]*(; )?", "", content)
+    content = re.sub(
+        r"\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), content
+    )
+    content = re.sub(r"\s*\n\s*", " ", content)
+    for colour_, variable in _FROM_STYLE_SHEET.items():
+        content = content.replace(colour_, variable)
+    return picture(content, title, WIDTH, HEIGHT)
 
 
 def draw_surface(
@@ -93,3 +303,77 @@ def draw_surface(
 def _shades(grid: ConfigGrid) -> Floats:
     """A colour for each memory clock, dark to light, told apart by colour-blind readers."""
     return np.asarray(colormaps["viridis"](np.linspace(0, 0.85, len(grid.memory_mhz))))
+
+
+def _chart(x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    """An empty chart with its axes named, transparent, lines across at the ticks of y."""
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
+    FigureCanvasSVG(figure)
+    width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
+    axes = figure.add_axes((_LEFT / WIDTH, _BOTTOM / HEIGHT, width / WIDTH, height / HEIGHT))
+    figure.patch.set_visible(False)
+    axes.patch.set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_INK)
+    axes.set_xlabel(x_label, fontsize=11)
+    axes.set_ylabel(y_label, fontsize=11)
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color=_RULE, linewidth=1, clip_on=False)
+    axes.tick_params(axis="y", length=0, labelsize=11)
+    axes.tick_params(axis="x", color=_INK, labelsize=11)
+    return figure, axes
+
+
+def _plot(
+    axes: Axes,
+    x: Sequence[float] | Floats,
+    y: Floats,
+    colour_: str,
+    marker: str,
+    dashes: object,
+    name: str,
+) -> None:
+    axes.plot(
+        x,
+        y,
+        color=colour_,
+        marker=marker,
+        linestyle=dashes,
+        linewidth=2,
+        ms=7,
+        mec=_PAPER,
+        mew=1,
+        clip_on=False,
+        label=name,
+        gid="front" if name == "front" else None,
+    )
+
+
+def _labelled(steps: Sequence[float], base: int) -> tuple[list[float], list[str]]:
+    """The steps and their labels; where these would overlap, the base's and the ends' stay."""
+    pixels = (WIDTH - _LEFT - _RIGHT) / 1.1 / ((steps[-1] - steps[0]) or 1)
+    labels = [""] * len(steps)
+    for i in [base, 0, len(steps) - 1, *range(len(steps))]:
+        label = f"{steps[i]:g}"
+        if all(
+            abs(step - steps[i]) * pixels > _CHARACTER * (len(label) + len(other)) / 2 + 4
+            for step, other in zip(steps, labels, strict=True)
+            if other
+        ):
+            labels[i] = label
+    return list(steps), labels
+
+
+def _fitting_ticks(axes: Axes) -> list[float]:
+    """Round numbers of the horizontal axis whose labels neither meet nor leave the picture."""
+    low, high = axes.get_xlim()
+    pixels = (WIDTH - _LEFT - _RIGHT) / (high - low)
+    ticks: list[float] = []
+    for most in (5, 4, 3, 2):
+        ticks = [t for t in MaxNLocator(most).tick_values(low, high) if low <= t <= high]
+        labels = axes.xaxis.get_major_formatter().format_ticks(ticks)
+        width = _CHARACTER * max(map(len, labels), default=0)
+        ticks = [t for t in ticks if (high - t) * pixels + _RIGHT > width / 2]
+        if len(ticks) < 2 or (ticks[1] - ticks[0]) * pixels > width + 4:
+            break
+    return ticks

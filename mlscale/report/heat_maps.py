@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.report.figures import AXIS_LABELS, new_figure
+from mlscale.report.style import AXIS_LABELS, new_figure
 
 COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
 PANELS_IN_ROW = 4

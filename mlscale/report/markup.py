@@ -1,7 +1,12 @@
-"""Elements of HTML and SVG. All text is escaped where an element is made, and nowhere else."""
+"""The page's HTML: elements, in which all text is escaped, the blocks of sections, and numbers."""
 
 import html
+import math
+from collections.abc import Collection, Sequence
 
+from mlscale.data.grid import HardwareConfig
+
+LONGEST_NAME = 90
 _VOID = frozenset({"meta", "br", "hr"})
 
 
@@ -54,6 +59,80 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def style_sheet(css: str) -> Markup:
+    """A style element. The text is our own: a style element's content cannot be escaped."""
+    return Markup(f"<style>{css}</style>")
+
+
+def picture(svg_content: str, title: str, width: float, height: float) -> Markup:
+    """An SVG picture with its name, from content that matplotlib drew of our own words only."""
+    return element(
+        "svg",
+        element("title", title),
+        Markup(svg_content),
+        role="img",
+        aria_label=title,
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=width,
+        height=height,
+    )
+
+
+def document(*parts: Markup) -> str:
+    """A whole HTML document in English from its head and its body."""
+    return f"<!DOCTYPE html>\n{element('html', *parts, lang='en')}\n"
+
+
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[Child]],
+    words: Collection[int] = (0,),
+    long: int | None = None,
+) -> Markup:
+    """A table that scrolls by itself; columns are numbers but for those of words, one is long."""
+    kinds = ["long" if i == long else None if i in words else "number" for i in range(len(headers))]
+    head = [
+        element("th", h, class_=kind, scope="col") for h, kind in zip(headers, kinds, strict=True)
+    ]
+    body = [
+        element("tr", *(element("td", c, class_=kind) for c, kind in zip(row, kinds, strict=True)))
+        for row in rows
+    ]
+    whole = element("table", element("thead", element("tr", *head)), element("tbody", *body))
+    return element("div", whole, class_="scroll")
+
+
+def paragraph(*children: Child, kind: str | None = None) -> Markup:
+    """A paragraph, of a class if one is given."""
+    return element("p", *children, class_=kind)
+
+
+def bullets(items: Sequence[Child]) -> Markup:
+    """A list."""
+    return element("ul", *(element("li", item) for item in items))
+
+
+def terms(pairs: Sequence[tuple[str, Child]]) -> Markup:
+    """Terms and what they are."""
+    return element("dl", *(joined(element("dt", t), element("dd", d)) for t, d in pairs))
+
+
+def name(text: str, longest: int | None = LONGEST_NAME) -> Markup:
+    """A name that somebody else gave, set apart so that its writing direction stays its own.
+
+    longest: the most characters that are shown; None shows all.
+    """
+    shown = text if longest is None else shortened(text, longest)
+    return element("span", shown, class_="name")
+
+
+def names(texts: Sequence[str], most: int) -> Markup:
+    """Names one after the other, and how many more there are."""
+    shown = joined(*(name(text) for text in texts[:most]), between=", ")
+    more = len(texts) - most
+    return joined(shown, f" and {more} more" if more > 0 else None)
+
+
 def shortened(text: str, longest: int) -> str:
     """Text of at most that many characters, the middle left out with an ellipsis."""
     if len(text) <= longest:
@@ -62,11 +141,32 @@ def shortened(text: str, longest: int) -> str:
     return f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
-def style_sheet(css: str) -> Markup:
-    """A style element. The text is our own: a style element's content cannot be escaped."""
-    return Markup(f"<style>{css}</style>")
+def config_in_words(config: HardwareConfig) -> str:
+    """A configuration for a reader: '8 compute units, 800 / 700 MHz'."""
+    return f"{cu_in_words(config.cu_count)}, {config.engine_mhz:g} / {config.memory_mhz:g} MHz"
 
 
-def document(*parts: Markup) -> str:
-    """A whole HTML document in English from its head and its body."""
-    return f"<!DOCTYPE html>\n{element('html', *parts, lang='en')}\n"
+def cu_in_words(cu_count: int) -> str:
+    """'1 compute unit', '8 compute units'."""
+    return f"{cu_count} compute unit{'' if cu_count == 1 else 's'}"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with that many significant digits, without an exponent; '-' for None."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def times(factor: float) -> str:
+    """A factor, three significant digits behind the sign of multiplication."""
+    return f"\N{MULTIPLICATION SIGN}{number(factor, 3)}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with its sign, to a tenth: '-12.3 %', '+4.0 %', '0.0 %'."""
+    rounded = round(100 * share, 1)
+    return f"{rounded:+.1f} %" if rounded else "0.0 %"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from mlscale.papers.nagasaka import BASELINE
-from mlscale.report.figures import COLOURS, save_figure
+from mlscale.report.style import COLOURS, save_figure
 from mlscale.studies.nagasaka import Grouping, PowerCase, model_row, unseen_rows
 
 _ACTUAL, _ESTIMATED = "#000000", "#999999"

@@ -1,32 +1,51 @@
 """The whole page: head, contents, a section for each kernel, how it was made, references."""
 
-from collections.abc import Sequence
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mlscale.advice.advise import COVERAGE
+from mlscale import __version__
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model, feature_warnings, training_warnings
-from mlscale.report import decision_sections, evidence_sections, provenance, surface_sections
-from mlscale.report.blocks import (
+from mlscale.papers.citations import Reference, citable_names, references_of
+from mlscale.predictions import COVERAGE
+from mlscale.report import sections
+from mlscale.report.kernel_report import UNITS, KernelReport, kernel_reports
+from mlscale.report.markup import (
+    Child,
+    Markup,
     bullets,
-    facts_list,
-    line,
+    config_in_words,
+    document,
+    element,
+    joined,
     name,
     names,
-    spoken,
+    number,
+    paragraph,
+    style_sheet,
     table,
-    whole_name,
+    terms,
+    times,
 )
-from mlscale.report.kernel_report import UNITS, Facts, facts_of
-from mlscale.report.markup import Child, Markup, document, element, joined, style_sheet
-from mlscale.report.numbers import number, times
 
 MOST_KERNELS = 20
-_CONFIGS = 6
+_MOST_POINTS = 6
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_BANNERS = {
+    "made": "MADE DATA: {} made by a program, not measured on a GPU.",
+    "simulated": "SIMULATED DATA: {} run on a simulator, not measured on a GPU.",
+}
+_METADATA = {
+    "origin": "Data are",
+    "source": "Source",
+    "counter_tool": "Counters by",
+    "power_kind": "Power is",
+}
 
 
 @dataclass(frozen=True)
@@ -48,180 +67,255 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
 
     Raises InputError where the profiles lack what the model needs.
     """
-    facts = facts_of(model, profiles, kernels, source.static_power_w)
-    title = f"mlscale report: {_title(facts)} on {model.device}"
+    reports = kernel_reports(model, profiles, kernels, source.static_power_w)
+    subject = reports[0].name if len(reports) == 1 else f"{len(reports)} kernels"
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
+        element("title", f"mlscale report: {subject} on {model.device}"),
         style_sheet(Path(__file__).with_name("style.css").read_text(encoding="utf-8")),
     )
-    sections = [_kernel(i, each, profiles) for i, each in enumerate(facts, start=1)]
     main = element(
         "main",
-        _overview(facts, model, profiles, source),
-        *sections,
-        provenance.how_made(model, source.command),
+        _overview(reports, model, profiles, source),
+        *(_kernel(i, report, profiles) for i, report in enumerate(reports, start=1)),
+        _how_made(model, source.command),
     )
     return document(head, element("body", main))
 
 
-def _title(facts: list[Facts]) -> str:
-    return facts[0].name if len(facts) == 1 else f"{len(facts)} kernels"
-
-
-def _overview(facts: list[Facts], model: Model, profiles: Profiles, source: Source) -> Markup:
+def _overview(
+    reports: list[KernelReport], model: Model, profiles: Profiles, source: Source
+) -> Markup:
     """Title, what the data are, and the kernels as a table of contents."""
-    parts: list[Child] = [element("h1", "How ", _what(facts), f" would run on {model.device}")]
-    parts += [line(text, kind="banner") for text in _banners(model, profiles)]
-    parts.append(
-        facts_list(
-            [
-                ("Profile", whole_name(source.profile_file)),
-                ("Model", whole_name(source.model_file)),
-                ("Device", whole_name(model.device)),
-                ("Base", f"{spoken(model.base)} (engine / memory clock): where it was profiled"),
-                ("Predicted for", _grid(model)),
-                *([("Measured too at", _also(profiles))] if profiles.also else []),
-                *([("Date", whole_name(source.date))] if source.date else []),
-            ]
-        )
+    subject: Child = name(reports[0].name) if len(reports) == 1 else f"{len(reports)} kernels"
+    base = f"{config_in_words(model.base)} (engine / memory clock): where it was profiled"
+    pairs: list[tuple[str, Child]] = [
+        ("Profile", name(source.profile_file, None)),
+        ("Model", name(source.model_file, None)),
+        ("Device", name(model.device, None)),
+        ("Base", base),
+        ("Predicted for", _grid_in_words(model)),
+        *([("Measured too at", _measured_points(profiles))] if profiles.also else []),
+        *([("Date", name(source.date, None))] if source.date else []),
+    ]
+    warnings = _warnings(reports, model, profiles, source.static_power_w)
+    left_out = [k for k in profiles.kernels if k not in {report.name for report in reports}]
+    others = paragraph(
+        f"{len(reports)} of the profile's {len(profiles.kernels)} kernels are shown; "
+        "mlscale report --kernel NAME shows others. Not shown: ",
+        names(left_out, 30),
+        ".",
     )
+    return element(
+        "header",
+        element("h1", "How ", subject, f" would run on {model.device}"),
+        *(paragraph(text, kind="banner") for text in _banners(model, profiles)),
+        terms(pairs),
+        element("div", bullets(warnings), class_="flags") if warnings else None,
+        _contents(reports),
+        others if left_out else None,
+    )
+
+
+def _warnings(
+    reports: list[KernelReport], model: Model, profiles: Profiles, static_power_w: float | None
+) -> list[Child]:
+    """What a reader should know of all that is shown."""
     warnings: list[Child] = [*training_warnings(model)]
-    if facts[0].what_lacks:
-        warnings.append(facts[0].what_lacks)
-    if source.static_power_w is not None:
-        warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
+    if reports[0].missing_quantities:
+        warnings.append(reports[0].missing_quantities)
+    if static_power_w is not None:
+        warnings.append(f"{static_power_w:g} W of static power were added to power_w")
     warnings += feature_warnings(model, profiles)
-    if known := [each.name for each in facts if each.was_trained_on]:
-        warnings.append(
-            joined(
-                "among the model's training kernels, so partly remembered; what is shown says "
-                "little of the error for new kernels: ",
-                names(known, 10),
-            )
+    if known := [report.name for report in reports if report.was_trained_on]:
+        text = (
+            "among the model's training kernels, so partly remembered; what is shown says "
+            "little of the error for new kernels: "
         )
-    if warnings:
-        parts.append(element("div", bullets(warnings), class_="flags"))
-    parts.append(_contents(facts))
-    left_out = [k for k in profiles.kernels if k not in {each.name for each in facts}]
-    if left_out:
-        parts.append(
-            line(
-                f"{len(facts)} of the profile's {len(profiles.kernels)} kernels are shown; "
-                "mlscale report --kernel NAME shows others. Not shown: ",
-                names(left_out, 30),
-                ".",
-            )
-        )
-    return element("header", *parts)
-
-
-def _what(facts: list[Facts]) -> Markup:
-    return name(facts[0].name) if len(facts) == 1 else joined(f"{len(facts)} kernels")
+        warnings.append(joined(text, names(known, 10)))
+    return warnings
 
 
 def _banners(model: Model, profiles: Profiles) -> list[str]:
     """That data are made or simulated, in plain words at the top."""
-    kinds = {
-        "made": "MADE DATA: {} made by a program, not measured on a GPU.",
-        "simulated": "SIMULATED DATA: {} run on a simulator, not measured on a GPU.",
-    }
-    whose = {
+    metadata_of = {
         "the model's training kernels were": model.card["metadata"],
         "the profiled kernels were": profiles.metadata,
     }
     return [
-        kinds[origin].format(who)
-        for who, metadata in whose.items()
-        if (origin := str(metadata.get("origin"))) in kinds
+        _BANNERS[origin].format(kernels)
+        for kernels, metadata in metadata_of.items()
+        if (origin := str(metadata.get("origin"))) in _BANNERS
     ]
 
 
-def _grid(model: Model) -> str:
+def _grid_in_words(model: Model) -> str:
     """The extent of the grid."""
     grid = model.grid
-    axes = [(grid.cu_count, "compute units"), (grid.engine_mhz, "MHz engine clock")]
-    parts = []
-    for steps, label in [*axes, (grid.memory_mhz, "MHz memory clock")]:
-        ends = f"{steps[0]:g}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g}"
-        parts.append(f"{ends} {label}")
-    return f"{grid.size} configurations: {', '.join(parts)}"
+    axes = {
+        "compute units": grid.cu_count,
+        "MHz engine clock": grid.engine_mhz,
+        "MHz memory clock": grid.memory_mhz,
+    }
+    extents = [
+        f"{steps[0]:g} {unit}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g} {unit}"
+        for unit, steps in axes.items()
+    ]
+    return f"{grid.size} configurations: {', '.join(extents)}"
 
 
-def _also(profiles: Profiles) -> str:
+def _measured_points(profiles: Profiles) -> str:
     """The further configurations that were measured and that the predictions take in."""
-    configs = [spoken(point.config) for point in profiles.also]
-    more = f" and {len(configs) - _CONFIGS} more" if len(configs) > _CONFIGS else ""
-    return "; ".join(configs[:_CONFIGS]) + more
+    configs = [config_in_words(point.config) for point in profiles.also]
+    more = len(configs) - _MOST_POINTS
+    return "; ".join(configs[:_MOST_POINTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _contents(facts: list[Facts]) -> Markup:
+def _contents(reports: list[KernelReport]) -> Markup:
     """Kernels with links to their sections, and the first figures of each."""
     headers = ["kernel", "base [ms]", "shortest time", "there"]
-    if "energy" in facts[0].quantities:
+    if "energy" in reports[0].quantities:
         headers += ["lowest energy", "there"]
     headers.append("flags")
     rows = []
-    for i, each in enumerate(facts, start=1):
-        link = element("a", name(each.name), href=f"#kernel-{i}")
-        cells: list[Child] = [link, number(each.quantities["time"][each.base])]
+    for i, report in enumerate(reports, start=1):
+        link = element("a", name(report.name), href=f"#kernel-{i}")
+        cells: list[Child] = [link, number(report.quantities["time"][report.base])]
         for quantity in ("time", "energy"):
-            if quantity in each.quantities:
-                values, best = each.quantities[quantity], each.best(quantity)
-                cells += [times(values[best] / values[each.base]), spoken(each.config(best))]
-        rows.append([*cells, str(len(each.flags))])
+            if quantity in report.quantities:
+                values, best = report.quantities[quantity], report.best(quantity)
+                cells.append(times(values[best] / values[report.base]))
+                cells.append(config_in_words(report.config(best)))
+        rows.append([*cells, str(len(report.flags))])
     words = tuple(i for i, header in enumerate(headers) if header in ("kernel", "there"))
     return element(
         "nav", element("h2", "Kernels"), table(headers, rows, words), aria_label="Kernels"
     )
 
 
-def _kernel(i: int, facts: Facts, profiles: Profiles) -> Markup:
+def _kernel(i: int, report: KernelReport, profiles: Profiles) -> Markup:
     """All of one kernel."""
     status = profiles.metadata.get("feature_status")
-    explained = facts.explanations.get("time")
-    used = set(explained.names) if explained else set()
-    given = profiles.counters[facts.position]
-    others = [
+    explanation = report.explanations.get("time")
+    features = set(explanation.names) if explanation else set()
+    values = profiles.counters[report.position]
+    other_counters = [
         counter
-        for counter, value in zip(profiles.counter_names, given, strict=True)
-        if counter not in used and not np.isnan(value)
+        for counter, value in zip(profiles.counter_names, values, strict=True)
+        if counter not in features and not np.isnan(value)
     ]
     return element(
         "section",
-        element("h2", name(facts.name)),
-        _head(facts),
-        surface_sections.heat_maps(facts),
-        surface_sections.axis_curves(facts),
-        decision_sections.pareto(facts),
-        decision_sections.best(facts),
-        evidence_sections.features(facts, status if isinstance(status, dict) else {}, others),
-        evidence_sections.neighbours(facts),
-        evidence_sections.extrapolation(facts),
-        surface_sections.every_configuration(facts),
-        line(element("a", "Back to the kernels", href="#top")),
+        element("h2", name(report.name)),
+        _kernel_head(report),
+        sections.heat_maps(report),
+        sections.axis_curves(report),
+        sections.pareto(report),
+        sections.best(report),
+        sections.counters(report, status if isinstance(status, dict) else {}, other_counters),
+        sections.neighbours(report),
+        sections.extrapolation(report),
+        sections.every_configuration(report),
+        paragraph(element("a", "Back to the kernels", href="#top")),
         id=f"kernel-{i}",
         class_="kernel",
     )
 
 
-def _head(facts: Facts) -> Markup:
+def _kernel_head(report: KernelReport) -> Markup:
     """What was profiled, and the range of each predicted quantity."""
     pairs: list[tuple[str, Child]] = [
-        ("Kernel", whole_name(facts.name)),
-        ("Application", whole_name(facts.application)),
+        ("Kernel", name(report.name, None)),
+        ("Application", name(report.application, None)),
     ]
-    for quantity, values in facts.quantities.items():
+    for quantity, values in report.quantities.items():
         unit = UNITS[quantity]
-        ends = f"{number(values.min())} to {number(values.max())} {unit}"
-        text = f"{number(values[facts.base])} {unit} at the base; predicted {ends}"
-        if quantity in facts.intervals:
-            low, high = facts.intervals[quantity]
-            ends = f"{number(low.min())} to {number(high.max())} {unit}"
-            text += f" ({100 * COVERAGE:g} % intervals {ends})"
+        extent = f"{number(values.min())} to {number(values.max())} {unit}"
+        text = f"{number(values[report.base])} {unit} at the base; predicted {extent}"
+        if quantity in report.intervals:
+            low, high = report.intervals[quantity]
+            extent = f"{number(low.min())} to {number(high.max())} {unit}"
+            text += f" ({100 * COVERAGE:g} % intervals {extent})"
         pairs.append((quantity.capitalize(), text))
-    return joined(facts_list(pairs), line(facts.what_lacks) if facts.what_lacks else None)
+    missing = report.missing_quantities
+    return joined(terms(pairs), paragraph(missing) if missing else None)
+
+
+def _how_made(model: Model, command: str) -> Markup:
+    """The section with commands, versions, the model's card, and references.
+
+    command: what made the report.
+    """
+    card, made_by = model.card, model.card.get("made_by")
+    made_by = made_by if isinstance(made_by, dict) else {}
+    training_command = made_by.get("command")
+    report_versions = {
+        "mlscale": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    metadata = {key: value for key, value in card["metadata"].items() if value is not None}
+    if "power" in model.predictors:
+        metadata = {"power_kind": "of a kind not said, taken for board power", **metadata}
+    counts = [
+        len(v) if isinstance(v := card.get(k), list) else "?" for k in ("kernels", "applications")
+    ]
+    pairs: list[tuple[str, Child]] = [
+        ("Predictors", "; ".join(_predictor(q, p) for q, p in model.predictors.items())),
+        ("Trained on", "{} kernels of {} applications".format(*counts)),
+        *[(label, str(metadata[key])) for key, label in _METADATA.items() if key in metadata],
+        ("Model made with", _versions(made_by.get("versions"))),
+        ("Report made with", _versions(report_versions)),
+    ]
+    not_kept = "not kept in the model file"
+    return element(
+        "section",
+        element("h2", "How this was made"),
+        terms(pairs),
+        element("pre", f"{training_command} -o MODEL" if training_command else not_kept),
+        element("pre", command),
+        *_references(model),
+        class_="end",
+        id="made",
+    )
+
+
+def _predictor(quantity: str, predictor: Any) -> str:
+    parameters = predictor.get_params().items()
+    settings = [f"{k}={v}" for k, v in parameters if k != "quantity" and v is not None]
+    return f"{quantity}: {predictor.name}" + (f" ({', '.join(settings)})" if settings else "")
+
+
+def _versions(versions: Any) -> str:
+    if not isinstance(versions, Mapping) or not versions:
+        return "not kept in the model file"
+    return ", ".join(f"{package} {version}" for package, version in versions.items())
+
+
+def _references(model: Model) -> list[Markup]:
+    """What to cite for the model's predictors and the data of its device."""
+    sources = dict.fromkeys([p.name for p in model.predictors.values()] + [model.device])
+    references = references_of([source for source in sources if source in citable_names()])
+    if not references:
+        return []
+    items = [
+        joined(*_reference(reference), f" (for {', '.join(subjects)})")
+        for reference, subjects in references
+    ]
+    return [element("h3", "References"), bullets(items)]
+
+
+def _reference(reference: Reference) -> list[Child]:
+    """A reference as text, its DOI or address as a link."""
+    text = reference.as_text()
+    for field, prefix in (("doi", "https://doi.org/"), ("url", "")):
+        address = prefix + reference.fields.get(field, "")
+        if field in reference.fields and address.startswith("https://"):
+            shown = f"doi:{reference.fields[field]}" if field == "doi" else address
+            before, _, after = text.rpartition(shown)
+            return [before, element("a", shown, href=address, rel="noreferrer"), after]
+    return [text]

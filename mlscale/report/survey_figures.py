@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mlscale.papers import volkov as survey
 from mlscale.papers.volkov_simulation import GRID_WARPS, simulate
-from mlscale.report.figures import MARKERS, save_figure
+from mlscale.report.style import MARKERS, save_figure
 
 PANELS = {
     "classical bounds": survey.classical_bounds,

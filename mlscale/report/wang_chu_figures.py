@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid
-from mlscale.report.figures import COLOURS, save_figure
+from mlscale.report.style import COLOURS, save_figure
 
 MARKERS = "osD^vPX"
 _COMPUTE, _MEMORY = COLOURS[1], COLOURS[0]

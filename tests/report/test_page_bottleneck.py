@@ -56,7 +56,7 @@ def test_it_has_every_section_with_numbers() -> None:
     ):  # fmt: skip
         assert heading in headings
     assert "90 % intervals" in page.text
-    assert page.all("polygon", "band")  # the intervals along the axes
+    assert page.all("g", "band")  # the intervals along the axes
     assert len(section(page, "Nearest training kernels")[1].rows()) == 5
 
 

@@ -12,6 +12,7 @@ from report_pages import (
     MID,
     SOURCE,
     cells,
+    harmless_styles,
     marked,
     new_profiles,
     report,
@@ -59,6 +60,7 @@ class TestStructure:
         root = parse(text)
         assert {node.tag for node in root.nodes()} - {""} <= ELEMENTS
         assert {name for node in root.nodes() for name in node.attributes} <= ATTRIBUTES
+        assert harmless_styles(root)
         policy = root.all("meta")[1].attributes
         assert policy["http-equiv"] == "Content-Security-Policy"
         assert policy["content"].startswith("default-src 'none'; style-src 'unsafe-inline'")
@@ -160,7 +162,8 @@ class TestEvidence:
         assert rows[0][2:5] == ["7", f"{training.min():.4g}", f"{training.max():.4g}"]
         over = 100 * (7 - training.max()) / (training.max() - training.min())
         assert rows[0][5] == f"above the range by {over:.3g} % of it"
-        assert rows[0][1].endswith("above the training range")
+        (bar, *_) = root.all("span", "range-bar")
+        assert bar.attributes["aria-label"].endswith("above the training range")
         flags = text_of(section(root, "What is extrapolated"))
         assert "busy_compute 7 above trained" in flags
 

@@ -5,8 +5,7 @@ from html_page import parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlscale.report.markup import Markup, element, joined, shortened, visible
-from mlscale.report.palette import colour, contrast
+from mlscale.report.markup import Markup, element, joined, percent, shortened, times, visible
 
 HOSTILE = (
     '<script>alert(1)</script>"onload=',
@@ -85,29 +84,15 @@ class TestShortening:
             assert text.endswith(tail)
 
 
-class TestPalette:
-    def test_ends_are_those_of_cividis(self) -> None:
-        """Expected: matplotlib's own table, at its ends and in the middle."""
-        from matplotlib import colormaps
-        from matplotlib.colors import to_hex
-
-        for share in (0.0, 0.5, 1.0):
-            assert colour(share)[0] == to_hex(colormaps["cividis"](share))
-
-    def test_contrast_of_black_and_white_is_21(self) -> None:
-        assert contrast("#000000", "#ffffff") == pytest.approx(21)  # WCAG 2.1, by definition
-        assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # well known
-
-    @given(st.floats(0, 1))
-    def test_text_can_be_read_on_every_colour(self, share: float) -> None:
-        """WCAG 2.1 asks for 4.5 (level AA)."""
-        fill, ink = colour(share)
-        assert contrast(fill, ink) >= 4.5
-
-    def test_is_even_in_lightness(self) -> None:
-        """It never gets darker from low to high, so that it reads without colour too."""
-        against_black = [contrast(colour(i / 100)[0], "#000000") for i in range(101)]
-        assert against_black == sorted(against_black)
+class TestNumbers:
+    def test_by_hand(self) -> None:
+        assert times(1.23456) == "\N{MULTIPLICATION SIGN}1.23"
+        assert [percent(v) for v in (-0.1234, 0.04, 0.0, -0.0001)] == [
+            "-12.3 %",
+            "+4.0 %",
+            "0.0 %",
+            "0.0 %",
+        ]
 
 
 def test_markup_is_not_escaped_twice() -> None:

@@ -1,0 +1,341 @@
+"""The sections of a kernel: its surfaces, the decision to take, and what a prediction rests on."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mlscale.advice.objectives import objective_values, pareto_front, saving_percent
+from mlscale.counters.kernel_use import MEANINGS
+from mlscale.data.grid import AXES
+from mlscale.predictions import COVERAGE
+from mlscale.predictors.explanation import Choice, Explanation
+from mlscale.report.figures import Curve, HeatMap, axis_chart, front_chart, range_bar, svg
+from mlscale.report.kernel_report import UNITS, KernelReport
+from mlscale.report.markup import (
+    Child,
+    Markup,
+    bullets,
+    config_in_words,
+    cu_in_words,
+    element,
+    joined,
+    name,
+    names,
+    number,
+    paragraph,
+    percent,
+    table,
+    times,
+)
+
+_MOST_MAPS = 4
+_NEIGHBOURS = 5
+_MEMBERS = 6
+_AXIS_LABELS = {
+    "cu_count": "compute units",
+    "engine_mhz": "engine clock [MHz]",
+    "memory_mhz": "memory clock [MHz]",
+}
+_OBJECTIVES = {
+    "time": "shortest time",
+    "energy": "lowest energy",
+    "edp": "lowest energy x delay (EDP)",
+    "ed2p": "lowest energy x delay^2 (ED2P)",
+    "power": "lowest power",
+}
+
+
+def heat_maps(report: KernelReport) -> Markup:
+    """A heat map for each quantity and CU count."""
+    parts = [
+        element("h3", "Surfaces"),
+        paragraph(
+            "Each cell is one configuration: the predicted value and, below it, its multiple of "
+            "the value at the base. The base has a solid frame, the lowest value of the whole grid "
+            "(best) a dashed one.",
+            kind="soft",
+        ),
+    ]
+    for quantity, values in report.quantities.items():
+        unit, index = UNITS[quantity], report.best(quantity)
+        heat_map = HeatMap(quantity.capitalize(), unit, report.grid, values, report.base, index)
+        best = (
+            f"Best: {number(values[index], 3)} {unit}, {times(values[index] / values[report.base])}"
+            f" of the base, at {config_in_words(report.config(index))}."
+        )
+        heading = element("h4", f"{heat_map.name} [{unit}]")
+        parts += [heading, paragraph(best), heat_map.legend(), _maps(heat_map)]
+    return joined(*parts)
+
+
+def _maps(heat_map: HeatMap) -> Markup:
+    """A map for each CU count; of many, those with base and best, the others folded away."""
+    counts = heat_map.grid.cu_count
+    maps = []
+    for c, cu_count in enumerate(counts):
+        caption = element("figcaption", cu_in_words(cu_count))
+        figure = element("figure", caption, heat_map.at_cu_count(c))
+        maps.append(element("div", figure, class_="scroll"))
+    if len(counts) <= _MOST_MAPS:
+        return element("div", *maps, class_="row")
+    first = sorted({heat_map.base[0], heat_map.best[0]})
+    others = [c for c in range(len(counts)) if c not in first]
+    folded = element(
+        "details",
+        element("summary", f"{heat_map.name} at {len(others)} further CU counts"),
+        element("div", *(maps[c] for c in others), class_="row"),
+    )
+    return joined(element("div", *(maps[c] for c in first), class_="row"), folded)
+
+
+def axis_curves(report: KernelReport) -> Markup:
+    """A chart for each axis with more than one step, through the base."""
+    heading = element("h3", "Along each axis through the base")
+    steps = {axis: getattr(report.grid, axis) for axis in AXES}
+    if all(len(of_axis) == 1 for of_axis in steps.values()):
+        return joined(heading, paragraph("The grid has one configuration; there are no curves."))
+    charts, fixed = [], []
+    for a, axis in enumerate(AXES):
+        label = _AXIS_LABELS[axis]
+        if len(steps[axis]) == 1:
+            fixed.append(f"{label}: {steps[axis][0]:g} only")
+            continue
+        curves = [_curve(report, quantity, a) for quantity in report.quantities]
+        title = f"{', '.join(report.quantities)} relative to the base along {label}"
+        chart = svg(
+            axis_chart(label, steps[axis], report.base[a], curves),
+            title,
+            f"{report.position} {axis}",
+        )
+        charts.append(element("figure", element("figcaption", label), chart, class_="chart"))
+    band = f"Bands: {100 * COVERAGE:g} % intervals as the model gives them."
+    return joined(
+        heading,
+        element("div", *charts, class_="row"),
+        paragraph(band, kind="soft") if report.intervals else None,
+        paragraph(f"Not varied in this model's grid: {'; '.join(fixed)}.") if fixed else None,
+    )
+
+
+def _curve(report: KernelReport, quantity: str, axis: int) -> Curve:
+    """A quantity relative to the base along one axis, the other two at the base."""
+    cut: list[int | slice] = list(report.base)
+    cut[axis] = slice(None)
+    values = report.quantities[quantity]
+    ends = report.intervals.get(quantity, ())
+    return Curve(quantity, *(v[tuple(cut)] / values[report.base] for v in (values, *ends)))
+
+
+def pareto(report: KernelReport) -> Markup:
+    """Time against energy, and the configurations that no other beats in both."""
+    heading = element("h3", "Time against energy")
+    if report.missing_quantities:
+        return joined(heading, paragraph(report.missing_quantities))
+    time, energy = (report.quantities[q].ravel() for q in ("time", "energy"))
+    front = pareto_front(time, energy)
+    base = int(np.ravel_multi_index(report.base, report.grid.shape))
+    configs = list(report.grid)
+    order = np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
+    rows: list[list[Child]] = [
+        [
+            config_in_words(configs[i]) + (" (base)" if i == base else ""),
+            number(time[i]),
+            percent(time[i] / time[base] - 1),
+            number(energy[i]),
+            percent(energy[i] / energy[base] - 1),
+        ]
+        for i in order
+    ]
+    title = "energy against time of every configuration, with the Pareto front"
+    chart = svg(front_chart(time, energy, front, base), title, f"{report.position} front")
+    caption = element(
+        "figcaption",
+        "Every configuration; the line joins the Pareto front, the diamond is the base",
+    )
+    headers = ["on the Pareto front", "time ms", "to base", "energy mJ", "to base"]
+    return joined(
+        heading,
+        paragraph(
+            f"{len(order)} of {len(configs)} configurations are on the front: no other is both "
+            "as quick and as frugal. The base is "
+            + ("one of them." if front[base] else "not one of them."),
+        ),
+        element(
+            "div",
+            element("figure", caption, chart, class_="chart"),
+            table(headers, rows),
+            class_="row",
+        ),
+    )
+
+
+def best(report: KernelReport) -> Markup:
+    """The best configuration under each objective, and what it saves against the base."""
+    needed = {"time": "time", "power": "power"}
+    possible = [name for name in _OBJECTIVES if needed.get(name, "energy") in report.quantities]
+    headers = ["objective", "best configuration", "saving"]
+    headers += [f"{quantity} {UNITS[quantity]}" for quantity in report.quantities]
+    return joined(
+        element("h3", "Best configurations"),
+        paragraph(
+            "Over the whole grid, without limits; mlscale advise takes limits on time and power. "
+            "The saving is in the objective itself, against the base.",
+            kind="soft",
+        ),
+        table(headers, [_best_row(report, objective) for objective in possible], words=(0, 1)),
+        paragraph(report.missing_quantities) if report.missing_quantities else None,
+    )
+
+
+def _best_row(report: KernelReport, objective: str) -> list[Child]:
+    """The configuration, the saving, and the quantities there."""
+    index = report.best(objective)
+    values = objective_values(objective, report.quantities["time"], report.quantities.get("power"))
+    config = config_in_words(report.config(index)) + (" (base)" if index == report.base else "")
+    saving = float(saving_percent(values[index], values[report.base]))
+    quantities = [number(of_quantity[index]) for of_quantity in report.quantities.values()]
+    return [_OBJECTIVES[objective], config, f"{saving:.1f} %", *quantities]
+
+
+def counters(
+    report: KernelReport, status: Mapping[str, object], other_counters: Sequence[str]
+) -> Markup:
+    """The kernel's features against the training range.
+
+    status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
+    known; other_counters: the profile's counters that no feature is.
+    """
+    heading = element("h3", "Counters against the training range")
+    explanation = report.explanations.get("time")
+    if explanation is None:
+        text = "This predictor looks at no counters, or does not say which."
+        return joined(heading, paragraph(text))
+    rows = [
+        _feature_row(explanation, f, report.position, str(status.get(feature, "")))
+        for f, feature in enumerate(explanation.names)
+    ]
+    values = explanation.values[report.position]
+    missing = [explanation.names[f] for f in np.flatnonzero(np.isnan(values))]
+    used = [counter for counter in other_counters if counter in report.counters_used]
+    unused = [counter for counter in other_counters if counter not in report.counters_used]
+    headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
+    return joined(
+        heading,
+        paragraph(
+            f"{len(rows)} features of the kind '{explanation.kind}', computed from the profile. "
+            "The bar is the range over the training kernels, the dot this kernel; an arrow: "
+            "outside the range, where no training kernel tells what happens.",
+            kind="soft",
+        ),
+        table([*headers, "note"], rows, words=(0, 1, 5)),
+        _listed("Missing: ", missing),
+        _listed("Counters that the model looks at beside them: ", used),
+        _listed("In the profile, but not used as they are: ", unused),
+    )
+
+
+def _listed(text: str, counters: Sequence[str]) -> Markup | None:
+    return paragraph(text, names(counters, len(counters)), ".") if counters else None
+
+
+def _feature_row(explanation: Explanation, f: int, kernel: int, status: str) -> list[Child]:
+    value = float(explanation.values[kernel, f])
+    low, high = float(explanation.minimum[f]), float(explanation.maximum[f])
+    notes = [] if status in ("", "exact") else [f"{status} by the profiler"]
+    share = None
+    if np.isnan(value):
+        stand_in = low + explanation.points[kernel, f] * (high - low)
+        notes.insert(0, f"missing, taken as {stand_in:.4g}")
+    elif low == high:
+        share = 0.5 if value == low else float(np.copysign(2, value - low))
+        notes += [] if value == low else ["differs from the one trained value"]
+    else:
+        share = (value - low) / (high - low)
+        if not 0 <= share <= 1:
+            side, excess = ("below", -share) if share < 0 else ("above", share - 1)
+            notes.insert(0, f"{side} the range by {100 * excess:.3g} % of it")
+    feature = explanation.names[f]
+    if feature in MEANINGS:
+        notes.append(MEANINGS[feature])
+    shown = "missing" if np.isnan(value) else f"{value:.4g}"
+    ends = [f"{low:.4g}", f"{high:.4g}"]
+    return [name(feature), range_bar(feature, share), shown, *ends, "; ".join(notes)]
+
+
+def neighbours(report: KernelReport) -> Markup:
+    """The nearest training kernels, and the clusters that were chosen."""
+    explanation = report.explanations.get("time")
+    clusters = any(each.choices for each in report.explanations.values())
+    heading = element("h3", "Nearest training kernels" + (" and clusters" if clusters else ""))
+    if explanation is None:
+        return joined(heading, paragraph("This predictor has none to show."))
+    parts = [heading, _nearest(explanation, report.position)]
+    if not clusters:
+        parts.append(paragraph("This predictor sorts kernels into no clusters."))
+    for quantity, each in report.explanations.items():
+        if each.choices:
+            rows = [_cluster_row(each, choice, report.position) for choice in each.choices]
+            headers = ["region", "cluster", "training kernels that are given the same cluster"]
+            parts.append(element("h4", f"Clusters chosen for {quantity}"))
+            parts.append(table(headers, rows, words=(0, 1, 2), long=2))
+    return joined(*parts)
+
+
+def _nearest(explanation: Explanation, position: int) -> Markup:
+    near = explanation.nearest(position, _NEIGHBOURS)
+    if not near:
+        return paragraph(
+            "The model file does not keep the training kernels' features, so the nearest "
+            "ones cannot be named; a model trained with this version keeps them."
+        )
+    usual = explanation.usual_distance()
+    text = "Distance in the features above, each scaled to 0 to 1 by its training range."
+    if usual is not None:
+        text += f" Between training kernels the nearest other is {number(usual, 3)} away (median)."
+    rows = [[name(kernel), number(distance, 3)] for kernel, distance in near]
+    return joined(paragraph(text, kind="soft"), table(["training kernel", "distance"], rows))
+
+
+def _cluster_row(explanation: Explanation, choice: Choice, kernel: int) -> list[Child]:
+    cluster = int(choice.chosen[kernel])
+    members: Child = "not kept in the model file"
+    if choice.training is not None and explanation.training is not None:
+        positions = np.flatnonzero(choice.training == cluster)
+        kernels = [explanation.training.kernels[n] for n in positions]
+        members = names(kernels, _MEMBERS) if kernels else "none"
+    return [choice.region, f"{cluster + 1} of {choice.count}", members]
+
+
+def extrapolation(report: KernelReport) -> Markup:
+    """What lies outside the training data, and the flags that `predict` prints."""
+    inside = "every feature lies inside the training range" if report.explanations else "none"
+    flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.flags))
+    own = paragraph("A kernel of this name is among the training kernels.")
+    return joined(
+        element("h3", "What is extrapolated"),
+        flags if report.flags else paragraph(f"Flags: {inside}."),
+        paragraph(
+            f"All {report.grid.size} configurations shown are steps of the model's grid; none is "
+            "interpolated or outside it."
+        ),
+        own if report.was_trained_on else None,
+    )
+
+
+def every_configuration(report: KernelReport) -> Markup:
+    """All numbers as one table, folded away."""
+    headers = ["compute units", "engine MHz", "memory MHz"]
+    columns: list[list[str]] = [[f"{getattr(c, axis):g}" for c in report.grid] for axis in AXES]
+    for quantity, values in report.quantities.items():
+        unit = UNITS[quantity]
+        headers += [f"{quantity} {unit}", f"{quantity} to base"]
+        columns.append([number(v) for v in values.flat])
+        columns.append([times(v) for v in (values / values[report.base]).flat])
+        if quantity in report.intervals:
+            headers += [f"low {unit}", f"high {unit}"]
+            columns += [[number(v) for v in end.flat] for end in report.intervals[quantity]]
+    return element(
+        "details",
+        element("summary", f"All {report.grid.size} configurations as a table"),
+        table(headers, list(zip(*columns, strict=True)), words=()),
+    )
