@@ -32,6 +32,8 @@ _HOMES = {
     "save": "mlscale.model_file",
     "Predictions": "mlscale.predictions",
     "advise": "mlscale.advice.advise",
+    "next_points": "mlscale.advice.next_point",
+    "Limits": "mlscale.advice.objectives",
     "PREDICTORS": "mlscale.predictors",
     "Bottleneck": "mlscale.predictors",
     "CoreBound": "mlscale.predictors",
@@ -55,7 +57,7 @@ _FORMER = {
     "load_model": "mlscale.load",
     "save_model": "mlscale.save",
     "predict_rows": "mlscale.predict(model, profiles, coverage=0.9).rows()",
-    "next_profile": "mlscale.advice.next_point.next_profile",
+    "next_profile": "mlscale.next_points",
 }
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "ExtraTrees",
     "HardwareConfig",
     "InputError",
+    "Limits",
     "MeanSurface",
     "MeasuredPoint",
     "Measurements",
@@ -86,6 +89,7 @@ __all__ = [
     "find_predictor",
     "import_profile",
     "load",
+    "next_points",
     "predict",
     "read",
     "read_profiles",

@@ -97,9 +97,12 @@ def _without_rounding(values: Floats) -> Floats:
     return found
 
 
-def load(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> Floats:
+def load(
+    limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
+) -> Floats:
     """The largest ratio of a value to its limit, of the shape of time_ms; 0 without limits.
 
+    base_time_ms: the time at the base [ms], one that broadcasts for several kernels.
     A configuration keeps the limits where it is at most 1; NaN where a value is missing.
     Raises InputError on a power limit without power.
     """
@@ -109,7 +112,9 @@ def load(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: 
     return np.where(_finite(time_ms, power_w), found, np.nan)
 
 
-def feasible(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> Mask:
+def feasible(
+    limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
+) -> Mask:
     """Where all limits are kept, of the shape of time_ms; never where a value is missing."""
     return np.asarray(load(limits, time_ms, power_w, base_time_ms) <= 1 + SAME)
 
@@ -184,7 +189,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(
-    limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float
+    limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
 ) -> list[_Kept]:
     """Every limit that is given."""
     found = []

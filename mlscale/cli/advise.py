@@ -19,7 +19,7 @@ from mlscale.cli.text import columns, number
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.files import write_text
 from mlscale.model import Model
-from mlscale.model_file import load_model
+from mlscale.model_file import load
 from mlscale.predictions import COVERAGE
 
 ALL_KERNELS = "all kernels together"
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
     limits = read_limits(arguments)
-    model = load_model(options.input_file(arguments.model))
+    model = load(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     if arguments.next_profile:
@@ -123,8 +123,12 @@ def _advice_table(model: Model, advice: Advice) -> str:
     costs += ["energy mJ"] * (best.energy_mj is not None)
     headers = ["kernel", *_AXES, *costs, "time %", "saves %"]
     lines = [
-        [r.kernel or ALL_KERNELS, *_cells(r.best), f"{r.slowdown_percent:+.1f}"]
-        + [f"{r.saving_percent:.1f}"]
+        [
+            r.kernel or ALL_KERNELS,
+            *_cells(r.best),
+            f"{r.slowdown_percent:+.1f}",
+            f"{r.saving_percent:.1f}",
+        ]
         for r in advice.recommendations
     ]
     if any(r.saving_range for r in advice.recommendations):
@@ -204,8 +208,11 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
         return _as_csv(tuple(rows[0]), rows)
     headers = ["kernel", *_AXES, "narrower %"]
     lines = [
-        [point.kernel or ALL_KERNELS, *(f"{axis:g}" for axis in point.config.as_dict().values())]
-        + [f"{point.narrower_percent:.0f}"]
+        [
+            point.kernel or ALL_KERNELS,
+            *(f"{axis:g}" for axis in point.config.as_dict().values()),
+            f"{point.narrower_percent:.0f}",
+        ]
         for point in points
     ]
     if points[0].now_percent is not None:

@@ -1,7 +1,7 @@
 """Figures of a kernel: heat maps and range bars in HTML, charts as matplotlib's SVG.
 
-The charts of the page take their colours from the page's style sheet, so that they follow light and dark. Why
-heat maps are tables: docs/decisions/0013-report-figures.md.
+The charts of the page take their colours from its style sheet, so that they follow light and
+dark. Why heat maps are tables: docs/decisions/0013-report-figures.md.
 """
 
 import io

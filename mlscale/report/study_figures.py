@@ -18,8 +18,8 @@ from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
-from mlscale.report.style import COLOURS, MARKERS, new_figure, save_figure
 from mlscale.report.heat_maps import heat_maps
+from mlscale.report.style import COLOURS, MARKERS, new_figure, save_figure
 from mlscale.studies.candidates import ORACLE
 from mlscale.studies.wu2015 import BIN_WIDTH, BINS, CLUSTER_COUNTS
 from mlscale.studies.wu2015_summary import Row, Spread, boxes, by_base, labels, overall, shares

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import frugal
+from predictor_calls import counted
+from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import HardwareConfig, Model, Profiles, train
-from mlscale.advice.advise import Choice, advise
+from mlscale.advice.advise import Recommendation, advise
 from mlscale.advice.objectives import Limits, static_power
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.surfaces import Surfaces
@@ -41,9 +42,9 @@ class TestKnownTruth:
         # The compute kernel: at 16 CUs and 600 MHz 2 ms x 8/16 x 800/600 = 4/3 ms and 45.12 W,
         # where base needs 2 ms x 65.84 W. The bandwidth kernel: 4 ms x 700/1000 at 34.48 W; the
         # CU count changes nothing, so the fewest are taken.
-        found = advise(MODEL, new_kernels())
-        assert found.objective == "energy"
-        compute, bandwidth = found.choices
+        advice = advise(MODEL, new_kernels())
+        assert advice.objective == "energy"
+        compute, bandwidth = advice.kernels
         assert (compute.kernel, compute.best.config.engine_mhz) == ("compute0", 600)
         assert compute.best.config.cu_count == 16
         assert compute.best.time_ms == pytest.approx(4 / 3, rel=1e-9)
@@ -58,28 +59,28 @@ class TestKnownTruth:
 
     def test_edp_asks_for_more_speed(self) -> None:
         # (30 + 70 x^3) / x^2 is least at 1000 MHz; of the bandwidth kernel still at 400.
-        compute, bandwidth = advise(MODEL, new_kernels(), "edp").choices
+        compute, bandwidth = advise(MODEL, new_kernels(), "edp").kernels
         assert compute.best.config.engine_mhz == 1000
         assert bandwidth.best.config.engine_mhz == 400
 
     def test_together_the_energies_are_added(self) -> None:
         # At 16 CUs and 1000 MHz memory, with g = 30 + 70 x^3: 2 ms x 8/16 x 0.8/x x g for the
         # compute kernel, 2.8 ms x g for the other; 165.5, 186.5, 250.2 and 360 mJ by x.
-        together = advise(MODEL, new_kernels()).together
-        assert together is not None
-        assert together.best.config == HardwareConfig(16, 400.0, 1000.0)
-        assert together.best.time_ms == pytest.approx(2.0 + 2.8, rel=1e-9)
-        assert together.best.energy_mj == pytest.approx(4.8 * 34.48, rel=1e-9)
-        assert together.best.power_w == pytest.approx(34.48, rel=1e-9)
+        all_kernels = advise(MODEL, new_kernels()).all_kernels
+        assert all_kernels is not None
+        assert all_kernels.best.config == HardwareConfig(16, 400.0, 1000.0)
+        assert all_kernels.best.time_ms == pytest.approx(2.0 + 2.8, rel=1e-9)
+        assert all_kernels.best.energy_mj == pytest.approx(4.8 * 34.48, rel=1e-9)
+        assert all_kernels.best.power_w == pytest.approx(34.48, rel=1e-9)
 
     def test_together_every_kernel_keeps_the_limits(self) -> None:
         # With no slowdown the compute kernel needs CUs x engine clock of 8 x 800 or more, so at
         # 16 CUs 400 MHz do; the bandwidth kernel needs 700 MHz of memory.
         slow = Limits(max_slowdown_percent=0)
-        together = advise(MODEL, new_kernels(), "power", slow).together
-        assert together is not None
-        assert (together.best.config.cu_count, together.best.config.engine_mhz) == (16, 400)
-        assert together.best.config.memory_mhz >= 700
+        all_kernels = advise(MODEL, new_kernels(), "power", slow).all_kernels
+        assert all_kernels is not None
+        assert (all_kernels.best.config.cu_count, all_kernels.best.config.engine_mhz) == (16, 400)
+        assert all_kernels.best.config.memory_mhz >= 700
 
     def test_nothing_for_all_is_said(self) -> None:
         # The compute kernel makes 0.8 ms at 16 CUs and 1000 MHz only, with 100 W; the bandwidth
@@ -87,19 +88,19 @@ class TestKnownTruth:
         profiles = replace(
             new_kernels(), time_ms=np.array([2.0, 0.1]), power_w=np.array([65.84, 131.68])
         )
-        found = advise(MODEL, profiles, "time", Limits(max_time_ms=0.85, max_power_w=101))
-        assert [choice.best.config.engine_mhz for choice in found.choices] == [1000, 400]
-        assert found.together is None
-        assert "no single configuration keeps the limits for every kernel" in found.warnings
+        advice = advise(MODEL, profiles, "time", Limits(max_time_ms=0.85, max_power_w=101))
+        assert [choice.best.config.engine_mhz for choice in advice.kernels] == [1000, 400]
+        assert advice.all_kernels is None
+        assert "no single configuration keeps the limits for every kernel" in advice.warnings
 
     def test_one_kernel_has_no_together(self) -> None:
         whole = frugal.measurements(per_group=1).select([0])
-        assert advise(MODEL, whole.profiles(MID)).together is None
+        assert advise(MODEL, whole.profiles(MID)).all_kernels is None
 
     def test_the_front_runs_from_quick_to_frugal(self) -> None:
         # 16 CUs at 1000, 800 and 600 MHz: less energy at each step; 400 MHz needs more again. The
         # memory clock changes nothing, so the lowest stands for all.
-        compute = advise(MODEL, new_kernels()).choices[0]
+        compute = advise(MODEL, new_kernels()).kernels[0]
         assert [point.config.engine_mhz for point in compute.front] == [1000, 800, 600]
         assert {point.config.memory_mhz for point in compute.front} == {400}
         assert compute.front[-1] == compute.best
@@ -108,7 +109,7 @@ class TestKnownTruth:
 class TestPowerKinds:
     def test_static_power_is_added(self) -> None:
         # With 1000 W beside it the quickest is the most frugal: 1 ms / 1.25 x 1100 W.
-        compute = advise(of_kind("dynamic"), new_kernels(), static_power_w=1000.0).choices[0]
+        compute = advise(of_kind("dynamic"), new_kernels(), static_power_w=1000.0).kernels[0]
         assert compute.best.config.engine_mhz == 1000
         assert compute.best.power_w == pytest.approx(1100, rel=1e-9)
         assert compute.best.energy_mj == pytest.approx(0.8 * 1100, rel=1e-9)
@@ -119,16 +120,16 @@ class TestPowerKinds:
             (MODEL, new_kernels(power=False)),
             (of_kind("dynamic"), new_kernels()),
         ):
-            found = advise(model, profiles)
-            assert found.objective == "time"
-            assert found.choices[0].best.energy_mj is None
-            assert found.choices[0].front == ()
-            assert any("time is minimised, not energy" in text for text in found.warnings)
+            advice = advise(model, profiles)
+            assert advice.objective == "time"
+            assert advice.kernels[0].best.energy_mj is None
+            assert advice.kernels[0].front == ()
+            assert any("time is minimised, not energy" in text for text in advice.warnings)
 
     def test_unknown_power_is_taken_for_board_power_and_said(self) -> None:
-        found = advise(of_kind(None), new_kernels())
-        assert found.objective == "energy"
-        assert [text for text in found.warnings if "board power" in text] == [
+        advice = advise(of_kind(None), new_kernels())
+        assert advice.objective == "energy"
+        assert [text for text in advice.warnings if "board power" in text] == [
             "power_w is taken for board power; the model does not say what it is"
         ]
         assert not advise(MODEL, new_kernels()).warnings
@@ -181,7 +182,7 @@ class TestRefused:
             advise(of_kind("dynamic"), new_kernels(), objective, Limits(**limits))
 
     def test_dynamic_power_is_least_where_board_power_is(self) -> None:
-        compute = advise(of_kind("dynamic"), new_kernels(), "power").choices[0]
+        compute = advise(of_kind("dynamic"), new_kernels(), "power").kernels[0]
         assert compute.best.config.engine_mhz == 400
         assert compute.best.energy_mj is None
 
@@ -203,12 +204,13 @@ class Unsure(NoScaling):
     """Time and power as at the base, give or take: between 0.9 and 1.2 times that."""
 
     name = "unsure"
-    asked = ()
 
     def predict_interval(
-        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+        self,
+        profiles: Profiles,
+        coverage: float = 0.9,  # noqa: ARG002
+        grid: ConfigGrid | None = None,
     ) -> Surfaces:
-        type(self).asked = (*self.asked, coverage)
         surfaces = self.predict(profiles, grid)
         return replace(surfaces, low=0.9 * surfaces.values, high=1.2 * surfaces.values)
 
@@ -221,8 +223,8 @@ class TestIntervals:
         }
         return replace(MODEL, predictors=predictors)
 
-    def chosen(self, objective: str) -> Choice:
-        return advise(self.unsure(), new_kernels(), objective).choices[0]
+    def chosen(self, objective: str) -> Recommendation:
+        return advise(self.unsure(), new_kernels(), objective).kernels[0]
 
     @pytest.mark.parametrize(
         ("objective", "low", "high"),
@@ -236,13 +238,26 @@ class TestIntervals:
         assert self.chosen(objective).saving_percent == 0
         assert self.chosen(objective).saving_range == pytest.approx((low, high), rel=1e-12)
 
-    def test_each_interval_misses_half_as_often(self) -> None:
-        Unsure.asked = ()
+    def test_each_interval_misses_half_as_often(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two intervals of 95 % hold at once for at least 90 %; time alone keeps its 90 %."""
+        calls = counted(monkeypatch, Unsure)
         self.chosen("energy")
-        assert Unsure.asked == pytest.approx((0.95, 0.95), rel=1e-12)
+        assert calls == [("predict_interval", q, pytest.approx(0.95)) for q in ("time", "power")]
+        calls.clear()
+        advise(self.unsure(), new_kernels(power=False), "time")
+        assert calls == [("predict_interval", "time", pytest.approx(0.9))]
 
     def test_none_without_intervals(self) -> None:
-        assert advise(MODEL, new_kernels()).choices[0].saving_range is None
+        assert advise(MODEL, new_kernels()).kernels[0].saving_range is None
         half = replace(self.unsure(), predictors={**self.unsure().predictors})
         half.predictors["power"] = MODEL.predictors["power"]
-        assert advise(half, new_kernels()).choices[0].saving_range is None
+        assert advise(half, new_kernels()).kernels[0].saving_range is None
+
+
+@pytest.mark.parametrize("name", ["bottleneck", "nearest"])
+def test_every_surface_is_predicted_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bottleneck_kernels.measurements(8)
+    model = train(data, bottleneck_kernels.CLOCKS.mid, name)
+    calls = counted(monkeypatch, type(model.predictors["time"]))
+    advise(model, data.profiles(model.base))
+    assert [quantity for _, quantity, _ in calls] == ["time", "power"]

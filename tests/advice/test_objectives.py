@@ -17,8 +17,8 @@ from mlscale.advice.objectives import (
     load,
     objective_values,
     pareto_front,
+    run_in_sequence,
     saving_percent,
-    together,
 )
 
 # One CU count, two engine clocks, two memory clocks; energies 40, 40, 36, 60 mJ.
@@ -253,7 +253,7 @@ class TestSavingAndTogether:
         # 1 ms at 10 W and 3 ms at 20 W: 4 ms, 70 mJ, so 17.5 W.
         time = np.array([1.0, 3.0]).reshape(2, 1, 1, 1)
         power = np.array([10.0, 20.0]).reshape(2, 1, 1, 1)
-        total, mean_power = together(time, power)
+        total, mean_power = run_in_sequence(time, power)
         assert mean_power is not None
         assert (total.item(), mean_power.item()) == (4.0, 17.5)
-        assert together(time, None)[1] is None
+        assert run_in_sequence(time, None)[1] is None

@@ -16,9 +16,9 @@ from mlscale import (
     Model,
     Profiles,
     create,
+    next_points,
     train,
 )
-from mlscale.advice.next_point import next_profile
 from mlscale.data.surfaces import step_weights
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -225,7 +225,7 @@ class TestIntervals:
         assert after[:, there].mean() < 0.3 * before[:, there].mean()
 
 
-class TestNextProfile:
+class TestNextPoints:
     def test_is_the_configuration_that_narrows_most(self, model: Model, new: Measurements) -> None:
         """Found again by measuring every configuration in turn, at the predicted times."""
         profiles = new.profiles(MID)
@@ -236,7 +236,7 @@ class TestNextProfile:
             factor, _ = predictor.predict(profiles).at(config)
             point = MeasuredPoint(config, profiles.time_ms * factor, None)
             widths.append(predictor.widths_ahead(replace(profiles, also=(point,)))[0])
-        each, together = next_profile(model, profiles)
+        each, together = next_points(model, profiles)
         now, ahead = predictor.widths_ahead(profiles)
         assert ahead == pytest.approx(np.array(widths).T, rel=1e-4)
         configs = list(model.grid)
@@ -250,7 +250,7 @@ class TestNextProfile:
     def test_is_none_that_is_measured(self, model: Model, new: Measurements) -> None:
         profiles = new.profiles(MID)
         for _ in range(5):
-            each, _ = next_profile(model, profiles)
+            each, _ = next_points(model, profiles)
             done = {MID, *(point.config for point in profiles.also)}
             assert done.isdisjoint({one.config for one in each})
             profiles = measured(profiles, new, each[0].config)
@@ -258,12 +258,12 @@ class TestNextProfile:
     def test_all_measured_is_refused(self, model: Model, new: Measurements) -> None:
         everything = [config for config in model.grid if config != MID]
         with refused("kernel 'k0': every configuration of the grid is measured"):
-            next_profile(model, measured(new.profiles(MID), new, *everything))
+            next_points(model, measured(new.profiles(MID), new, *everything))
 
     def test_another_predictor_is_refused(self, new: Measurements) -> None:
         model = train(made.measurements(4), MID, "mean-surface")
         with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
-            next_profile(model, new.profiles(MID))
+            next_points(model, new.profiles(MID))
         with refused("'mean-surface' makes nothing of further measured points.*bottleneck"):
             model.predict(measured(new.profiles(MID), new, CORNER))
         assert not isinstance(create("wu"), UsesMeasuredPoints)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from html_page import parse
+from predictor_calls import counted
 from report_pages import (
     ATTRIBUTES,
     ELEMENTS,
@@ -231,3 +232,10 @@ class TestEvidence:
             section(root, "Counters against the training range")
         )
         assert "Flags: none" in text_of(section(root, "What is extrapolated"))
+
+
+@pytest.mark.parametrize("name", ["nearest", "wu"])
+def test_every_surface_is_predicted_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch, type(trained(name).predictors["time"]))
+    page(trained(name), new_profiles(), (0, 1, 2, 3), SOURCE)
+    assert [quantity for _, quantity, _ in calls] == ["time", "power"]

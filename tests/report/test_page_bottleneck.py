@@ -4,7 +4,9 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 from html_page import Node
+from predictor_calls import counted
 from report_pages import report, section, text_of
 from synthetic import bottleneck_kernels as made
 
@@ -93,3 +95,9 @@ def test_outside_the_range_it_does_not_claim_the_nearest_trained_value() -> None
     page = report(model(), profiles(0.95))
     assert "above the range" in feature(page, "occupancy")[5]
     assert "nearest value" not in page.text
+
+
+def test_every_surface_is_predicted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch, type(model().predictors["time"]))
+    report(model(), profiles(0.5))
+    assert [quantity for _, quantity, _ in calls] == ["time", "power"]
