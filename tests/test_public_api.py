@@ -182,7 +182,9 @@ class TestFormerNames:
             assert getattr(mlscale, old) is getattr(mlscale, new)
 
     def test_next_profile(self) -> None:
-        with pytest.warns(DeprecationWarning, match="mlscale.next_profile is now mlscale.next_points"):
+        with pytest.warns(
+            DeprecationWarning, match="mlscale.next_profile is now mlscale.next_points"
+        ):
             assert callable(mlscale.next_profile)
 
     def test_predict_rows(self) -> None:
