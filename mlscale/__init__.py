@@ -13,7 +13,7 @@ import importlib
 import warnings
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "ConfigGrid": "mlscale.data.grid",
