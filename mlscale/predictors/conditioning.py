@@ -1,7 +1,8 @@
-"""Conditioning surfaces on further measured points: Gaussian latents and a common misfit.
+"""Surfaces conditioned on further measured points: Gaussian latents and a common misfit.
 
-log ratio = law(latents) + misfit + noise, all three Gaussian: the latents are a kernel's own, the
-misfit is what the law leaves over, with the covariance that training kernels show. Maximum a
+log ratio = log_ratios(latents) + misfit + noise, all three Gaussian. A kernel's latents are its own
+unknown numbers, such as the log odds of its memory share. The misfit is what no latents can make
+up for, drawn for each kernel with the one covariance that training kernels show. Maximum a
 posteriori by Gauss-Newton steps, variances by linearisation there. K kernels, L latents, M outputs
 (log ratios at every configuration), P points.
 """
@@ -25,21 +26,45 @@ LARGEST_MISFIT = 3.0  # times the kernels' median; a kernel beyond is scaled dow
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
-    """What is known of kernels before the points.
+class SurfacePrior:
+    """What is known of kernels' surfaces before the points.
 
-    logs: latents (L, K) to log ratios (K, M). mean and variance (L, K): of the latents.
-    misfit (R, M): misfit.T @ misfit is the covariance of what the law leaves over.
+    log_ratios: from latents (L, K) to log ratios (K, M). mean and variance (L, K): of the latents.
+    misfit (R, M): misfit.T @ misfit is the covariance of what latents cannot make up for.
     """
 
-    logs: Callable[[Floats], Floats]
+    log_ratios: Callable[[Floats], Floats]
     mean: Floats
     variance: Floats
     misfit: Floats
 
+    def predicted(self) -> Floats:
+        """The log ratios (K, M) at the mean of the latents."""
+        return self.log_ratios(self.mean)
+
+    def spread(self, latents: int) -> Floats:
+        """Standard deviation (K, M) of the log ratios by the uncertainty of the first latents."""
+        variance: Floats = np.zeros(1)
+        for j in range(latents):
+            shift = np.zeros_like(self.mean)
+            shift[j] = np.sqrt(self.variance[j])
+            high, low = self.log_ratios(self.mean + shift), self.log_ratios(self.mean - shift)
+            variance = variance + (high - low) ** 2 / 4
+        return np.sqrt(variance)
+
+    def slopes(self, latents: Floats) -> Floats:
+        """Derivatives (L, K, M) of the log ratios by each latent, by central differences."""
+        slopes = []
+        for j in range(len(latents)):
+            shift = np.zeros_like(latents)
+            shift[j] = DIFFERENCE
+            high, low = self.log_ratios(latents + shift), self.log_ratios(latents - shift)
+            slopes.append((high - low) / (2 * DIFFERENCE))
+        return np.array(slopes)
+
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class MeasuredRatios:
     """Measured log ratios (K, P), NaN where missing; at (P, M): the outputs' weights in each."""
 
     at: Floats
@@ -47,7 +72,7 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class Conditioned:
+class SurfacePosterior:
     """Log ratios (K, M) after the points, and their variances before and after them.
 
     latents (L, K): the most likely. surprise (K,): the largest distance of a point from what was
@@ -55,7 +80,7 @@ class Conditioned:
     of outputs and points, inverse of the points'.
     """
 
-    law: Law
+    prior: SurfacePrior
     logs: Floats
     latents: Floats
     surprise: Floats
@@ -64,14 +89,14 @@ class Conditioned:
 
     @cached_property
     def slopes(self) -> Floats:
-        """Derivatives (L, K, M) of the law's log ratios by each latent."""
-        return _slopes(self.law, self.latents)
+        """Derivatives (L, K, M) of the log ratios by each latent, at the most likely."""
+        return self.prior.slopes(self.latents)
 
     @cached_property
     def before(self) -> Floats:
         """Variance (K, M) without the points."""
-        own = np.einsum("lkm,lk->km", self.slopes**2, self.law.variance)
-        return np.asarray(own + (self.law.misfit**2).sum(axis=0))
+        own = np.einsum("lkm,lk->km", self.slopes**2, self.prior.variance)
+        return np.asarray(own + (self.prior.misfit**2).sum(axis=0))
 
     @property
     def after(self) -> Floats:
@@ -88,8 +113,8 @@ class Conditioned:
     def further_narrowing(self, kernel: int) -> Floats:
         """The narrowing (M, M) of one kernel if one more output (row) were measured."""
         slopes, gain = self.slopes[:, kernel], self.gain[kernel]
-        covariance = (slopes.T * self.law.variance[:, kernel]) @ slopes
-        covariance += self.law.misfit.T @ self.law.misfit
+        covariance = (slopes.T * self.prior.variance[:, kernel]) @ slopes
+        covariance += self.prior.misfit.T @ self.prior.misfit
         covariance -= gain @ self.inverse[kernel] @ gain.T
         own = np.maximum(np.diag(covariance), 0)
         left = own - covariance**2 / (own + NOISE**2)[:, None]
@@ -100,7 +125,7 @@ def _ratio(after: Floats, before: Floats) -> Floats:
     return np.divide(after, before, out=np.ones_like(before * after), where=before > 0)
 
 
-def further_points(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> Points:
+def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> MeasuredRatios:
     """The points of `Profiles.also` as log ratios to the base; between steps interpolated.
 
     Outputs are the log time ratios (N) and, with power, after them those of power. Raises
@@ -114,52 +139,54 @@ def further_points(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> Po
         if with_power and point.power_w is not None:
             rows.append(np.hstack([none, weights]))
             logs.append(np.log(point.power_w / profiles.quantity("power")))
-    return Points(np.vstack(rows), np.array(logs).reshape(-1, len(profiles.kernels)).T)
+    return MeasuredRatios(np.vstack(rows), np.array(logs).reshape(-1, len(profiles.kernels)).T)
 
 
-def condition(law: Law, points: Points) -> Conditioned:
+def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
     """The outputs given the points. Without points, or where all are missing, those of the mean."""
     if not len(points.at):
         nothing = np.empty((*points.logs.shape[:1], 0, 0))
-        logs = law.logs(law.mean)
+        logs = prior.predicted()
         none, empty = np.zeros(len(logs)), np.empty((*logs.shape, 0))
-        return Conditioned(law, logs, law.mean, none, empty, nothing)
-    shared = points.at @ law.misfit.T
+        return SurfacePosterior(prior, logs, prior.mean, none, empty, nothing)
+    shared = points.at @ prior.misfit.T
     missing = np.isnan(points.logs)
     noise = np.where(missing, MISSING_VARIANCE, NOISE**2)
     spread: Floats = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
-    latents = _most_likely(law, points, missing, np.asarray(np.linalg.inv(spread)))
-    logs, slopes = law.logs(latents), _slopes(law, latents)
+    latents = _most_likely(prior, points, missing, np.asarray(np.linalg.inv(spread)))
+    logs, slopes = prior.log_ratios(latents), prior.slopes(latents)
     at_points = np.einsum("lkm,pm->lkp", slopes, points.at)
-    own = np.einsum("lkm,lk,lkp->kmp", slopes, law.variance, at_points)
-    gain = own + law.misfit.T @ shared.T
-    whole = spread + np.einsum("lkp,lk,lkq->kpq", at_points, law.variance, at_points)
-    off = np.where(missing, 0, points.logs - law.logs(law.mean) @ points.at.T)
+    own = np.einsum("lkm,lk,lkp->kmp", slopes, prior.variance, at_points)
+    gain = own + prior.misfit.T @ shared.T
+    whole = spread + np.einsum("lkp,lk,lkq->kpq", at_points, prior.variance, at_points)
+    off = np.where(missing, 0, points.logs - prior.predicted() @ points.at.T)
     surprise = (np.abs(off) / np.sqrt(np.diagonal(whole, axis1=1, axis2=2))).max(axis=1)
     left = np.where(missing, 0, points.logs - logs @ points.at.T)
     weights = np.linalg.solve(spread, left[:, :, None])[:, :, 0]
-    found = logs + weights @ shared @ law.misfit
-    return Conditioned(law, found, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
+    moved = logs + weights @ shared @ prior.misfit
+    return SurfacePosterior(prior, moved, latents, surprise, gain, np.asarray(np.linalg.inv(whole)))
 
 
-def _most_likely(law: Law, points: Points, missing: Mask, inverse: Floats) -> Floats:
+def _most_likely(
+    prior: SurfacePrior, points: MeasuredRatios, missing: Mask, inverse: Floats
+) -> Floats:
     """The latents (L, K) of largest posterior density; a step never lowers it."""
 
     def left(latents: Floats) -> Floats:
-        return np.where(missing, 0, points.logs - law.logs(latents) @ points.at.T)
+        return np.where(missing, 0, points.logs - prior.log_ratios(latents) @ points.at.T)
 
     def cost(latents: Floats) -> Floats:
         rest = left(latents)
-        prior = ((latents - law.mean) ** 2 / law.variance).sum(axis=0)
-        return np.asarray(prior + np.einsum("kp,kpq,kq->k", rest, inverse, rest))
+        off = ((latents - prior.mean) ** 2 / prior.variance).sum(axis=0)
+        return np.asarray(off + np.einsum("kp,kpq,kq->k", rest, inverse, rest))
 
-    latents, costs = law.mean, cost(law.mean)
+    latents, costs = prior.mean, cost(prior.mean)
     for _ in range(STEPS):
-        slopes = np.einsum("lkm,pm->lkp", _slopes(law, latents), points.at)
+        slopes = np.einsum("lkm,pm->lkp", prior.slopes(latents), points.at)
         uphill = np.einsum("lkp,kpq,kq->kl", slopes, inverse, left(latents))
-        uphill -= ((latents - law.mean) / law.variance).T
+        uphill -= ((latents - prior.mean) / prior.variance).T
         curvature = np.einsum("lkp,kpq,mkq->klm", slopes, inverse, slopes)
-        curvature += np.eye(len(latents)) / law.variance.T[:, :, None]
+        curvature += np.eye(len(latents)) / prior.variance.T[:, :, None]
         step = np.linalg.solve(curvature, uphill[:, :, None])[:, :, 0].T
         if np.abs(step).max(initial=0) < CLOSE:
             break
@@ -180,18 +207,8 @@ def _most_likely(law: Law, points: Points, missing: Mask, inverse: Floats) -> Fl
     return latents
 
 
-def _slopes(law: Law, latents: Floats) -> Floats:
-    """Derivatives (L, K, M) of the log ratios by each latent, by central differences."""
-    found = []
-    for j in range(len(latents)):
-        shift = np.zeros_like(latents)
-        shift[j] = DIFFERENCE
-        found.append((law.logs(latents + shift) - law.logs(latents - shift)) / (2 * DIFFERENCE))
-    return np.array(found)
-
-
 def misfit_of(left_over: Floats) -> Floats:
-    """The misfit (R, M) that training kernels show; left_over (K, M): measured - law's logs.
+    """The misfit (R, M) that training kernels show; left_over (K, M): measured - predicted.
 
     A kernel that is far beyond the others' counts as one at the limit.
     """

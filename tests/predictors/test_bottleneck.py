@@ -1,4 +1,4 @@
-"""The bottleneck predictor: its curve, its gradient, recovery of a known truth, files, errors."""
+"""The bottleneck predictor: recovery of a known truth, predictions, files, errors."""
 
 import os
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
 from synthetic import bottleneck_kernels as made
 from synthetic.profiled import one_by_one, profiles, some_of
 from synthetic.tidy import refused, same_bits
@@ -24,11 +23,8 @@ from mlscale import (
 )
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.predictors import create
-from mlscale.predictors.bottleneck import fit as bottleneck_fit
-from mlscale.predictors.bottleneck import power_fit as bottleneck_power_fit
-from mlscale.predictors.bottleneck import training
-from mlscale.predictors.bottleneck.curve import bottleneck_curve, physics_logit
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.bottleneck.time import KernelTraits
 
 MID = made.CLOCKS.mid
 GRID = ConfigGrid((16, 32), (700.0,), (700.0,))
@@ -46,61 +42,6 @@ def mean_error(predictor: Bottleneck, truth: Measurements, base: HardwareConfig)
     at = truth.grid.index(base)
     relative = actual / actual[(slice(None), *at)][:, None, None, None]
     return float(100 * np.abs(values / relative - 1).mean())
-
-
-class TestCurve:
-    def test_a_kernel_of_one_part_takes_its_slowdown(self) -> None:
-        slow = np.array([[[0.0, 0.3]], [[0.0, -0.7]]])
-        for logit, expected in ((40.0, -0.7), (-40.0, 0.3)):
-            curve = bottleneck_curve(np.array([[logit]]), slow, 4.0)
-            assert curve.log_time[0] == pytest.approx([0, expected], abs=1e-9)
-
-    def test_two_equal_parts(self) -> None:
-        # By hand: p = 2, shares 1/2, parts x 2 and x 1: sqrt((4 + 1) / 2).
-        slow = np.array([[[np.log(2)]], [[0.0]]])
-        curve = bottleneck_curve(np.zeros((1, 1)), slow, 2.0)
-        assert np.exp(curve.log_time[0, 0]) == pytest.approx(np.sqrt(2.5))
-        assert curve.shares[:, 0].tolist() == [0.5, 0.5]
-        assert curve.weights[:, 0, 0] == pytest.approx([0.8, 0.2])
-
-    def test_more_use_is_a_larger_share(self) -> None:
-        odds, by_use, _ = physics_logit(np.log(np.linspace(0.05, 0.99, 20)), 5.0)
-        assert (np.diff(odds) > 0).all()
-        assert (by_use > 0).all()
-
-
-class TestGradient:
-    @pytest.mark.parametrize("table", [made.measurements(5), made.with_cu_axis(5)])
-    def test_of_time(self, table: Measurements) -> None:
-        """Against finite differences, away from the start."""
-        base = table.grid.mid
-        shares = 1 if len(table.grid.cu_count) == 1 else 2
-        _, data, _ = bottleneck_fit._time_data(table, base, uses_other=False)
-        made_layout = training.layout([data], 5, shares)
-        basis = np.eye(5) + 0.1
-        objective = training.Objective([data], basis, made_layout, shares, 0.25)
-        start, sd = training.priors(made_layout, 1, shares)
-        x = start + 0.3 * sd * np.random.default_rng(1).normal(size=len(start))
-        numeric = approx_fprime(x, lambda v: objective(v)[0], 1e-7)
-        assert objective(x)[1] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
-
-    def test_of_power(self) -> None:
-        table = made.measurements(5)
-        model = quick().fit(table, MID)
-        found = {}
-
-        def keep(objective: bottleneck_power_fit._PowerObjective, *_: object, **__: object) -> None:
-            found["objective"] = objective
-            raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(bottleneck_power_fit, "minimize", keep)
-            with pytest.raises(KeyboardInterrupt):
-                bottleneck_power_fit.fit_power(model.time_, table, MID)
-        objective = found["objective"]
-        x = objective.start() + 0.05 * np.random.default_rng(0).normal(size=len(objective.start()))
-        numeric = approx_fprime(x, lambda v: objective(v)[0], 1e-7)
-        assert objective(x)[1] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
 
 
 class TestRecovery:
@@ -146,8 +87,9 @@ class TestRecovery:
         for name in ("engine0", "memory0"):
             assert np.abs(values[name]).max() > 1e-4
         bare = replace(trained.time_, corrections=(None,))
-        law, _, _ = bare.predict(profiles, bare.gpus[0], 0)
-        whole = law.logs(law.mean).reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]
+        traits = KernelTraits.of(profiles, made.CLOCKS, with_rule=False)
+        logs = bare.prior(traits, bare.gpus[0], 0).predicted()
+        whole = logs.reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]
         found = trained.predict(profiles, few)
         assert found.values == pytest.approx(np.exp(whole)[:, None], rel=1e-12)
         assert all("not on the grid of the training data" in own[0] for own in found.flags)

@@ -22,7 +22,13 @@ from mlscale import (
 from mlscale.data.surfaces import step_weights
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.conditioning import NOISE, Law, Points, condition, misfit_of
+from mlscale.predictors.conditioning import (
+    NOISE,
+    MeasuredRatios,
+    SurfacePrior,
+    condition,
+    misfit_of,
+)
 
 MID = made.CLOCKS.mid
 CORNER = HardwareConfig(16, 1100.0, 1000.0)
@@ -69,43 +75,49 @@ def new() -> Measurements:
 
 
 class TestClosedForm:
-    """A linear law is a Gaussian conditional: mean and covariance from the full matrices."""
+    """A linear prior is a Gaussian conditional: mean and covariance from the full matrices."""
 
     @pytest.fixture
-    def linear(self) -> tuple[Law, np.ndarray, np.ndarray]:
+    def linear(self) -> tuple[SurfacePrior, np.ndarray, np.ndarray]:
         random = np.random.default_rng(0)
         basis, misfit = random.normal(size=(2, 6)), 0.1 * random.normal(size=(3, 6))
         mean, variance = random.normal(size=(2, 4)), random.uniform(0.5, 2, (2, 4))
-        law = Law(lambda latents: latents.T @ basis, mean, variance, misfit)
-        return law, basis, random.normal(size=(4, 2))
+        prior = SurfacePrior(lambda latents: latents.T @ basis, mean, variance, misfit)
+        return prior, basis, random.normal(size=(4, 2))
 
-    def test_of_mean_and_variance(self, linear: tuple[Law, np.ndarray, np.ndarray]) -> None:
-        law, basis, logs = linear
+    def test_of_mean_and_variance(
+        self, linear: tuple[SurfacePrior, np.ndarray, np.ndarray]
+    ) -> None:
+        prior, basis, logs = linear
         at = np.eye(6)[[1, 4]]
-        found = condition(law, Points(at, logs))
+        found = condition(prior, MeasuredRatios(at, logs))
         for k in range(4):
-            prior = (basis.T * law.variance[:, k]) @ basis + law.misfit.T @ law.misfit
-            gain = prior @ at.T @ np.linalg.inv(at @ prior @ at.T + NOISE**2 * np.eye(2))
-            mean = law.mean[:, k] @ basis
-            after = prior - gain @ at @ prior
+            before = (basis.T * prior.variance[:, k]) @ basis + prior.misfit.T @ prior.misfit
+            gain = before @ at.T @ np.linalg.inv(at @ before @ at.T + NOISE**2 * np.eye(2))
+            mean = prior.mean[:, k] @ basis
+            after = before - gain @ at @ before
             assert found.logs[k] == pytest.approx(mean + gain @ (logs[k] - at @ mean), abs=1e-6)
             assert found.narrowing()[k] == pytest.approx(
-                np.sqrt(np.diag(after) / np.diag(prior)), abs=1e-6
+                np.sqrt(np.diag(after) / np.diag(before)), abs=1e-6
             )
 
-    def test_of_one_more_measurement(self, linear: tuple[Law, np.ndarray, np.ndarray]) -> None:
+    def test_of_one_more_measurement(
+        self, linear: tuple[SurfacePrior, np.ndarray, np.ndarray]
+    ) -> None:
         """What is expected of measuring an output is what measuring it does."""
-        law, _, logs = linear
-        one = condition(law, Points(np.eye(6)[[1]], logs[:, :1]))
-        both = condition(law, Points(np.eye(6)[[1, 4]], logs))
+        prior, _, logs = linear
+        one = condition(prior, MeasuredRatios(np.eye(6)[[1]], logs[:, :1]))
+        both = condition(prior, MeasuredRatios(np.eye(6)[[1, 4]], logs))
         for k in range(4):
             assert one.further_narrowing(k)[4] == pytest.approx(both.narrowing()[k], abs=1e-6)
 
-    def test_a_missing_point_is_none(self, linear: tuple[Law, np.ndarray, np.ndarray]) -> None:
-        law, _, logs = linear
+    def test_a_missing_point_is_none(
+        self, linear: tuple[SurfacePrior, np.ndarray, np.ndarray]
+    ) -> None:
+        prior, _, logs = linear
         logs[2, 1] = np.nan
-        found = condition(law, Points(np.eye(6)[[1, 4]], logs))
-        alone = condition(law, Points(np.eye(6)[[1]], logs[:, :1]))
+        found = condition(prior, MeasuredRatios(np.eye(6)[[1, 4]], logs))
+        alone = condition(prior, MeasuredRatios(np.eye(6)[[1]], logs[:, :1]))
         assert found.logs[2] == pytest.approx(alone.logs[2], abs=1e-5)
         assert found.narrowing()[2] == pytest.approx(alone.narrowing()[2], abs=1e-5)
 

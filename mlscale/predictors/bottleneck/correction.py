@@ -6,9 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
-from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import KernelUse, inputs
-from mlscale.data.profiles import Profiles
+from mlscale.predictors.bottleneck.process import squared_distance, standardised
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
 NOISE = 0.3  # variance of what does not repeat, against 1 of what does
@@ -19,9 +17,9 @@ AXES = 3  # coordinates of the predicted surface that count as inputs
 class Correction:
     """Kernel regression on the log times that training kernels were mispredicted by when held out.
 
-    Alike are kernels near each other in D inputs: the named ones of `similarity`, then the
-    coordinates of the predicted log surface along its AXES main directions. mean, spread (D,)
-    standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D);
+    Alike are kernels near each other in D inputs: the named ones of `KernelTraits.similarity`,
+    then the coordinates of the predicted log surface along its AXES main directions. mean, spread
+    (D,) standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D);
     weights (n, N). A kernel unlike all others gets no correction.
     """
 
@@ -41,7 +39,7 @@ class Correction:
         directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:AXES]
         raw = _inputs(named, names, (predicted - centre) @ directions.T)
         mean, spread = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0) + 1e-9
-        points = _standardised(raw, mean, spread)
+        points = standardised(raw, mean, spread)
         alike = _alike(points, points) + NOISE * np.eye(len(points))
         weights = np.asarray(np.linalg.solve(alike, actual - predicted))
         return cls(names, centre, directions, mean, spread, points, weights)
@@ -49,7 +47,7 @@ class Correction:
     def predict(self, named: dict[str, Floats], predicted: Floats) -> Floats:
         """What to add to the log time ratios predicted, (K, N)."""
         raw = _inputs(named, self.names, (predicted - self.centre) @ self.directions.T)
-        return _alike(_standardised(raw, self.mean, self.spread), self.points) @ self.weights
+        return _alike(standardised(raw, self.mean, self.spread), self.points) @ self.weights
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON values for the model file."""
@@ -73,27 +71,10 @@ class Correction:
         )
 
 
-def similarity(profiles: Profiles, use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
-    """What makes kernels alike: the inputs of the curve, the launch, and Table II's counters."""
-    with np.errstate(divide="ignore"):
-        launch = {
-            "log workgroups": np.log(use.workgroups),
-            "log waves": np.log(use.waves_per_workgroup),
-        }
-    table_2 = {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
-    return {**inputs(use, memory_share), **launch, **table_2}
-
-
 def _inputs(named: dict[str, Floats], names: tuple[str, ...], coordinates: Floats) -> Floats:
     missing = np.full(len(coordinates), np.nan)
     return np.column_stack([*(named.get(name, missing) for name in names), coordinates])
 
 
-def _standardised(raw: Floats, mean: Floats, spread: Floats) -> Floats:
-    """Clipped to +-3; a missing input is at the mean."""
-    return np.nan_to_num(np.clip((raw - mean) / spread, -3, 3))
-
-
 def _alike(a: Floats, b: Floats) -> Floats:
-    distance = np.mean((a[:, None] - b) ** 2, axis=2)
-    return np.asarray(np.exp(-0.5 * distance / LENGTH_SCALE**2))
+    return np.asarray(np.exp(-0.5 * squared_distance(a, b) / LENGTH_SCALE**2))

@@ -6,7 +6,12 @@ A kernel's time is (rest^p + memory^p + core^p)^(1/p), relative to the base:
 - core: the CUs' throughput, load / engine, where load is the work of the fullest CU. Only with
   more than one CU count; else it is part of the rest.
 Their shares at the base (p-th powers that sum to 1) say everything about a kernel, and are read
-off its measured utilisations. Pure functions on arrays; K kernels, N configurations, J shares.
+off its measured utilisations; `latents`, a kernel's own unknown numbers, are added to the shares'
+log odds. Decision 0008 says why.
+
+Each formula stands here once, for NumPy, which predicts, and for torch, which trains: `xp` is the
+one or the other. K kernels, N configurations, J shares (memory; with a CU axis also core); where
+torch trains several fits at once, their axis comes before all others.
 """
 
 from dataclasses import dataclass
@@ -14,66 +19,109 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import SIMDS, KernelUse
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+
+Array = Any  # of NumPy or torch
 
 LEAST_USE = 1e-3  # a use below is not told from none
-MEMORY, CORE = 0, 1
+LEAST_SHARE = 1e-9
 SLOWING_SCALE = 0.05  # of the kernel's own exponent in CU count, per unit of its latent
+CLOCK_TABLES = ("cu", "engine", "memory")
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
-    """The N configurations of a grid, relative to a base: logs of the clocks' and CUs' ratios.
+class GridRatios:
+    """The configurations of a grid relative to a base: logs of the ratios.
 
-    steps: for each axis (CU, engine, memory) the index of every configuration, (N,); base: the
-    index of the base among the N.
+    cu (C,): of the CU counts, which are cu_count (C,); engine, memory (F,): of the clocks of each
+    pair of clocks. base: the position of the base in a raveled (C, E, M) array; None where it is
+    not on the grid.
     """
 
-    cu: Floats
-    engine: Floats
-    memory: Floats
-    cu_count: Floats
-    steps: tuple[Indices, Indices, Indices]
-    base: int
-    base_steps: tuple[int, int, int]
+    cu: Array
+    engine: Array
+    memory: Array
+    cu_count: Array
+    base: int | None
 
     @classmethod
-    def of(cls, grid: ConfigGrid, base: HardwareConfig, at: tuple[int, int, int] | None) -> Self:
-        """Those of a grid; at: the index of the base on it, None where it is not on it."""
-        axes = [np.array(a, float) for a in (grid.cu_count, grid.engine_mhz, grid.memory_mhz)]
-        c, e, m = (mesh.ravel() for mesh in np.meshgrid(*axes, indexing="ij"))
-        of_cu, of_engine, of_memory = np.indices(grid.shape).reshape(3, -1)
+    def of(cls, grid: ConfigGrid, base: HardwareConfig) -> Self:
+        """Those of a grid."""
+        cu_count, *clocks = (np.array(getattr(grid, axis), float) for axis in AXES)
+        engine, memory = (mesh.ravel() for mesh in np.meshgrid(*clocks, indexing="ij"))
         return cls(
-            cu=np.log(c / base.cu_count),
-            engine=np.log(e / base.engine_mhz),
-            memory=np.log(m / base.memory_mhz),
-            cu_count=c,
-            steps=(of_cu, of_engine, of_memory),
-            base=-1 if at is None else int(np.ravel_multi_index(at, grid.shape)),
-            base_steps=(-1, -1, -1) if at is None else at,
+            cu=np.log(cu_count / base.cu_count),
+            engine=np.log(engine / base.engine_mhz),
+            memory=np.log(memory / base.memory_mhz),
+            cu_count=cu_count,
+            base=base_position(grid, base) if base in set(grid) else None,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Load:
-    """Waves per SIMD of the fullest CU: at the base (K,) and at every configuration (K, N)."""
+def base_position(grid: ConfigGrid, base: HardwareConfig) -> int:
+    """The position of the base in a raveled (C, E, M) array. Raises InputError off the grid."""
+    return int(np.ravel_multi_index(grid.index(base), grid.shape))
 
-    at_base: Floats
-    everywhere: Floats
+
+def table_weights(trained: ConfigGrid, base: HardwareConfig, grid: ConfigGrid) -> list[Floats]:
+    """The weights of a table's S steps at the CU counts (S, C) and clocks (S, F), (S, F) of a grid.
+
+    A table (S,) of the trained grid's steps is 0 at the base's step, whatever it says there, and
+    interpolated in the logarithm of clock or CU count between steps.
+    """
+    weights = []
+    for axis, own in zip(AXES, trained.index(base), strict=True):
+        targets, steps = (np.log(getattr(g, axis)) for g in (grid, trained))
+        each = np.array([np.interp(targets, steps, one) for one in np.eye(len(steps))])
+        each[own] = 0
+        weights.append(each)
+    _, engines, memories = grid.shape
+    of_cu, of_engine, of_memory = weights
+    return [of_cu, np.repeat(of_engine, memories, axis=1), np.tile(of_memory, engines)]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLoad:
+    """What kernels ask of the parts of a GPU, at the base unless said otherwise.
+
+    memory, issue (K,): use of the DRAM bandwidth, and of the issue of the CUs that have work, as
+    a share of what the GPU reaches. waves_at_base (K,) and waves (K, C): waves per SIMD of the
+    fullest CU, at C CU counts.
+    """
+
+    memory: Array
+    issue: Array
+    waves_at_base: Array
+    waves: Array
 
     @classmethod
-    def of(cls, use: KernelUse, cu_count: Floats, base_cu_count: int) -> Self:
-        """From workgroups and waves; a launch that is not known fills every CU alike."""
-        workgroups = np.where(np.isnan(use.workgroups), 1e9, use.workgroups)[:, None]
-        waves = np.where(np.isnan(use.waves_per_workgroup), 1.0, use.waves_per_workgroup)[:, None]
+    def of(
+        cls, use: KernelUse, peaks: tuple[float, float], cu_count: Floats, base_cu_count: int
+    ) -> Self:
+        """From what kernels use; peaks: the largest uses of memory and issue that the GPU reaches.
 
-        def waves_per_simd(cus: Floats) -> Floats:
-            # A CU without a workgroup idles, a SIMD works at one wave at a time.
-            return np.asarray(np.maximum(np.maximum(workgroups / cus, 1) * waves / SIMDS, 1))
+        A launch that is not known fills every CU alike.
+        """
+        memory_peak, issue_peak = peaks
+        at_base = waves_per_simd(use, np.array([float(base_cu_count)]))[:, 0]
+        return cls(
+            memory=use.memory / memory_peak,
+            issue=active_issue(use, base_cu_count) / issue_peak,
+            waves_at_base=at_base,
+            waves=waves_per_simd(use, cu_count),
+        )
 
-        return cls(waves_per_simd(np.array([float(base_cu_count)]))[:, 0], waves_per_simd(cu_count))
+
+def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
+    """Waves per SIMD of the fullest CU, (K, C): a CU without a workgroup idles.
+
+    A SIMD works at one wave at least.
+    """
+    workgroups = np.where(np.isnan(use.workgroups), 1e9, use.workgroups)[:, None]
+    waves = np.where(np.isnan(use.waves_per_workgroup), 1.0, use.waves_per_workgroup)[:, None]
+    return np.asarray(np.maximum(np.maximum(workgroups / cu_count, 1) * waves / SIMDS, 1))
 
 
 def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
@@ -82,116 +130,115 @@ def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
     return np.nan_to_num(use.issue) / np.minimum(1, workgroups / base_cu_count)
 
 
-def log_load_ratio(load: Load, softness: float) -> tuple[Floats, Floats]:
-    """Log of the core's work at every configuration / at the base, (K, N), and d / d softness.
-
-    Work is x^2 / (x + softness) of x waves per SIMD: proportional to x for many waves; few
-    contend less and issue faster.
-    """
-    x, x0 = load.everywhere, load.at_base[:, None]
-    ratio = 2 * np.log(x / x0) - np.log((x + softness) / (x0 + softness))
-    return ratio, 1 / (x0 + softness) - 1 / (x + softness)
+def issue_capacity(xp: Any, waves: Array, softness: Array) -> Array:
+    """Log of the issue rate that so many waves per SIMD reach, relative to very many waves."""
+    return -xp.log(1 + softness / waves)
 
 
-def physics_logit(log_use: Floats, sharpness: float) -> tuple[Floats, Floats, Floats]:
-    """What a use says of the share, log odds (K,), with its derivatives by log use and sharpness.
+def physics_logit(xp: Any, log_use: Array, sharpness: Array) -> Array:
+    """What a use says of the share: its log odds, (K,).
 
     A part in use for u of the time takes the share u^p of time^p.
     """
-    kept = np.clip(log_use, np.log(LEAST_USE), 0)
-    q = np.exp(sharpness * kept)
-    odds = np.log(q + 0.001) - np.log(1 - q + 0.02)
-    by_q = 1 / (q + 0.001) + 1 / (1 - q + 0.02)
-    inside = kept == log_use
-    return odds, by_q * q * sharpness * inside, by_q * q * kept
+    power = xp.exp(sharpness * xp.clip(log_use, float(np.log(LEAST_USE)), 0.0))
+    return xp.log(power + 0.001) - xp.log(1 - power + 0.02)
+
+
+def p_norm(xp: Any, logits: list[Array], slowdowns: list[Array], sharpness: Array) -> Array:
+    """Log time (K, C, F) relative to the rest's: log of sum of share x slowdown^p over parts, / p.
+
+    logits: the log odds of each share (K,) against the rest's 0. slowdowns: for each share the log
+    time of its part relative to the rest's, an array that broadcasts to (K, C, F).
+    sharpness: p, (1,).
+    """
+    p = sharpness[..., None, None]
+    odds = [xp.exp(logit) for logit in logits]
+    rest_share = 1 / (1 + sum(odds))
+    parts = rest_share[..., None, None]
+    for one, slowdown in zip(odds, slowdowns, strict=True):
+        parts = parts + (one * rest_share)[..., None, None] * xp.exp(p * slowdown)
+    return xp.log(parts) / p
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """Log time ratios (K, N), and what a gradient needs: shares (J+1, K), weights (J+1, K, N).
+class BottleneckCurve:
+    """The curve of K kernels on one GPU, all but their latents.
 
-    Part 0 is the rest. A weight is a part's share of time^p at a configuration.
+    sharpness (1,); logits: of each share (K,); rest (F,): log time of the rest relative to the
+    base; slowdowns: see `p_norm`. slowing (1,): the exponent of the CU count that all kernels have;
+    cu (C,): log ratio of the CU count; cu_table (C,): what is added to the log time.
     """
 
-    log_time: Floats
-    log_norm: Floats
-    shares: Floats
-    weights: Floats
+    xp: Any
+    sharpness: Array
+    logits: list[Array]
+    rest: Array
+    slowdowns: list[Array]
+    slowing: Array
+    cu: Array
+    cu_table: Array
 
+    @classmethod
+    def of(
+        cls,
+        xp: Any,
+        values: dict[str, Array],
+        trained: tuple[int, list[Array]] | None,
+        load: KernelLoad,
+        ratios: GridRatios,
+    ) -> Self:
+        """From the trained numbers by name; see `Priors` in fit.py.
 
-def bottleneck_curve(logits: Floats, slowdown: Floats, sharpness: float) -> Curve:
-    """The p-norm. logits (J, K) of the shares against the rest's 0; slowdown (J+1, K, N).
-
-    slowdown: log time of each part, relative to the base.
-    """
-    odds = np.concatenate([np.zeros((1, logits.shape[1])), logits])
-    log_shares = odds - np.logaddexp.reduce(odds, axis=0)
-    parts = log_shares[:, :, None] + sharpness * slowdown
-    norm = np.logaddexp.reduce(parts, axis=0)
-    return Curve(norm / sharpness, norm, np.exp(log_shares), np.exp(parts - norm))
-
-
-@dataclass(frozen=True, eq=False)
-class Process:
-    """A Gaussian process over standardised inputs; training points of several GPUs.
-
-    points (n, D); gpu (n,): the number of each point's GPU; weights (n_latents, n);
-    inverse (n, n): of the training covariance. names of the D inputs; mean and spread
-    standardise them; low and high are the range trained. amplitude: the prior's, see covariance.
-    """
-
-    names: tuple[str, ...]
-    mean: Floats
-    spread: Floats
-    low: Floats
-    high: Floats
-    points: Floats
-    gpu: Indices
-    weights: Floats
-    inverse: Floats
-    amplitude: float
-
-    def standardise(self, values: dict[str, Floats]) -> tuple[Floats, list[list[str]]]:
-        """Points (K, D) from named inputs, clipped to +-3, and flags of every kernel.
-
-        A missing input is taken at the training mean.
+        trained: the number of the GPU among the trained ones, and its `table_weights`; None for a
+        GPU without training data, whose clocks are taken to be what they are called.
         """
-        raw = np.column_stack([values[name] for name in self.names])
-        flags: list[list[str]] = [[] for _ in raw]
-        width = self.high - self.low
-        for k, d in zip(*np.nonzero(~((raw >= self.low) & (raw <= self.high))), strict=True):
-            value, name = raw[k, d], self.names[d]
-            if np.isnan(value):
-                flags[k].append(f"{name} missing")
-            else:
-                side, limit = ("below", self.low) if value < self.low[d] else ("above", self.high)
-                over = abs(value - limit[d]) / width[d] if width[d] else np.inf
-                if over > 1e-6:
-                    flags[k].append(f"{name} {value:.4g} {side} trained {limit[d]:.4g}")
-        scaled = np.clip((raw - self.mean) / self.spread, -3, 3)
-        return np.nan_to_num(scaled), flags
+        log_sharpness, offset = values["sharpness"], 0 * values["gain"]
+        cu_table, engine, memory = 0 * ratios.cu, 0 * ratios.engine, 0 * ratios.memory
+        if trained is not None:
+            number, weights = trained
+            log_sharpness = log_sharpness + values["gpu_sharpness"][..., number : number + 1]
+            offset = values["offset"][..., number, :]
+            cu_table, engine, memory = (
+                values[f"{name}{number}"] @ steps
+                for name, steps in zip(CLOCK_TABLES, weights, strict=True)
+            )
+        sharpness, softness = xp.exp(log_sharpness), xp.exp(values["softness"])
+        rest = -(ratios.engine + engine)
+        log_uses = [xp.log(xp.clip(load.memory, LEAST_SHARE, None))]
+        slowdowns = [(-(ratios.memory + memory) - rest)[..., None, None, :]]
+        gain = xp.exp(values["gain"])
+        if gain.shape[-1] > 1:
+            at_base, waves = load.waves_at_base, load.waves
+            capacity = issue_capacity(xp, at_base, softness)
+            issue = xp.log(xp.clip(load.issue, LEAST_SHARE, None))
+            log_uses.append(issue - values["capacity"] + capacity)
+            more_waves = xp.log(waves / at_base[..., None])
+            more_capacity = issue_capacity(xp, waves, softness[..., None]) - capacity[..., None]
+            slowdowns.append((more_waves + more_capacity)[..., None])
+        logits = [
+            gain[..., j : j + 1] * physics_logit(xp, log_use, sharpness) + offset[..., j : j + 1]
+            for j, log_use in enumerate(log_uses)
+        ]
+        slowing = values["slowing"]
+        return cls(xp, sharpness, logits, rest, slowdowns, slowing, ratios.cu, cu_table)
 
-    def latents(self, points: Floats, gpu: int) -> tuple[Floats, Floats]:
-        """Means (n_latents, K) and the prior-conditional variance (K,); gpu -1: none trained."""
-        cross = covariance(points, self.points, np.full(len(points), gpu), self.gpu)
-        cross = self.amplitude**2 * cross
-        own = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
-        variance = own - np.einsum("ki,ij,kj->k", cross, self.inverse, cross)
-        return self.weights @ cross.T, np.maximum(variance, 0)
+    def log_time(self, latents: Array) -> Array:
+        """Log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
 
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON values for the model file."""
-        return {**vars(self), "names": list(self.names)}
+        The last of them then is the kernel's own share in the exponent of the CU count.
+        """
+        shares = len(self.logits)
+        logits = [logit + latents[..., j, :] for j, logit in enumerate(self.logits)]
+        surfaces = p_norm(self.xp, logits, self.slowdowns, self.sharpness)
+        surfaces = surfaces + self.rest[..., None, None, :]
+        if shares > 1:
+            slowing = self.slowing + SLOWING_SCALE * latents[..., shares, :]
+            by_cu = slowing[..., None] * self.cu + self.cu_table[..., None, :]
+            surfaces = surfaces + by_cu[..., None]
+        *outer, cus, clocks = surfaces.shape
+        return surfaces.reshape(*outer, cus * clocks)
 
 
-# accuracy.md 2.3: k = exp(-2 d2 / ls^2) + 3 lin^2 <z, z'> / D, d2 the mean squared difference.
-LENGTH_SCALE, LINEAR, SHARED_BETWEEN_GPUS = 3.0, 0.3, 0.5
-
-
-def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
-    """Prior covariance (A, B) at amplitude 1, at points (A, D) and (B, D) of those GPUs."""
-    distance = np.mean((a[:, None] - b) ** 2, axis=2)
-    smooth = np.exp(-2 * distance / LENGTH_SCALE**2)
-    linear = 3 * LINEAR**2 * (a @ b.T) / a.shape[1]
-    same = gpu_a[:, None] == gpu_b
-    return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
+def latent_count(shares: int) -> int:
+    """The number of a kernel's latents: one of each share, and with a CU axis one of slowing."""
+    return shares + (shares > 1)

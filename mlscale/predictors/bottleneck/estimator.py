@@ -1,5 +1,6 @@
 """The bottleneck curve: a kernel's utilisations give its whole surface."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -18,25 +19,27 @@ from mlscale.predictors.base import (
     Predictor,
     State,
     Training,
+    TrainingSet,
     on_training_grid,
     training_sets,
 )
+from mlscale.predictors.bottleneck.curve import base_position
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.time import (
     LEAST_PEAK,
     LEAST_SPREAD,
-    Gpu,
+    GpuPeaks,
+    KernelTraits,
     TimeModel,
-    training_use,
 )
-from mlscale.predictors.conditioning import Conditioned, condition, further_points
+from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
 from mlscale.predictors.explanation import Explanation, TrainingKernels
 
 LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 
-Raw = tuple[Conditioned, Floats, tuple[tuple[str, ...], ...], Gpu]
+Flags = tuple[tuple[str, ...], ...]
 
 
 @dataclass
@@ -66,40 +69,58 @@ class Bottleneck(Predictor):
         return True
 
     def fit(self, training: Training, base: Bases) -> Self:
-        """Train on the kernels of one GPU or several. Raises InputError.
+        """Train on the kernels of one GPU or several.
 
-        Power is learnt from, and predicted for, the first GPU; its time from all. InputError on
-        fewer than two kernels or configurations, an unknown GPU, and counters without DRAM traffic.
+        Power is learnt from, and predicted for, the first GPU; its time from all. Raises
+        InputError on fewer than two kernels or configurations, an unknown GPU, and counters
+        without DRAM traffic; ImportError without torch, which training alone needs.
         """
-        from mlscale.predictors.bottleneck.fit import THREADS, calibrate, fit_time
-        from mlscale.predictors.bottleneck.power_fit import fit_power
+        self.fit_together([(self, training, base)])
+        return self
 
+    @classmethod
+    def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
+        """Fit many predictors, each as by `fit`, with the fits of all of them in one batch.
+
+        Those for time and for power of the same tables share the fits of the time.
+        """
+        from mlscale.predictors.bottleneck.held_out import Job, train_together
+
+        tasks = [
+            Job(
+                predictor.quantity,
+                predictor._training_sets(training, base),  # noqa: SLF001
+                predictor.amplitude,
+                predictor.intervals,
+            )
+            for predictor, training, base in jobs
+        ]
+        for (predictor, _, _), task, trained in zip(
+            jobs, tasks, train_together(tasks), strict=True
+        ):
+            predictor.time_, predictor.power_ = trained.time, trained.power
+            predictor.scores_ = trained.scores
+            predictor._remember([table for table, _ in task.sets])  # noqa: SLF001
+
+    def _remember(self, tables: Sequence[Measurements]) -> None:
+        """Keep the names of the training kernels and their counters."""
+        several = len(tables) > 1
+        self.others_: tuple[GpuPeaks, ...] = ()
+        self.kernels_ = tuple(
+            f"{kernel} ({table.device})" if several else kernel
+            for table in tables
+            for kernel in table.kernels
+        )
+        known = dict.fromkeys((*TRAFFIC, *TABLE_2))
+        self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
+
+    def _training_sets(self, training: Training, base: Bases) -> list[TrainingSet]:
         sets = training_sets(self, training, base)
         if sum(len(table.kernels) for table, _ in sets) < 2:
             raise InputError(f"'{self.name}' needs two training kernels at least")
         if all(table.grid.size == 1 for table, _ in sets):
             raise InputError(f"'{self.name}' needs two configurations at least")
-        self.others_: tuple[Gpu, ...] = ()
-        self.scores_ = np.empty(0)
-        several = len(sets) > 1
-        self.kernels_ = tuple(
-            f"{kernel} ({table.device})" if several else kernel
-            for table, _ in sets
-            for kernel in table.kernels
-        )
-        self.counters_ = tuple(
-            name for name in dict.fromkeys((*TRAFFIC, *TABLE_2)) if name in sets[0][0].counter_names
-        )
-        with THREADS.limit(limits=1):
-            self.time_, held_out = fit_time(sets, self.amplitude)
-            self.power_ = None
-            if self.quantity == "power":  # better without corrections of time: decision 0008
-                self.time_ = replace(self.time_, corrections=(None,) * len(sets))
-                self.power_ = fit_power(self.time_, *sets[0])
-                sets, held_out = sets[:1], held_out[:1]
-            if self.intervals:
-                self.scores_ = calibrate(self.quantity, sets, held_out)
-        return self
+        return sets
 
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:
         """Take the peaks of a GPU without training data from any profiles of it; no times enter.
@@ -107,7 +128,7 @@ class Bottleneck(Predictor):
         The grid is what `predict` will use for it. Without counters of issued instructions that
         peak is the trained GPUs'. Raises InputError, also where no kernel has DRAM traffic.
         """
-        gpu = Gpu.of(profiles, grid, kernel_use(profiles))
+        gpu = GpuPeaks.of(profiles.device, grid, profiles.base, kernel_use(profiles))
         if gpu.memory_peak <= LEAST_PEAK:
             raise InputError(
                 f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
@@ -120,8 +141,9 @@ class Bottleneck(Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The surfaces, on the training grid or on another GPU's. Raises InputError."""
-        found, _, flags, gpu = self._raw(profiles, grid)
-        return Surfaces(gpu.grid, profiles.base, _factors(self._own(found.logs, gpu), gpu), flags)
+        posterior, _, flags, gpu = self._posterior(profiles, grid)
+        values = _factors(self._own(posterior.logs, gpu), gpu)
+        return Surfaces(gpu.grid, profiles.base, values, flags)
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -135,13 +157,13 @@ class Bottleneck(Predictor):
             raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
         if not self.scores_.size:
             return self.predict(profiles, grid)
-        found, scale, flags, gpu = self._raw(profiles, grid)
-        logs = self._own(found.logs, gpu)
-        width = self._score(coverage) * scale * self._own(found.narrowing(), gpu)
+        posterior, scale, flags, gpu = self._posterior(profiles, grid)
+        logs = self._own(posterior.logs, gpu)
+        width = self._score(coverage) * scale() * self._own(posterior.narrowing(), gpu)
         if profiles.base in set(gpu.grid):
-            width[:, _base_step(gpu)] = 0
-        low, high = _factors(logs - width, gpu), _factors(logs + width, gpu)
-        return Surfaces(gpu.grid, profiles.base, _factors(logs, gpu), flags, low, high)
+            width[:, base_position(gpu.grid, profiles.base)] = 0
+        values, low, high = (_factors(x, gpu) for x in (logs, logs - width, logs + width))
+        return Surfaces(gpu.grid, profiles.base, values, flags, low, high)
 
     def trained_devices(self) -> tuple[str, ...]:
         """The GPUs that time was learnt from."""
@@ -158,8 +180,7 @@ class Bottleneck(Predictor):
     def explain(self, profiles: Profiles) -> Explanation:
         """The inputs of the curve beside their training range."""
         gpu, _, _ = self._gpu(profiles, None)
-        _, named = training_use(profiles, gpu)
-        process = self.time_.process
+        named, process = gpu.inputs(kernel_use(profiles)), self.time_.process
         values = np.column_stack([named[name] for name in process.names])
         width = np.where(process.high > process.low, process.high - process.low, np.inf)
 
@@ -184,13 +205,13 @@ class Bottleneck(Predictor):
         configuration what measuring time there is expected to leave. Without calibrated intervals
         in units of the score. Raises InputError.
         """
-        found, scale, _, gpu = self._raw(profiles, None)
-        score = self._score(coverage) if self.scores_.size else 1.0
-        scale = score * scale
-        scale[:, _base_step(gpu)] = 0
-        now = (scale * self._own(found.narrowing(), gpu)).mean(axis=1)
+        posterior, spread, _, gpu = self._posterior(profiles, None)
+        scale = (self._score(coverage) if self.scores_.size else 1.0) * spread()
+        scale[:, base_position(gpu.grid, gpu.base)] = 0
+        now = (scale * self._own(posterior.narrowing(), gpu)).mean(axis=1)
+        size = gpu.grid.size
         ahead = [
-            self._own(found.further_narrowing(k), gpu)[: gpu.grid.size] @ scale[k] / gpu.grid.size
+            self._own(posterior.further_narrowing(k), gpu)[:size] @ scale[k] / size
             for k in range(len(scale))
         ]
         return now, np.array(ahead)
@@ -200,25 +221,37 @@ class Bottleneck(Predictor):
         levels = np.linspace(0, 1, len(self.scores_))
         return float(np.interp(coverage, levels, self.scores_))
 
-    def _raw(self, profiles: Profiles, grid: ConfigGrid | None) -> Raw:
+    def _posterior(
+        self, profiles: Profiles, grid: ConfigGrid | None
+    ) -> tuple[SurfacePosterior, Callable[[], Floats], Flags, GpuPeaks]:
         """Log ratios given the further points, the intervals' scale (K, N), flags, and the GPU."""
         gpu, number, note = self._gpu(profiles, grid)
-        law, spread, flags = self.time_.predict(profiles, gpu, number)
-        flags = tuple((*note, *own) for own in flags)
+        kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule)
+        time = prior = self.time_.prior(kernels, gpu, number)
         if self.power_ is not None:
-            law = self.power_.predict(profiles, gpu, law)
-        found = condition(law, further_points(profiles, gpu.grid, self.power_ is not None))
-        flags = tuple(
-            (*own, STRANGE.format(surprise)) if surprise > LARGEST_SURPRISE else own
-            for own, surprise in zip(flags, found.surprise, strict=True)
-        )
-        return found, spread + LEAST_SPREAD, flags, gpu
+            base_w = _power_at_base(profiles)
+            prior = self.power_.prior(kernels.use, base_w, gpu, time)
+        points = measured_ratios(profiles, gpu.grid, self.power_ is not None)
+        posterior = condition(prior, points)
+        flags = self.time_.flags(kernels, gpu)
+        for own, surprise in zip(flags, posterior.surprise.tolist(), strict=True):
+            own[:0] = note
+            if surprise > LARGEST_SURPRISE:
+                own.append(STRANGE.format(surprise))
 
-    def _own(self, outputs: Floats, gpu: Gpu) -> Floats:
+        def scale() -> Floats:
+            return time.spread(self.time_.shares) + LEAST_SPREAD
+
+        return posterior, scale, tuple(map(tuple, flags)), gpu
+
+    def _own(self, outputs: Floats, gpu: GpuPeaks) -> Floats:
         """Of outputs (..., N or 2 N) those of the predictor's quantity."""
         return outputs[..., -gpu.grid.size :]
 
-    def _gpu(self, profiles: Profiles, grid: ConfigGrid | None) -> tuple[Gpu, int, tuple[str, ...]]:
+    def _gpu(
+        self, profiles: Profiles, grid: ConfigGrid | None
+    ) -> tuple[GpuPeaks, int | None, tuple[str, ...]]:
+        """The GPU of the profiles, its number among the trained ones, and what to say of it."""
         known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
         for number, gpu in enumerate(known):
             trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
@@ -239,7 +272,9 @@ class Bottleneck(Predictor):
             )
         return self._on_grid(profiles, grid)
 
-    def _on_grid(self, profiles: Profiles, grid: ConfigGrid) -> tuple[Gpu, int, tuple[str, ...]]:
+    def _on_grid(
+        self, profiles: Profiles, grid: ConfigGrid
+    ) -> tuple[GpuPeaks, int | None, tuple[str, ...]]:
         """A GPU on a grid that is not that of its training data, if there are any."""
         cus = profiles.base.cu_count
         if self.time_.shares == 1 and grid.cu_count != (cus,):
@@ -253,12 +288,12 @@ class Bottleneck(Predictor):
         note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
         for gpu in (*self.others_, *self.time_.gpus):
             if gpu.device == profiles.device:
-                return replace(gpu, grid=grid, base=profiles.base), -1, note
+                return replace(gpu, grid=grid, base=profiles.base), None, note
         memory_peak = self._mean_peak("memory_peak")
         note = (*note, f"bandwidth reached at most taken as {memory_peak:.0%} of the peak")
         issue_peak = self._mean_peak("issue_peak")
-        other = Gpu(profiles.device, grid, profiles.base, memory_peak, issue_peak)
-        return other, -1, note
+        other = GpuPeaks(profiles.device, grid, profiles.base, memory_peak, issue_peak)
+        return other, None, note
 
     def _mean_peak(self, name: str) -> float:
         return float(np.mean([getattr(gpu, name) for gpu in self.time_.gpus]))
@@ -298,9 +333,13 @@ class Bottleneck(Predictor):
         return self
 
 
-def _base_step(gpu: Gpu) -> int:
-    return int(np.ravel_multi_index(gpu.grid.index(gpu.base), gpu.grid.shape))
+def _power_at_base(profiles: Profiles) -> Floats:
+    base_w = profiles.quantity("power")
+    if np.isnan(base_w).any():
+        name = profiles.kernels[int(np.flatnonzero(np.isnan(base_w))[0])]
+        raise InputError(f"kernel '{name}' has no 'power_w' at the base")
+    return base_w
 
 
-def _factors(logs: Floats, gpu: Gpu) -> Floats:
+def _factors(logs: Floats, gpu: GpuPeaks) -> Floats:
     return np.exp(logs).reshape(len(logs), *gpu.grid.shape)

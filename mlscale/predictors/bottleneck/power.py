@@ -6,31 +6,72 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
-from mlscale.counters.kernel_use import inputs, kernel_use
+from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.grid import ConfigGrid
-from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
-from mlscale.predictors.bottleneck.curve import Targets
-from mlscale.predictors.bottleneck.time import Gpu
-from mlscale.predictors.conditioning import Law
+from mlscale.predictors.bottleneck.curve import Array, base_position, table_weights
+from mlscale.predictors.bottleneck.time import GpuPeaks
+from mlscale.predictors.conditioning import SurfacePrior
 
 INPUTS = (
     *("memory share", "issue use", "l2 use", "texture use", "shared use", "fp64 use"),
     "eligible waves",
 )
 LEAST_DYNAMIC_W = 1.0
-SPLIT_VARIANCE = 0.5  # of the log odds of phi that no input explains
+UNEXPLAINED_VARIANCE = 0.5  # of the log odds of phi, whatever the inputs
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSplit:
+    """Power on one grid: P = idle + dynamic [(1 - phi) core + phi memory] / time ratio, in watts.
+
+    The one formula for NumPy, which predicts, and torch, which trains; `xp` is the one or the
+    other, and an axis of fits may come before all others. K kernels, N configurations.
+
+    idle_w (N,): watts of every configuration, whatever the kernel. dynamic_w (K,): what the base
+    power has above them, 1 W at least. log_core, log_memory (N,): log of the energy per unit of
+    work at the engine and the memory clock, relative to the base. base: its position among the N.
+    """
+
+    xp: Any
+    idle_w: Array
+    dynamic_w: Array
+    log_core: Array
+    log_memory: Array
+    base: int
+
+    @classmethod
+    def of(cls, xp: Any, idle_w: Array, log_energy: list[Array], base_w: Array, base: int) -> Self:
+        """From watts at the base (K,). log_energy: of core and memory, see above."""
+        dynamic_w = xp.clip(base_w - idle_w[..., base : base + 1], LEAST_DYNAMIC_W, None)
+        return cls(xp, idle_w, dynamic_w, log_energy[0], log_energy[1], base)
+
+    def log_power(self, odds: Array, log_time: Array) -> Array:
+        """Log power ratios (K, N).
+
+        odds (K,): log odds of phi, memory's share of the dynamic energy at the base.
+        log_time (K, N): log time ratios.
+        """
+        xp = self.xp
+        phi = (0.5 + 0.5 * xp.tanh(0.5 * odds))[..., None]
+        core, memory = (xp.exp(log)[..., None, :] for log in (self.log_core, self.log_memory))
+        energy = (1 - phi) * core + phi * memory
+        watts = self.idle_w[..., None, :] + self.dynamic_w[..., None] * energy * xp.exp(-log_time)
+        return xp.log(watts / watts[..., self.base : self.base + 1])
+
+
+def energy_weights(grid: ConfigGrid, base: Any) -> list[Floats]:
+    """The weights (E, N) and (M, N) of a grid's engine and memory steps at its configurations."""
+    _, engine, memory = table_weights(grid, base, grid)
+    return [np.tile(weights, len(grid.cu_count)) for weights in (engine, memory)]
 
 
 @dataclass(frozen=True, eq=False)
 class PowerModel:
-    """P = idle + dynamic [(1 - phi) core(engine) + phi memory(memory)] / time ratio, in watts.
+    """A trained model. idle_w (N,): as in `PowerSplit`, log_core (E,) and log_memory (M,) by step.
 
-    idle_w (N,): kernel-independent watts of every configuration. dynamic = base power - idle at
-    the base, at least 1 W. log_core (E,), log_memory (M,): energy per unit of work at an engine
-    or memory clock, relative to the base's. phi = sigmoid(split[0] + split[1:] . z), memory's
-    share of the dynamic energy at the base; z (D,) standardised by mean and spread. misfit
-    (R, 2 N): of log time and log power ratios, see conditioning.Law.
+    The log odds of phi are split[0] + split[1:] . z; z (D,) standardised by mean and spread, the
+    training kernels' mean and standard deviation. misfit (R, 2 N): of log time and log power
+    ratios, see `SurfacePrior`.
     """
 
     idle_w: Floats
@@ -41,40 +82,31 @@ class PowerModel:
     spread: Floats
     misfit: Floats
 
-    def predict(self, profiles: Profiles, gpu: Gpu, time: Law) -> Law:
-        """The law of the log time ratios and, after them, the log power ratios: (K, 2 N).
+    def prior(
+        self, use: KernelUse, base_w: Floats, gpu: GpuPeaks, time: SurfacePrior
+    ) -> SurfacePrior:
+        """The prior of the log time ratios and, after them, the log power ratios: (K, 2 N).
 
-        Its latents are those of the time and the log odds of phi. Raises InputError where a
-        kernel has no power at the base.
+        base_w (K,): watts at the base. Its latents are those of the time and the log odds of phi.
         """
-        base_w = profiles.quantity("power")
-        if np.isnan(base_w).any():
-            name = profiles.kernels[int(np.flatnonzero(np.isnan(base_w))[0])]
-            raise InputError(f"kernel '{name}' has no 'power_w' at the base")
-        targets = Targets.of(gpu.grid, gpu.base, gpu.grid.index(gpu.base))
-        core = np.exp(self.log_core[targets.steps[1]])
-        memory = np.exp(self.log_memory[targets.steps[2]])
-        dynamic = np.maximum(base_w - self.idle_w[targets.base], LEAST_DYNAMIC_W)
+        base = base_position(gpu.grid, gpu.base)
+        core, memory = energy_weights(gpu.grid, gpu.base)
+        log_energy = [self.log_core @ core, self.log_memory @ memory]
+        split = PowerSplit.of(np, self.idle_w, log_energy, base_w, base)
 
-        def logs(latents: Floats) -> Floats:
-            log_time = time.logs(latents[:-1])
-            phi = sigmoid(latents[-1])[:, None]
-            energy = (1 - phi) * core + phi * memory
-            watts = self.idle_w + dynamic[:, None] * energy * np.exp(-log_time)
-            return np.hstack([log_time, np.log(watts / watts[:, [targets.base]])])
+        def log_ratios(latents: Floats) -> Floats:
+            log_time = time.log_ratios(latents[:-1])
+            return np.hstack([log_time, split.log_power(latents[-1], log_time)])
 
-        odds = self.split[0] + self.points(profiles, gpu) @ self.split[1:]
-        variance = np.full((1, len(odds)), SPLIT_VARIANCE)
-        return Law(
-            logs,
+        points = np.nan_to_num((power_inputs(use, gpu) - self.mean) / self.spread)
+        odds = self.split[0] + points @ self.split[1:]
+        variance = np.full((1, len(odds)), UNEXPLAINED_VARIANCE)
+        return SurfacePrior(
+            log_ratios,
             np.vstack([time.mean, odds]),
             np.vstack([time.variance, variance]),
             self.misfit,
         )
-
-    def points(self, profiles: Profiles, gpu: Gpu) -> Floats:
-        """Standardised inputs (K, D); a missing one is at the training mean."""
-        return np.nan_to_num((power_inputs(profiles, gpu) - self.mean) / self.spread)
 
     def state(self) -> dict[str, Any]:
         """Arrays for the model file."""
@@ -98,14 +130,7 @@ class PowerModel:
         return cls(**arrays, misfit=shaped(state["misfit"], None, 2 * grid.size))
 
 
-def power_inputs(profiles: Profiles, gpu: Gpu) -> Floats:
+def power_inputs(use: KernelUse, gpu: GpuPeaks) -> Floats:
     """What tells core from memory energy, (K, D), NaN where missing."""
-    use = kernel_use(profiles)
-    share = use.memory / gpu.memory_peak
-    named = {**inputs(use, share), "memory share": share}
+    named = {**gpu.inputs(use), "memory share": use.memory / gpu.memory_peak}
     return np.column_stack([named[name] for name in INPUTS])
-
-
-def sigmoid(x: Floats) -> Floats:
-    """1 / (1 + exp(-x))."""
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))

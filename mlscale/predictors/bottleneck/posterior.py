@@ -1,0 +1,126 @@
+"""Many independent fits at once: maximum a posteriori by scipy's L-BFGS, gradients by torch.
+
+scipy's optimiser moves every fit by itself; the points that all of them ask for next are evaluated
+in one call of torch, whose cost is by the call rather than by the fit. B fits, P parameters each.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from threadpoolctl import ThreadpoolController
+
+from mlscale.arrays import Floats
+
+try:
+    import torch
+    from greenlet import getcurrent, greenlet
+except ImportError as error:
+    raise ImportError(
+        f"training 'bottleneck' needs {error.name}; install it with: pip install 'mlscale[train]'"
+    ) from None
+
+# The robust loss: squared below this log ratio, absolute above; its weight against the priors.
+ROBUST_SCALE, DATA_WEIGHT = 0.015, 4 / 0.03
+MEMORY = 20  # steps whose gradients L-BFGS remembers
+THREADS = ThreadpoolController()
+
+Tensor = torch.Tensor
+Values = dict[str, Tensor]
+Loss = Callable[[Values], Tensor]
+Evaluate = Callable[[Floats], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Independent normal priors of a parameter of that shape.
+
+    mean: one for all, or an array of that shape. sd: standard deviation.
+    """
+
+    shape: tuple[int, ...]
+    mean: float | Floats
+    sd: float
+
+
+class Posterior:
+    """The posterior of B fits' parameters.
+
+    priors: of each fit, the same names and shapes in all. loss: minus the log likelihoods (B,) of
+    the fits at parameters (B, *shape).
+    """
+
+    def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
+        self._shapes = {name: prior.shape for name, prior in priors[0].items()}
+        self._loss = loss
+        self.start = np.array([_joined(own, "mean") for own in priors])
+        self._mean = torch.from_numpy(self.start)
+        self._precision = torch.from_numpy(np.array([_joined(own, "sd") for own in priors]) ** -2)
+
+    def named(self, points: Tensor) -> Values:
+        """The parameters (B, *shape) by their names, of points (B, P)."""
+        parts = torch.split(points, [math.prod(shape) for shape in self._shapes.values()], 1)
+        shapes = self._shapes.items()
+        return {n: part.reshape(-1, *own) for (n, own), part in zip(shapes, parts, strict=True)}
+
+    def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
+        """Minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
+        vectors = torch.tensor(points, requires_grad=True)
+        off = (vectors - self._mean) ** 2 * self._precision
+        value = 0.5 * off.sum(1) + self._loss(self.named(vectors))
+        (gradient,) = torch.autograd.grad(value.sum(), vectors)
+        return value.detach().numpy(), gradient.numpy()
+
+    def most_probable(self, steps: int) -> list[dict[str, Floats]]:
+        """Each fit's parameters by name, at the largest density that L-BFGS finds."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # matrices this small are slower on several threads
+        try:
+            with THREADS.limit(limits=1):
+                best = minimize_together(self.evaluate, self.start, steps)
+        finally:
+            torch.set_num_threads(threads)
+        values = self.named(torch.from_numpy(best))
+        return [{name: own[b].numpy() for name, own in values.items()} for b in range(len(best))]
+
+
+def _joined(priors: dict[str, Prior], field: str) -> Floats:
+    """The means or the standard deviations of all parameters, one after another."""
+    parts = [np.broadcast_to(getattr(own, field), own.shape).ravel() for own in priors.values()]
+    return np.concatenate(parts)
+
+
+def minimize_together(evaluate: Evaluate, starts: Floats, steps: int) -> Floats:
+    """Minimise B functions of P variables from starts (B, P) by scipy's L-BFGS-B.
+
+    evaluate: points (B, P) to values (B,) and gradients (B, P). The result is what
+    `scipy.optimize.minimize` gives for each function alone.
+    """
+    main = getcurrent()
+
+    def solve(start: Floats) -> Floats:
+        options = {"maxiter": steps, "maxcor": MEMORY}
+        return np.asarray(
+            minimize(main.switch, start, jac=True, method="L-BFGS-B", options=options).x
+        )
+
+    solvers = [greenlet(solve) for _ in starts]
+    points = np.array([solver.switch(start) for solver, start in zip(solvers, starts, strict=True)])
+    while not all(solver.dead for solver in solvers):
+        values, gradients = evaluate(points)
+        for b, solver in enumerate(solvers):
+            if not solver.dead:
+                points[b] = solver.switch((float(values[b]), gradients[b]))
+    return points
+
+
+def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
+    """Minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K kernels.
+
+    weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
+    """
+    error = predicted - measured
+    size = torch.sqrt(error**2 + ROBUST_SCALE**2) - ROBUST_SCALE
+    return DATA_WEIGHT * (size.mean(2) * weight).sum(1)

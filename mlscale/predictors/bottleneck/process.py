@@ -1,0 +1,140 @@
+"""The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices, positive, shaped
+from mlscale.counters.kernel_use import input_names
+
+# The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
+# squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
+LENGTH_SCALE, LINEAR, SHARED_BETWEEN_GPUS = 3.0, 0.3, 0.5
+JITTER = 1e-4
+FARTHEST = 3.0  # standard deviations of an input from the training mean; it is clipped there
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """A Gaussian process over D standardised inputs of n training kernels on several GPUs.
+
+    names of the inputs; mean and spread (D,), the training kernels' mean and standard deviation,
+    standardise them; low and high (D,) are the range trained. points (n, D); gpu (n,): the number
+    of each point's GPU; weights (L, n) of the points in the means of the L latents; inverse (n, n)
+    of the training covariance. amplitude: prior standard deviation of the latents.
+    """
+
+    names: tuple[str, ...]
+    mean: Floats
+    spread: Floats
+    low: Floats
+    high: Floats
+    points: Floats
+    gpu: Indices
+    weights: Floats
+    inverse: Floats
+    amplitude: float
+
+    @classmethod
+    def of(cls, inputs: Sequence[dict[str, Floats]], amplitude: float) -> Self:
+        """A process without weights, from the named inputs of each GPU's kernels.
+
+        An input that no kernel has is left out.
+        """
+        joined = {name: np.concatenate([own[name] for own in inputs]) for name in inputs[0]}
+        names = tuple(name for name, values in joined.items() if not np.isnan(values).all())
+        raw = np.column_stack([joined[name] for name in names])
+        mean, spread = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0) + 1e-9
+        points = standardised(raw, mean, spread)
+        sizes = [len(next(iter(own.values()))) for own in inputs]
+        gpu = np.repeat(np.arange(len(sizes)), sizes)
+        low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
+        noisy = amplitude**2 * (covariance(points, points, gpu, gpu) + JITTER * np.eye(len(raw)))
+        inverse, none = np.asarray(np.linalg.inv(noisy)), np.zeros((0, len(raw)))
+        return cls(names, mean, spread, low, high, points, gpu, none, inverse, amplitude)
+
+    @property
+    def whitening(self) -> Floats:
+        """The matrix (n, n) that turns independent normal numbers (L, n) into weights."""
+        return np.asarray(np.linalg.cholesky(self.inverse).T)
+
+    @property
+    def basis(self) -> Floats:
+        """The matrix (n, n) that turns independent normal numbers (L, n) into latents (L, n)."""
+        prior = covariance(self.points, self.points, self.gpu, self.gpu)
+        return self.whitening @ (self.amplitude**2 * prior)
+
+    def points_of(self, values: dict[str, Floats]) -> Floats:
+        """Points (K, D) from named inputs; a missing one is taken at the training mean."""
+        raw = np.column_stack([values[name] for name in self.names])
+        return standardised(raw, self.mean, self.spread)
+
+    def flags(self, values: dict[str, Floats]) -> list[list[str]]:
+        """For each kernel the inputs that are missing or outside the range trained."""
+        flags: list[list[str]] = [[] for _ in values[self.names[0]]]
+        limits = zip(self.names, self.low.tolist(), self.high.tolist(), strict=True)
+        for name, low, high in limits:
+            own, width = values[name], high - low
+            for k in np.flatnonzero(np.isnan(own)).tolist():
+                flags[k].append(f"{name} missing")
+            for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
+                beyond = over > (1e-6 * width if width else 0)
+                for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
+                    flags[k].append(f"{name} {value:.4g} {side} trained {limit:.4g}")
+        return flags
+
+    def latents(self, points: Floats, gpu: int | None) -> tuple[Floats, Floats]:
+        """Means (L, K), and the variance (K,), given the training kernels, at points (K, D).
+
+        gpu: the number of the kernels' GPU; None for one without training data.
+        """
+        number = np.full(len(points), -1 if gpu is None else gpu)
+        cross = self.amplitude**2 * covariance(points, self.points, number, self.gpu)
+        own = self.amplitude**2 * (1 + 3 * LINEAR**2 * np.mean(points**2, axis=1))
+        variance = own - ((cross @ self.inverse) * cross).sum(axis=1)
+        return self.weights @ cross.T, np.maximum(variance, 0)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON values for the model file."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**fields, "names": list(self.names)}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], latents: int) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        names = tuple(map(str, state["names"]))
+        if unknown := set(names) - set(input_names()):
+            raise ValueError(f"there is no input {min(unknown)!r}")
+        n, d = len(state["points"]), len(names)
+        shapes: dict[str, tuple[int, ...]] = {
+            **dict.fromkeys(("mean", "spread", "low", "high"), (d,)),
+            "points": (n, d),
+            "gpu": (n,),
+            "weights": (latents, n),
+            "inverse": (n, n),
+        }
+        arrays = {name: shaped(state[name], *shape) for name, shape in shapes.items()}
+        positive(arrays["spread"], "a spread")
+        gpu = arrays.pop("gpu").astype(np.intp)
+        return cls(names=names, gpu=gpu, amplitude=float(state["amplitude"]), **arrays)
+
+
+def squared_distance(a: Floats, b: Floats) -> Floats:
+    """Mean squared difference (A, B) of points (A, D) and (B, D) over their D coordinates."""
+    lengths = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)
+    return np.asarray(np.maximum(lengths - 2 * a @ b.T, 0) / a.shape[1])
+
+
+def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
+    """Prior covariance (A, B) at amplitude 1, at points (A, D) and (B, D) of those GPUs."""
+    smooth = np.exp(-2 * squared_distance(a, b) / LENGTH_SCALE**2)
+    linear = 3 * LINEAR**2 * (a @ b.T) / a.shape[1]
+    same = gpu_a[:, None] == gpu_b
+    return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
+
+
+def standardised(raw: Floats, mean: Floats, spread: Floats) -> Floats:
+    """Inputs (K, D) by their mean and standard deviation, clipped; a missing one is at the mean."""
+    return np.nan_to_num(np.clip((raw - mean) / spread, -FARTHEST, FARTHEST))

@@ -1,0 +1,231 @@
+"""The forward models of `bottleneck`, which NumPy predicts with and torch trains: one formula each.
+
+Gradients against finite differences, training against prediction at the same parameters, fits in a
+batch against fits alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import approx_fprime, minimize, rosen, rosen_der
+from synthetic import bottleneck_kernels as made
+
+from mlscale import Measurements
+from mlscale.arrays import Floats
+from mlscale.predictors.bottleneck.curve import p_norm, physics_logit
+from mlscale.predictors.bottleneck.fit import (
+    CurveBatch,
+    CurveFit,
+    PowerBatch,
+    PowerFit,
+    TrainingTable,
+    fit_curves,
+)
+from mlscale.predictors.bottleneck.posterior import (
+    DATA_WEIGHT,
+    ROBUST_SCALE,
+    minimize_together,
+)
+from mlscale.predictors.bottleneck.power import PowerSplit
+from mlscale.predictors.bottleneck.time import KernelTraits
+
+
+def known(table: Measurements, *, with_rule: bool = False) -> TrainingTable:
+    base = table.grid.mid
+    return TrainingTable(table, base, KernelTraits.of(table.profiles(base), table.grid, with_rule))
+
+
+def curve_fit(*tables: TrainingTable, kernels: int | None = None) -> CurveFit:
+    rows = tuple(np.arange(len(t.table.kernels))[:kernels] for t in tables)
+    return CurveFit(tables, rows, 1.0)
+
+
+def power_fit(table: TrainingTable, kernels: int | None = None) -> PowerFit:
+    rows = np.arange(len(table.table.kernels))[:kernels]
+    return PowerFit(table, rows, curve_fit(table).gpus[0])
+
+
+def somewhere(start: Floats, scale: float) -> Floats:
+    """Parameters away from the start."""
+    return start + scale * np.random.default_rng(1).normal(size=start.shape)
+
+
+def one_gpu() -> CurveFit:
+    return curve_fit(known(made.measurements(5)))
+
+
+def cu_axis() -> CurveFit:
+    return curve_fit(known(made.with_cu_axis(5)))
+
+
+def two_gpus() -> CurveFit:
+    other = replace(made.measurements(4, seed=3), device="gtx1080ti")
+    return curve_fit(known(made.measurements(5)), known(other))
+
+
+def with_the_rule() -> CurveFit:
+    """Wang and Chu's rule beside the curve, but for one kernel that lacks a counter."""
+    table = known(
+        made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan), with_rule=True
+    )
+    assert table.traits.without_rule.tolist() == [False, False, True, False, False]
+    return curve_fit(table)
+
+
+CURVE_FITS = [one_gpu, cu_axis, two_gpus, with_the_rule]
+
+
+class TestCurve:
+    def test_a_kernel_of_one_part_takes_its_slowdown(self) -> None:
+        """Relative to the rest, whose slowdown is 0."""
+        slowdowns = [np.array([[[0.0, -0.7]]])]
+        for logit, expected in ((40.0, -0.7), (-40.0, 0.0)):
+            surface = p_norm(np, [np.array([logit])], slowdowns, np.array([4.0]))
+            assert surface.ravel() == pytest.approx([0, expected], abs=1e-9)
+
+    def test_two_equal_parts(self) -> None:
+        # By hand: p = 2, shares 1/2, parts x 2 and x 1: sqrt((4 + 1) / 2).
+        surface = p_norm(np, [np.zeros(1)], [np.array([[[np.log(2)]]])], np.array([2.0]))
+        assert np.exp(surface.item()) == pytest.approx(np.sqrt(2.5))
+
+    def test_three_parts_on_two_axes(self) -> None:
+        # By hand: p = 1, shares 1/3 each; memory x 4 at the second clock, core x 7 at the second
+        # CU count: (1 + 1 + 1) / 3, (1 + 4 + 1) / 3, (1 + 1 + 7) / 3, (1 + 4 + 7) / 3.
+        memory, core = np.log([[[1.0, 4.0]]]), np.log([[[1.0], [7.0]]])
+        surface = p_norm(np, [np.zeros(1), np.zeros(1)], [memory, core], np.ones(1))
+        assert np.exp(surface)[0] == pytest.approx(np.array([[1, 2], [3, 4]]))
+
+    def test_more_use_is_a_larger_share(self) -> None:
+        odds = physics_logit(np, np.log(np.linspace(0.05, 0.99, 20)), np.array([5.0]))
+        assert (np.diff(odds) > 0).all()
+        # By hand: the odds of u^p, with 0.001 and 0.02 added: u = 0.5, p = 2.
+        half = physics_logit(np, np.log([0.5]), np.array([2.0]))
+        assert half == pytest.approx(np.log(0.251 / 0.77))
+
+
+class TestPowerSplit:
+    def test_by_hand(self) -> None:
+        """30 W idle, 70 W dynamic, half of it memory's, at twice the time.
+
+        Core energy 1.2, memory energy 0.8 per work: 30 + 70 (0.6 + 0.4) / 2 = 65 W of 100 W;
+        with 20 W idle there and all energy memory's: 20 + 70 0.8 / 2 = 48 W.
+        """
+        log_energy = [np.log([1.0, 1.2, 1.2]), np.log([1.0, 0.8, 0.8])]
+        idle_w = np.array([30.0, 30.0, 20.0])
+        split = PowerSplit.of(np, idle_w, log_energy, np.array([100.0, 100.0]), 0)
+        log_time = np.log([[1.0, 2.0, 2.0]] * 2)
+        power = np.exp(split.log_power(np.array([0.0, 50.0]), log_time))
+        assert power[0] == pytest.approx([1, 0.65, 0.55])
+        assert power[1, 2] == pytest.approx(0.48)
+
+    def test_idle_power_above_the_base_power_leaves_a_watt(self) -> None:
+        split = PowerSplit.of(np, np.full(2, 30.0), [np.zeros(2)] * 2, np.array([20.0]), 0)
+        # By hand: (30 + 1 / 2) / (30 + 1).
+        power = np.exp(split.log_power(np.zeros(1), np.log([[1.0, 2.0]])))
+        assert power[0, 1] == pytest.approx(30.5 / 31)
+
+
+class TestGradient:
+    """Against finite differences of the forward model, away from the start."""
+
+    @pytest.mark.parametrize("make", CURVE_FITS)
+    def test_of_time(self, make: type) -> None:
+        posterior = CurveBatch([make()]).posterior
+        self.check(posterior, somewhere(posterior.start, 0.3 * 0.1))
+
+    def test_of_power(self) -> None:
+        posterior = PowerBatch([power_fit(known(made.measurements(5)))]).posterior
+        self.check(posterior, somewhere(posterior.start, 0.05))
+
+    @staticmethod
+    def check(posterior: object, points: Floats) -> None:
+        numeric = approx_fprime(points[0], lambda v: posterior.evaluate(v[None])[0][0], 1e-7)
+        assert posterior.evaluate(points)[1][0] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
+
+
+def robust(errors: Sequence[Floats]) -> float:
+    """Minus the log likelihood, in NumPy."""
+    size = [(np.sqrt(e**2 + ROBUST_SCALE**2) - ROBUST_SCALE).mean(axis=1).sum() for e in errors]
+    return DATA_WEIGHT * sum(size)
+
+
+class TestTrainingIsPrediction:
+    """The loss in torch is that of what the model made of the same parameters predicts in NumPy."""
+
+    @pytest.mark.parametrize("make", CURVE_FITS)
+    def test_of_time(self, make: type) -> None:
+        fit = make()
+        batch = CurveBatch([fit])
+        points = somewhere(batch.posterior.start, 0.1)
+        values = batch.posterior.named(torch.from_numpy(points))
+        [model] = batch.models([{name: own[0].numpy() for name, own in values.items()}])
+        errors = [
+            model.prior(table.traits, gpu, number).predicted() - table.log_time
+            for number, (table, gpu) in enumerate(zip(fit.tables, model.gpus, strict=True))
+        ]
+        assert batch._loss(values).item() == pytest.approx(robust(errors), rel=1e-9)
+
+    def test_of_power(self) -> None:
+        """Of power at the times that were measured."""
+        table = known(made.measurements(5))
+        batch = PowerBatch([power_fit(table)])
+        points = somewhere(batch.posterior.start, 0.1)
+        values = batch.posterior.named(torch.from_numpy(points))
+        loss = batch._loss(values).item()
+        [model] = batch.models([{name: own[0].numpy() for name, own in values.items()}])
+        [time_model] = fit_curves([curve_fit(table)])
+        gpu = time_model.gpus[0]
+        time = replace(time_model.prior(table.traits, gpu, 0), log_ratios=lambda _: table.log_time)
+        prior = model.prior(table.traits.use, table.base_w, gpu, time)
+        predicted = prior.predicted()[:, table.table.grid.size :]
+        assert loss == pytest.approx(robust([predicted - table.log_power]), rel=1e-9)
+
+
+class TestBatch:
+    @pytest.mark.parametrize("table", [made.measurements(8), made.with_cu_axis(8)])
+    def test_value_and_gradient_of_fits_of_several_sizes(self, table: Measurements) -> None:
+        """Each fit's is what it is alone, and nothing comes of what fills up the batch."""
+        data = known(table)
+        fits = [curve_fit(data, kernels=count) for count in (8, 3, 5)]
+        together = CurveBatch(fits)
+        points = somewhere(together.posterior.start, 0.05)
+        values, gradients = together.posterior.evaluate(points)
+        alpha = slice(
+            -8 * len(together.posterior.named(torch.from_numpy(points))["alpha"][0]), None
+        )
+        for b, fit in enumerate(fits):
+            alone = CurveBatch([fit]).posterior
+            own = points[b : b + 1, : alpha.start]
+            shape = (-1, 8)
+            weights = points[b, alpha].reshape(shape)
+            used = weights[:, : len(fit.rows[0])].reshape(1, -1)
+            value, gradient = alone.evaluate(np.hstack([own, used]))
+            filling = 0.5 * (weights[:, len(fit.rows[0]) :] ** 2).sum()
+            assert values[b] == pytest.approx(value[0] + filling, rel=1e-9)
+            assert gradients[b, : alpha.start] == pytest.approx(
+                gradient[0, : own.shape[1]], abs=1e-9
+            )
+
+    def test_models_are_those_of_fits_alone(self) -> None:
+        data = known(made.measurements(8))
+        fits = [curve_fit(data, kernels=count) for count in (8, 4, 6)]
+        for model, fit in zip(fit_curves(fits), fits, strict=True):
+            [alone] = fit_curves([fit])
+            own, other = (m.prior(data.traits, m.gpus[0], 0).predicted() for m in (model, alone))
+            assert own == pytest.approx(other, abs=1e-4)
+
+    def test_the_optimiser_is_scipys(self) -> None:
+        """Rosenbrock's function from two starts, at once and one by one: the same points."""
+        starts = np.array([[-1.2, 1.0, 0.5], [0.3, -0.7, 2.0]])
+
+        def evaluate(points: Floats) -> tuple[Floats, Floats]:
+            return np.array([rosen(p) for p in points]), np.array([rosen_der(p) for p in points])
+
+        found = minimize_together(evaluate, starts, 30)
+        for start, point in zip(starts, found, strict=True):
+            options = {"maxiter": 30, "maxcor": 20}
+            alone = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", options=options)
+            assert (point == alone.x).all()
