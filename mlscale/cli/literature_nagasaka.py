@@ -1,22 +1,25 @@
 """mlscale literature nagasaka: board power from counters per second, on tables of measurements."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
+from mlscale.data.measurements import read
 from mlscale.errors import InputError
 from mlscale.papers.nagasaka import BASELINE, BLOCKS_PER_CU, FULL, SETS
-
-if TYPE_CHECKING:
-    from mlscale.studies.nagasaka import PowerCase, SetErrors
-
-SHUFFLES = 5
+from mlscale.studies.nagasaka import (
+    GROUPINGS,
+    SHUFFLES,
+    PowerCase,
+    SetErrors,
+    document,
+    evaluate,
+    select_cases,
+)
 
 NOTE = f"""\
 Error of the power at the base; every kernel is estimated once in ten folds by a model that was
@@ -63,50 +66,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate every table, print the errors, draw the figures. Raises InputError."""
-    from mlscale.studies.nagasaka import document
-
     if not arguments.figure:
-        figures = document(_evaluate(arguments), arguments.counters)
+        figures = document(_evaluate(_read(arguments), arguments.shuffles), arguments.counters)
     else:
         from mlscale.report.nagasaka_figures import draw
 
         with options.output_folder(arguments.figure) as folder:
-            cases = _evaluate(arguments)
+            cases = _evaluate(_read(arguments), arguments.shuffles)
             figures = document(cases, arguments.counters)
             figures["figures"] = [str(path) for path in draw(folder, cases, arguments.counters)]
     print(json.dumps(figures, indent=1) if arguments.json else _as_text(figures))
 
 
-def _evaluate(arguments: argparse.Namespace) -> list[PowerCase]:
-    """Cross-validate every table, under a progress bar; all of them are read and checked first."""
+def _read(arguments: argparse.Namespace) -> list[PowerCase]:
+    cases: dict[str, list[PowerCase]] = {}
+    for path in map(options.input_file, arguments.table):
+        if path.stem in cases:
+            raise InputError(f"two tables are named '{path.stem}'; rename one")
+        data = read(path, arguments.incomplete, arguments.repetitions)
+        cases[path.stem] = select_cases(path, data, arguments.base, arguments.counters)
+    return [case for of_table in cases.values() for case in of_table]
+
+
+def _evaluate(cases: list[PowerCase], shuffles: int) -> list[PowerCase]:
+    """The cases with their errors, cross-validated under a progress bar."""
     from tqdm import tqdm
 
-    from mlscale.studies.nagasaka import GROUPINGS, evaluate
-
-    cases = _read(arguments)
     total = sum(len(GROUPINGS) * len(case.inputs.sets) for case in cases)
     with tqdm(total=total, unit="set", disable=None, leave=False) as bar:
 
         def results(case: PowerCase) -> Iterator[SetErrors]:
-            for result in evaluate(case.inputs, GROUPINGS, arguments.shuffles):
+            for result in evaluate(case.inputs, GROUPINGS, shuffles):
                 bar.update()
                 yield result
 
         return [replace(case, results=tuple(results(case))) for case in cases]
-
-
-def _read(arguments: argparse.Namespace) -> list[PowerCase]:
-    from mlscale.data.measurements import read
-    from mlscale.studies.nagasaka import select_cases
-
-    paths = [options.input_file(text) for text in arguments.table]
-    cases: list[PowerCase] = []
-    for path in paths:
-        if path.stem in {case.table for case in cases}:
-            raise InputError(f"two tables are named '{path.stem}'; rename one")
-        data = read(path, arguments.incomplete, arguments.repetitions)
-        cases += select_cases(path, data, arguments.base, arguments.counters)
-    return cases
 
 
 def _as_text(document: dict[str, Any]) -> str:

@@ -6,7 +6,9 @@ from typing import Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
+from mlscale.data.devices import load_device
 from mlscale.errors import InputError
+from mlscale.studies.volkov import error_rows, throughput_rows, warps_needed_rows
 
 INTENSITIES = (1, 8, 32, 128)
 WARPS = (1, 8, 16, 32, 64)
@@ -45,9 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
-    from mlscale.data.devices import load_device
-    from mlscale.studies.volkov import error_rows, throughput_rows, warps_needed_rows
-
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
     most = load_device(DEVICE).max_waves_per_cu

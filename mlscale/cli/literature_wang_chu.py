@@ -1,20 +1,18 @@
 """mlscale literature wang-chu: the analytical model of Wang and Chu on a table of measurements."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mlscale.cli import options
 from mlscale.cli.text import columns
 from mlscale.data.devices import device_keys
+from mlscale.data.measurements import read
 from mlscale.errors import InputError
 from mlscale.files import write_text
-
-if TYPE_CHECKING:
-    from mlscale.studies.wang_chu import WangChuErrors
+from mlscale.papers.wang_chu import CASES
+from mlscale.papers.wang_chu_gpus import load_gpu
+from mlscale.studies.wang_chu import WangChuErrors, evaluate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,10 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict a table from its base and show the errors. Raises InputError."""
-    from mlscale.data.measurements import read
-    from mlscale.papers.wang_chu_gpus import load_gpu
-    from mlscale.studies.wang_chu import evaluate
-
     path = options.input_file(arguments.table)
     data = read(path, arguments.incomplete, arguments.repetitions)
     device = arguments.device or data.device
@@ -71,8 +65,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _as_text(errors: WangChuErrors) -> str:
-    from mlscale.papers.wang_chu import CASES
-
     lines = [
         [
             row["kernel"],

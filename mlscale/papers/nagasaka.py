@@ -114,6 +114,7 @@ def fit_ridge(
 
     Raises InputError on what is not finite, on shapes that do not fit, and on a negative penalty.
     """
+    from sklearn import config_context
     from sklearn.linear_model import ridge_regression
 
     x, y = _training(columns, values)
@@ -130,9 +131,11 @@ def fit_ridge(
         # Least squares drops what depends on other columns, which the SVD at no penalty does not.
         weights[~penalised] = np.linalg.lstsq(standard, centred, rcond=None)[0]
         targets = np.repeat(centred[:, None], penalised.sum(), axis=1)
-        weights[penalised] = ridge_regression(
-            standard, targets, strength[penalised], solver="svd", check_input=False
-        )
+        # Checking its own arguments takes scikit-learn longer than fits this small.
+        with config_context(skip_parameter_validation=True):
+            weights[penalised] = ridge_regression(
+                standard, targets, strength[penalised], solver="svd", check_input=False
+            )
     alpha = weights / scale
     return alpha, y.mean() - alpha @ x.mean(axis=0)
 
