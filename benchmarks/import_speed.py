@@ -35,7 +35,7 @@ from pathlib import Path
 from mlscale.profilers import import_exports
 began = time.perf_counter()
 base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
-found = import_exports([Path(sys.argv[1])], device="made-gpu", base=base)
+import_exports([Path(sys.argv[1])], device="made-gpu", base=base)
 seconds = time.perf_counter() - began
 sys.path.insert(0, sys.argv[2])
 from table import peak_mib
@@ -97,15 +97,15 @@ def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> flo
     return path.stat().st_size / 1e6
 
 
-def imported(path: Path) -> tuple[float, float]:
+def import_cost(path: Path) -> tuple[float, float]:
     """Seconds and peak memory [MiB] of an import in its own process."""
-    done = subprocess.run(
+    worker = subprocess.run(
         [sys.executable, "-c", WORKER, str(path), str(Path(__file__).parent)],
         check=True,
         capture_output=True,
         text=True,
     )
-    seconds, peak = json.loads(done.stdout)
+    seconds, peak = json.loads(worker.stdout)
     return seconds, peak
 
 
@@ -115,9 +115,9 @@ def rows() -> Iterator[Row]:
         path = Path(folder) / "large.csv"
         for name, lines in (("ncu details", details), ("ncu raw", raw), ("rocprofv3", rocprofv3)):
             write(lines, path, SMALL_MB)
-            _, small = imported(path)
+            _, small = import_cost(path)
             written = write(lines, path, LARGE_MB)
-            seconds, peak = imported(path)
+            seconds, peak = import_cost(path)
             yield Row(f"{name}, {written:.0f} MB", f"{written / seconds:.0f} MB/s")
             yield Row(
                 "its peak memory",

@@ -45,9 +45,6 @@ def read_calls(
         if time is not None:
             where = export.where(line, time)
             time_s = parse_number(cells[time], where, export.delimiter == ";") / 1e3
-            if not time_s > 0:
-                content.dropped += 1
-                continue
         items = parse_triple(cells[work], export.where(line, work))
         workgroup = parse_triple(cells[size], export.where(line, size))
         kernel = cells[method]

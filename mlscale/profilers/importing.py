@@ -1,10 +1,10 @@
 """A profiler's files to a tidy table: one kernel a row, at one configuration, with Table II."""
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -193,8 +193,7 @@ def append(table: Table, new: Table, source: str) -> Table:
 def _read(
     path: Path, tool: str | None, each: bool, progress: ByteProgress
 ) -> tuple[FileContent, ExportLayout]:
-    export, file = open_export(path, progress)
-    with file:
+    with open_export(path, progress) as export:
         layout = export.layout
         if tool is not None and layout.tool != tool:
             raise InputError(
@@ -283,20 +282,17 @@ def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values])
 
 
-def _launches(records: list[KernelRecord]) -> dict[str, dict[str, float | str | None]]:
+def _launches(records: list[KernelRecord]) -> dict[str, dict[str, Any]]:
     """By kernel: the function's name, its geometry, and how many launches the row stands for."""
-    launches: dict[str, dict[str, float | str | None]] = {}
-    counts: Counter[str] = Counter()
+    launches: dict[str, dict[str, Any]] = {}
     for name, record in zip(_kernel_names(records), records, strict=True):
-        counts[name] += record.launches
-        launches.setdefault(
-            name,
-            {
-                "function": record.kernel,
-                "workgroups": record.workgroups,
-                "workgroup_size": record.workgroup_size,
-            },
-        )["launches"] = counts[name]
+        before = launches[name]["launches"] if name in launches else 0
+        launches[name] = {
+            "function": record.kernel,
+            "workgroups": record.workgroups,
+            "workgroup_size": record.workgroup_size,
+            "launches": before + record.launches,
+        }
     return launches
 
 

@@ -15,8 +15,9 @@ class LaunchRecord:
     """One launch, or what one row says of it.
 
     launch: its number in the run; workgroups and workgroup_size [threads] None where the file
-    does not say; time_s None where it says none; weight: launches it stands for; is_new: False
-    for a further row of a launch already counted.
+    does not say; time_s None where it says none, and the launch is dropped where it is not
+    positive; weight: launches it stands for; is_new: False for a further row of a launch already
+    counted.
     """
 
     line: int
@@ -142,6 +143,9 @@ class FileContent:
     def collect(self, records: Iterable[LaunchRecord], each: bool) -> None:
         """Sum the records up, one group a launch with `each`. Raises InputError on none."""
         for record in records:
+            if record.time_s is not None and not record.time_s > 0:
+                self.dropped += 1
+                continue
             key = GroupKey(
                 record.kernel,
                 record.workgroups,

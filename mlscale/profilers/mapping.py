@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlscale.counters.features import TABLE_2
 
 _COUNTER = re.compile(r"\{([^{}]+)\}")
@@ -22,7 +24,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
+    ast.Div: lambda a, b: a / b if b else math.nan,
 }
 
 
@@ -37,10 +39,6 @@ class TableFeature:
     status: str
     formula: str
     note: str = ""
-
-
-class MissingError(Exception):
-    """A formula needs a counter, or a fact of the device, that is not there."""
 
 
 class FormulaScope:
@@ -61,14 +59,9 @@ class FormulaScope:
         self._facts, self._quantities = facts, quantities
 
     def value(self, formula: str) -> float:
-        """The value of a formula. Raises MissingError; a division by 0 is missing too."""
-        try:
-            value = self._evaluate(_parse(formula))
-        except ZeroDivisionError:
-            raise MissingError("0") from None
-        if not math.isfinite(value):
-            raise MissingError(formula)
-        return value
+        """The value of a formula; NaN where a counter or a fact is missing, and of x / 0."""
+        value = self._evaluate(_parse(formula))
+        return value if math.isfinite(value) else math.nan
 
     def _evaluate(self, node: ast.expr) -> float:
         match node:
@@ -85,34 +78,28 @@ class FormulaScope:
     def _call(self, function: str, arguments: list[ast.expr]) -> float:
         match function, arguments:
             case "counter", [ast.Constant(value=str() as name)]:
-                return _present(self._counters.get(name), name)
+                return self._counters.get(name, math.nan)
             case "cycles", [ast.Call(args=[ast.Constant(value=str() as name)])]:
-                cycles = self._cycles.get(name, self._counters.get("GRBM_GUI_ACTIVE"))
-                return _present(cycles, "GRBM_GUI_ACTIVE") / self._name("xcd_count")
+                cycles = self._cycles.get(name, self._counters.get("GRBM_GUI_ACTIVE", math.nan))
+                return cycles / self._name("xcd_count")
             case "optional", [argument]:
-                try:
-                    return self._evaluate(argument)
-                except MissingError:
-                    return 0.0
+                value = self._evaluate(argument)
+                return 0.0 if math.isnan(value) else value
             case "minimum", [one, other]:
-                return min(self._evaluate(one), self._evaluate(other))
+                return float(np.minimum(self._evaluate(one), self._evaluate(other)))
             case "equals", [one, other]:
-                return float(self._evaluate(one) == self._evaluate(other))
+                difference = self._evaluate(one) - self._evaluate(other)
+                return math.nan if math.isnan(difference) else float(difference == 0)
         raise ValueError(f"mapping.json: {function} is not part of the language")
 
     def _name(self, name: str) -> float:
+        """The first formula of a quantity that has a value, or a fact."""
         for formula in self._quantities.get(name, []):
-            try:
-                return self._evaluate(_parse(formula))
-            except MissingError:
-                continue
-        return _present(self._facts.get(name), name)
-
-
-def _present(value: float | None, name: str) -> float:
-    if value is None or math.isnan(value):
-        raise MissingError(name)
-    return value
+            value = self._evaluate(_parse(formula))
+            if not math.isnan(value):
+                return value
+        fact = self._facts.get(name)
+        return math.nan if fact is None else fact
 
 
 @functools.cache
@@ -170,10 +157,9 @@ def table_features(
 
 def _first_with_value(scope: FormulaScope, alternatives: list[dict[str, str]]) -> TableFeature:
     for alternative in alternatives:
-        try:
-            return TableFeature(scope.value(alternative["formula"]), **alternative)
-        except MissingError:
-            continue
+        value = scope.value(alternative["formula"])
+        if not math.isnan(value):
+            return TableFeature(value, **alternative)
     return TableFeature(None, "missing", "")
 
 

@@ -179,8 +179,8 @@ class _Page:
         elif metric == _NAME and text:
             self.content.facts["device_name"][text] += 1
 
-    def finish(self, launch: _Launch) -> Iterator[LaunchRecord]:
-        """The launch, unless it has no positive time. Raises InputError."""
+    def finish(self, launch: _Launch) -> LaunchRecord:
+        """What is read of a launch. Raises InputError."""
         identity, metrics = launch.identity, {**launch.shown, **launch.raw}
         workgroups = workgroup_size = None
         if identity.grid is not None and identity.block is not None:
@@ -195,10 +195,7 @@ class _Page:
         if counts:
             self.content.facts["cu_count"][counts[0]] += 1
         time_s = metrics.pop(TIME, math.nan)
-        if time_s <= 0:
-            self.content.dropped += 1
-            return
-        yield LaunchRecord(
+        return LaunchRecord(
             line=launch.line,
             kernel=identity.kernel,
             launch=f"{identity.process}:{identity.number}",
@@ -226,11 +223,11 @@ def read_details(
                         f"'{identity.kernel[:60]}' here and of "
                         f"'{launch.identity.kernel[:60]}' above"
                     )
-                yield from page.finish(launch)
+                yield page.finish(launch)
             launch = page.begin(line, row, identity)
         page.take(launch, line, row[metric], row[unit], row[value])
     if launch is not None:
-        yield from page.finish(launch)
+        yield page.finish(launch)
 
 
 def read_raw(
@@ -257,4 +254,4 @@ def read_raw(
         launch.raw = {name: _value(export, line, name, units[i], row[i]) for i, name in columns}
         if device is not None and row[device]:
             content.facts["device_name"][row[device]] += 1
-        yield from page.finish(launch)
+        yield page.finish(launch)

@@ -114,9 +114,6 @@ def read_trace(
         if not row[grid[0]].strip():
             continue
         time_s = scale * parse_number(row[duration], export.where(line, duration))
-        if not time_s > 0:
-            content.dropped += 1
-            continue
         if device is not None:
             _count_device(content, row[device])
         launch += 1
@@ -143,8 +140,5 @@ def read_summary(
             continue
         count = export.whole(line, row, calls, "a number of launches", least=1)
         time_s = scale * parse_number(row[average], export.where(line, average))
-        if not time_s > 0:
-            content.dropped += 1
-            continue
         kernel = _CORRELATION.sub("", row[name])
         yield LaunchRecord(line, kernel, "", None, None, time_s, {}, weight=count)

@@ -8,6 +8,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -223,8 +224,9 @@ def _without_commas_in_braces(line: str) -> str:
     return _BRACES.sub(lambda match: re.sub("[,;]", " ", match[0]), line)
 
 
-def open_export(path: Path, progress: ByteProgress = no_progress) -> tuple[Export, TextIO]:
-    """Find the table in a file; the caller closes what is returned beside it.
+@contextmanager
+def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Export]:
+    """Find the table in a file, which is open as long as the block runs.
 
     progress is called with the number of bytes read since the last call. Raises InputError on
     a file that is not text and on one without a table, quoting the tool's own error line.
@@ -238,11 +240,8 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> tuple[Expor
         file = path.open(encoding=encoding, errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    try:
-        return _find_table(path, _numbered(path, file, progress)), file
-    except BaseException:
-        file.close()
-        raise
+    with file:
+        yield _find_table(path, _numbered(path, file, progress))
 
 
 def _numbered(path: Path, file: TextIO, progress: ByteProgress) -> Iterator[tuple[int, str]]:

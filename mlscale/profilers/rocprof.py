@@ -59,7 +59,7 @@ def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
 
 
 def read_wide(
-    export: Export, content: FileContent, needed: Collection[str]
+    export: Export, _content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max."""
     kernel = export.find("KernelName", "Kernel_Name")
@@ -82,10 +82,8 @@ def read_wide(
                 "been joined from several?"
             )
         time_s = _seconds(export, line, row, times)
-        is_negative = duration is not None and row[duration].strip().startswith("-")
-        if is_negative or (time_s is not None and time_s <= 0):
-            content.dropped += 1
-            continue
+        if duration is not None and row[duration].strip().startswith("-"):
+            time_s = -math.inf
         counters = {name: export.counter(line, row, i) for i, name in columns}
         for name, of_channel in channels.items():
             values = [export.counter(line, row, i) for i in of_channel]
@@ -152,7 +150,7 @@ def read_long(
 
 
 def read_trace(
-    export: Export, content: FileContent, _needed: Collection[str]
+    export: Export, _content: FileContent, _needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each kernel dispatch of a trace, in whatever order. Raises InputError."""
     kind, kernel, number = export.columns("Kind", "Kernel_Name", "Dispatch_Id")
@@ -163,9 +161,6 @@ def read_trace(
         if row[kind] != "KERNEL_DISPATCH" or _HELPER.match(row[kernel]):
             continue
         time_s = _seconds(export, line, row, times)
-        if time_s is None or time_s <= 0:
-            content.dropped += 1
-            continue
         axes = [_geometry(export, line, row, pair) for pair in zip(grid, size, strict=True)]
         yield LaunchRecord(
             line=line,
@@ -173,6 +168,6 @@ def read_trace(
             launch=row[number],
             workgroups=math.prod(workgroups for workgroups, _ in axes),
             workgroup_size=math.prod(items for _, items in axes),
-            time_s=time_s,
+            time_s=math.nan if time_s is None else time_s,
             counters={},
         )

@@ -1,6 +1,7 @@
 """mapping.json is checked data: complete, in its own small language, and evaluated right."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from mlscale.counters.features import TABLE_2
 from mlscale.data.devices import device_keys
 from mlscale.profilers import TOOLS, mapping, obtainable_features
 from mlscale.profilers.launches import NumberSet
-from mlscale.profilers.mapping import FormulaScope, MissingError, counters_of
+from mlscale.profilers.mapping import FormulaScope, counters_of
 
 DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
 FACTS = ("time_s", "workgroups", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
@@ -35,7 +36,7 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
                 counters |= {name: 3.0 + i for i, name in enumerate(sorted(counters_of(one)))}
         counters |= {"GRBM_GUI_ACTIVE": 7.0, "FlatVMemInsts": 0.0}
         scope = FormulaScope(counters, {}, dict.fromkeys(FACTS, 5.0), quantities)
-        scope.value(formula)
+        assert math.isfinite(scope.value(formula))
 
 
 @pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
@@ -88,12 +89,11 @@ class TestLanguage:
 
     @pytest.mark.parametrize("formula", ["{z}", "{a}/0", "time_s", "cycles({b})", "{b}*1"])
     def test_missing_is_not_zero(self, formula: str) -> None:
-        with pytest.raises(MissingError):
-            self.scope(a=1.0, b=float("nan")).value(formula)
+        assert math.isnan(self.scope(a=1.0, b=float("nan")).value(formula))
 
     @pytest.mark.parametrize("formula", ["__import__('os')", "{a}**9", "[1]", "a.b", "{a} < 1"])
     def test_runs_no_code(self, formula: str) -> None:
-        with pytest.raises((ValueError, KeyError, MissingError)):
+        with pytest.raises((ValueError, KeyError)):
             self.scope(a=1.0).value(formula)
 
 

@@ -27,7 +27,7 @@ _RENAMED = {
 _LAUNCH = {"kernel": "function", "argNo": "arguments", "abbr.": "abbreviation"}
 _ONE_APPLICATION = ("backprop", "scan", "matrixMul")
 _BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
-_ASKED_FOR_TWICE = ("l2_tex_write_throughput",)  # by the benchmark's scripts
+_REPEATED = ("l2_tex_write_throughput",)  # the benchmark's scripts ask for it twice
 _DISAGREEMENT = 0.10
 
 
@@ -40,28 +40,28 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     geometry becomes the counters `workgroups` and `workgroup_size`. Warns, by name, of faults
     known or found. Raises InputError.
     """
-    header, rows, lines = read_csv_rows(path, repeated=_ASKED_FOR_TWICE)
+    header, rows, lines = read_csv_rows(path, repeated=_REPEATED)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     for name in ("appName", "coreF", "memF", "time/ms"):
         if name not in columns:
             raise InputError(f"{path}: there is no column '{name}'; is it an NV-DVFS file?")
-    known = identify(read_bytes(path))
-    if known is not None:
-        if device not in (None, known.device):
-            raise InputError(f"{path}: is a file of '{known.device}', not of '{device}'")
-        device = known.device
+    dataset = identify(read_bytes(path))
+    if dataset is not None:
+        if device not in (None, dataset.device):
+            raise InputError(f"{path}: is a file of '{dataset.device}', not of '{device}'")
+        device = dataset.device
     if device is None:
         raise InputError(f"{path}: is no known public file; name its GPU with --device")
     cu_count = load_device(device).cu_count
     kernels = list(columns.pop("appName"))
-    as_given = Table(str(path), {}, {}, lines=lines)
+    raw = Table(str(path), {}, {}, lines=lines)
     for name, cells in columns.items():
         if name == "blocks":
-            as_given.numbers.update(_launch_geometry(cells, as_given))
+            raw.numbers.update(_launch_geometry(cells, raw))
         elif name not in _LAUNCH:
-            as_given.numbers[name] = parse_numbers(cells, name, as_given)
+            raw.numbers[name] = parse_numbers(cells, name, raw)
     for name in _RENAMED.keys() & columns.keys():
-        as_given.positive(name)
+        raw.positive(name)
     table = Table(
         source=str(path),
         text={
@@ -71,20 +71,20 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         },
         numbers={
             "cu_count": np.full(len(kernels), float(cu_count)),
-            **{_RENAMED.get(name, name): values for name, values in as_given.numbers.items()},
+            **{_RENAMED.get(name, name): values for name, values in raw.numbers.items()},
         },
         metadata={
             "origin": "measured",
             "counter_tool": "nvprof",
             "power_kind": "board" if "power/W" in columns else None,
-            "source": known.url if known else path.name,
+            "source": dataset.url if dataset else path.name,
             "launches": _launches(kernels, columns),
-            "faults": known.faults if known else {},
+            "faults": dataset.faults if dataset else {},
         },
         lines=lines,
     )
     measurements = from_table(table, incomplete)
-    _warn_of_faults(table, known)
+    _warn_of_faults(table, dataset)
     return measurements
 
 
@@ -94,10 +94,10 @@ def _application(kernel: str) -> str:
 
 def _launches(kernels: list[str], columns: dict[str, tuple[str, ...]]) -> dict[str, dict[str, str]]:
     """For each kernel the texts of its first row that are neither numbers nor axes."""
-    given = {ours: columns[theirs] for theirs, ours in _LAUNCH.items() if theirs in columns}
+    texts = {ours: columns[theirs] for theirs, ours in _LAUNCH.items() if theirs in columns}
     first = {kernel: kernels.index(kernel) for kernel in dict.fromkeys(kernels)}
     return {
-        kernel: {name: cells[row] for name, cells in given.items()} for kernel, row in first.items()
+        kernel: {name: cells[row] for name, cells in texts.items()} for kernel, row in first.items()
     }
 
 
@@ -118,8 +118,8 @@ def _launch_geometry(cells: tuple[str, ...], table: Table) -> dict[str, Floats]:
     }
 
 
-def _warn_of_faults(table: Table, known: Dataset | None) -> None:
-    for kernel, fault in (known.faults if known else {}).items():
+def _warn_of_faults(table: Table, dataset: Dataset | None) -> None:
+    for kernel, fault in (dataset.faults if dataset else {}).items():
         warnings.warn(f"{table.source}: '{kernel}': {fault}", DataWarning, stacklevel=3)
     suspect: dict[str, int] = {}
     for name, throughput in table.numbers.items():

@@ -57,12 +57,12 @@ def public_datasets() -> dict[str, Dataset]:
 
 def dataset(name: str) -> Dataset:
     """The data set of that name. Raises InputError, naming those that there are."""
-    known = all_datasets()
-    if name not in known:
-        close = get_close_matches(name, known, n=1, cutoff=0.6)
+    datasets = all_datasets()
+    if name not in datasets:
+        close = get_close_matches(name, datasets, n=1, cutoff=0.6)
         hint = f"; is '{close[0]}' meant?" if close else ""
-        raise InputError(f"there is no data set '{name}'; there are {', '.join(known)}{hint}")
-    return known[name]
+        raise InputError(f"there is no data set '{name}'; there are {', '.join(datasets)}{hint}")
+    return datasets[name]
 
 
 def identify(content: bytes) -> Dataset | None:

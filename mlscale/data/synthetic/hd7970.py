@@ -105,11 +105,11 @@ def evaluate(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
     engine_hz = 1e6 * np.array(grid.engine_mhz)[:, None]
     memory_hz = 1e6 * np.array(grid.memory_mhz)
 
-    held = occupancy(k)
+    resident_limit = occupancy(k)
     workgroups_on_busiest = np.ceil(k.workgroups / cus)
     waves = workgroups_on_busiest * k.waves_per_workgroup
-    resident = np.minimum(held, waves)
-    rounds = np.ceil(workgroups_on_busiest / np.floor(held / k.waves_per_workgroup))
+    resident = np.minimum(resident_limit, waves)
+    rounds = np.ceil(workgroups_on_busiest / np.floor(resident_limit / k.waves_per_workgroup))
     all_waves = k.workgroups * k.waves_per_workgroup
     mean_waves = all_waves / cus
 
@@ -164,7 +164,7 @@ def evaluate(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
         "MemUnitStalled": 100 * vmem_busy * memory_share,
         "WriteUnitStalled": 100 * memory_share * written_dram / np.maximum(dram_bytes, 1.0),
         "LDSBankConflict": 100 * mean_waves * k.lds * LDS_CYCLES * k.bank_conflict / cycles,
-        "Occupancy": 100 * held / MAX_WAVES,
+        "Occupancy": 100 * resident_limit / MAX_WAVES,
         "V_IPC": mean_waves * k.valu / cycles,
         "MemTime": dram_bytes / peak_dram / seconds,
         "FetchPerLoadByte": _ratio(all_waves * k.vector_fetch, read_dram),
@@ -194,8 +194,8 @@ def evaluate(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Numerator / denominator, NaN where nothing was moved."""
-    moved = denominator > 0
-    return np.asarray(np.where(moved, numerator / np.where(moved, denominator, 1.0), np.nan))
+    is_moved = denominator > 0
+    return np.asarray(np.where(is_moved, numerator / np.where(is_moved, denominator, 1.0), np.nan))
 
 
 # The data set: the grid, and the families that its kernels are drawn from.
@@ -306,7 +306,7 @@ def _draw(
     random: np.random.Generator,
 ) -> tuple[SyntheticKernels, tuple[str, ...], tuple[str, ...]]:
     """Kernels, their names and their applications: those of Fig. 1, then families in turn."""
-    drawn = [{**_TYPICAL, **numbers} for numbers in _FIG1.values()]
+    kernels = [{**_TYPICAL, **numbers} for numbers in _FIG1.values()]
     names = [f"made.fig1.{shape}" for shape in _FIG1]
     applications = ["made.fig1"] * len(_FIG1)
     families = list(_FAMILIES)
@@ -317,11 +317,11 @@ def _draw(
         application = f"made.{family}{position // len(families) + 1}"
         middle = _vary({**_TYPICAL, **_FAMILIES[family]}, _SPREAD_OF_APPLICATIONS, random)
         for number in range(sizes[position]):
-            drawn.append(_vary(middle, _SPREAD_OF_KERNELS, random))
+            kernels.append(_vary(middle, _SPREAD_OF_KERNELS, random))
             names.append(f"{application}.k{number + 1}")
             applications.append(application)
     names_of_numbers = [field.name for field in fields(SyntheticKernels)]
-    columns = [np.array([kernel[name] for kernel in drawn], float) for name in names_of_numbers]
+    columns = [np.array([kernel[name] for kernel in kernels], float) for name in names_of_numbers]
     return SyntheticKernels(*columns), tuple(names), tuple(applications)
 
 
