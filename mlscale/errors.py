@@ -1,5 +1,7 @@
 """What a user is told: errors to mend, and warnings about the data."""
 
+import warnings
+
 
 class InputError(ValueError):
     """Bad usage or bad input; the message is one line that says what to mend.
@@ -13,3 +15,8 @@ class InputError(ValueError):
 
 class DataWarning(UserWarning):
     """Something in the data that the user should know of; the work goes on."""
+
+
+def warn(message: str) -> None:
+    """Warn about the data, as of the line that called the caller."""
+    warnings.warn(message, DataWarning, stacklevel=3)

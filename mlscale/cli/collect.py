@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ from mlscale.cli import options
 from mlscale.cli.collect_plan import plan_of, plan_text, plan_without_gpu
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 
 if TYPE_CHECKING:
     from mlscale.collect.clocks import ClockKeeper
@@ -146,25 +145,26 @@ def _collect(arguments: argparse.Namespace, plan: Plan, gpu: MeasuredGpu) -> Non
     from mlscale.collect.clocks import ClockKeeper
     from mlscale.records import Progress
 
-    mark = plan.fingerprint(gpu.info)
+    fingerprint = plan.fingerprint(gpu.info)
     with ExitStack() as stack:
         keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.info.uuid))
         recover(keeper)
         folder = stack.enter_context(options.output_folder(arguments.output))
-        record = recording.begin(folder, gpu.info, plan, gpu.sensors.mode, mark)
+        record = recording.begin(folder, gpu.info, plan, gpu.sensors.mode, fingerprint)
         if record["finished"]:
             if not arguments.resume:
                 raise InputError(f"{folder}: holds a finished collection; name another folder")
             print(f"{folder}: was finished at {record['finished']}; nothing is left to measure")
             return
-        kept = stack.enter_context(Progress(folder, mark, arguments.resume, "collection"))
+        results = Progress(folder, fingerprint, arguments.resume, "collection")
+        stack.enter_context(results)
 
-        def finish(whole: bool) -> Any:
-            return recording.finish(folder, record, plan, gpu.info, kept.done, whole)
+        def write(whole: bool) -> Any:
+            return recording.finish(folder, record, plan, gpu.info, results.done, whole)
 
-        _measure(plan, gpu, kept, keeper, folder, finish)
-        table = finish(whole=True)
-        kept.remove()
+        _measure(plan, gpu, results, keeper, folder, write)
+        table = write(whole=True)
+        results.remove()
     if table is None:
         raise InputError(f"{folder}: no kernel could be measured; {recording.RECORD} says why")
     print(_summary(folder, table, plan))
@@ -177,29 +177,23 @@ def recover(keeper: ClockKeeper) -> None:
 
     try:
         if keeper.recover():
-            warnings.warn(
-                "an earlier run was killed while it held the clocks; they have been reset",
-                DataWarning,
-                stacklevel=2,
-            )
+            warn("an earlier run was killed while it held the clocks; they have been reset")
     except ClockError as error:
-        warnings.warn(
+        warn(
             f"an earlier run was killed while it held the clocks, and they cannot be reset "
-            f"({error}); run as root: {RESET}",
-            DataWarning,
-            stacklevel=2,
+            f"({error}); run as root: {RESET}"
         )
 
 
 def _measure(
     plan: Plan,
     gpu: MeasuredGpu,
-    kept: Progress,
+    results: Progress,
     keeper: ClockKeeper,
     folder: Path,
-    finish: Callable[[bool], Any],
+    write: Callable[[bool], Any],
 ) -> None:
-    """Take all samples; what stops that is told with what is kept, and the table so far written."""
+    """Take all samples; where that is stopped, write the table so far, and say what is kept."""
     from tqdm import tqdm
 
     from mlscale.collect.counters import NsightCompute
@@ -211,23 +205,22 @@ def _measure(
     if program:
         device, capability = device_name(gpu.info), gpu.info.capability
         profiler = NsightCompute(program, plan.entries, device, capability)
-    total, there = sum(1 for _ in plan.steps()), len(kept.done)
+    total, first = sum(1 for _ in plan.steps()), len(results.done)
     try:
-        with tqdm(total=total, initial=there, unit="sample", disable=None, leave=False) as bar:
-            for number, (_, result) in enumerate(carry_out(gpu, plan, kept, keeper, profiler)):
-                bar.update(number >= there)
-                del result
+        with tqdm(total=total, initial=first, unit="sample", disable=None, leave=False) as bar:
+            for number, _ in carry_out(gpu, plan, results, keeper, profiler):
+                bar.update(number >= first)
     except (InputError, KeyboardInterrupt) as stop:
-        reason = "interrupted" if isinstance(stop, KeyboardInterrupt) else str(stop)
-        if not kept.done:
-            kept.remove()
+        kind = KeyboardInterrupt if isinstance(stop, KeyboardInterrupt) else InputError
+        reason = "interrupted" if kind is KeyboardInterrupt else str(stop)
+        if not results.done:
+            results.remove()
             (folder / RECORD).unlink(missing_ok=True)
             raise type(stop)(reason) from None
-        kind = KeyboardInterrupt if isinstance(stop, KeyboardInterrupt) else InputError
         with suppress(InputError):  # on a full disk the samples are in progress.jsonl alone
-            finish(False)
+            write(False)
         raise kind(
-            f"{reason}; {len(kept.done)} of {total} samples are kept in {folder}; go on with "
+            f"{reason}; {len(results.done)} of {total} samples are kept in {folder}; go on with "
             "--resume"
         ) from None
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
-from mlscale.errors import DataWarning
+from mlscale.errors import warn
 from mlscale.files import write_text
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[s
         "memory": [sample.as_dict() for sample in samples],
         "volkov": rows,
     }
-    told = []
+    entry_note = []
     schedulers = 4
     if key in device_keys():
         device = load_device(key)
@@ -71,13 +70,11 @@ def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[s
         entry = device_entry(samples, device, "mlscale collect --micro-benchmarks")
         document = {"format_version": 1, "gpus": {key: entry}}
         write_text(folder / ENTRY, json.dumps(document, indent=1) + "\n")
-        told.append(f"{folder / ENTRY}: the entry of '{key}' for wang-chu; {entry['note']}")
+        entry_note.append(f"{folder / ENTRY}: the entry of '{key}' for wang-chu; {entry['note']}")
     else:
-        warnings.warn(
+        warn(
             f"'{key}' is not in mlscale/data/devices.json: describe it there for an entry of "
-            "wang-chu; four schedulers a CU are assumed",
-            DataWarning,
-            stacklevel=2,
+            "wang-chu; four schedulers a CU are assumed"
         )
     cu = fit_compute_unit(rows, schedulers)
     beside = survey_rows(rows, cu)
@@ -90,4 +87,4 @@ def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[s
         ["model", "mean error %", "median %", "largest %"],
         [[e["model"], *(number(e[k], 3) for k in ("mape", "median", "worst"))] for e in errors],
     )
-    return "\n".join([f"{folder}: {RECORD}, {SURVEY}", *told, table])
+    return "\n".join([f"{folder}: {RECORD}, {SURVEY}", *entry_note, table])

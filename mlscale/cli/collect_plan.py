@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from typing import TYPE_CHECKING
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 
 if TYPE_CHECKING:
     from mlscale.collect.device import DeviceInfo, MeasuredGpu
@@ -22,28 +21,20 @@ def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: Meas
 
     counters = not arguments.no_counters and NsightCompute.find() is not None
     if not counters and not arguments.no_counters:
-        warnings.warn(
+        warn(
             "Nsight Compute (ncu) is not on the path: time and power are collected, counters are "
-            "not",
-            DataWarning,
-            stacklevel=2,
+            "not"
         )
     offered = gpu.cu_counts()
     granted = granted_counts(arguments.sm_counts, offered)
     if len(offered) == 1:
-        warnings.warn(
+        warn(
             f"the driver (CUDA {gpu.info.versions.get('cuda')}) cannot set multiprocessors apart "
-            f"(green contexts: CUDA 12.4): everything runs on all {offered[0]}, without a CU axis",
-            DataWarning,
-            stacklevel=2,
+            f"(green contexts: CUDA 12.4): everything runs on all {offered[0]}, without a CU axis"
         )
     elif changed := [n for n in arguments.sm_counts or () if n not in offered]:
         taken = ", ".join(f"{nearest(count, offered)} for {count}" for count in changed)
-        warnings.warn(
-            f"{gpu.info.name} does not grant every SM count; the nearest is taken: {taken}",
-            DataWarning,
-            stacklevel=2,
-        )
+        warn(f"{gpu.info.name} does not grant every SM count; the nearest is taken: {taken}")
     clocks = settings(arguments.engine, arguments.memory, gpu.sensors.supported_clocks())
     return Plan(entries, granted, clocks, arguments.repeat, arguments.power_seconds, counters)
 
@@ -54,12 +45,10 @@ def plan_without_gpu(
     """The plan with everything as it is asked for, for a machine that has no GPU."""
     from mlscale.collect.plan import AUTO_COUNTS, Plan, requested_settings
 
-    warnings.warn(
+    warn(
         f"{why}; so the plan takes CU counts and clocks as they are asked for"
         + ("" if arguments.no_counters else ", Nsight Compute")
-        + " and a GPU with an energy counter for granted",
-        DataWarning,
-        stacklevel=2,
+        + " and a GPU with an energy counter for granted"
     )
     counts, clocks = requested_settings(arguments.sm_counts, arguments.engine, arguments.memory)
     plan = Plan(

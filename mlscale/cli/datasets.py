@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
         case "list":
             _list()
         case "show":
-            chosen = [registry.dataset(name) for name in arguments.dataset]
-            print("\n\n".join(_shown(dataset) for dataset in chosen))
+            datasets = [registry.dataset(name) for name in arguments.dataset]
+            print("\n\n".join(_description(dataset) for dataset in datasets))
         case "fetch":
             _fetch(arguments.dataset, arguments.mirror)
         case "make":
@@ -70,49 +70,43 @@ def _list() -> None:
             dataset.device,
             dataset.origin,
             _count(dataset.kernels),
-            _grid(dataset),
+            " x ".join(str(len(steps)) for steps in (dataset.axes or {}).values()) or "-",
             _count(dataset.counters),
             "yes" if dataset.power else "no",
             dataset.licence or "none stated",
-            _place(dataset),
+            (fetching.find(dataset) or (None, "-"))[1] if dataset.file else "by 'make'",
         ]
         for dataset in registry.all_datasets().values()
     ]
-    headers = [
-        *("name", "GPU", "origin", "kernels", "grid", "counters", "power", "licence", "here"),
-    ]
+    headers = ["name", "GPU", "origin", "kernels", "grid", "counters", "power", "licence", "here"]
     print(columns(headers, rows))
 
 
-def _shown(dataset: Dataset) -> str:
+def _description(dataset: Dataset) -> str:
     from mlscale.papers.citations import references_of
 
-    lines = {
-        "holds": dataset.holds,
-        "GPU": dataset.device,
-        "origin": dataset.origin,
-        "kernels": _count(dataset.kernels),
-        **{
-            name.replace("_", " ").replace("mhz", "[MHz]"): ", ".join(f"{v:g}" for v in values)
-            for name, values in (dataset.axes or {}).items()
-        },
-        "counters": _count(dataset.counters),
-        "power": "yes" if dataset.power else "no",
-        "licence": dataset.licence or "none stated by its authors; mlscale does not pass it on",
-        "file": dataset.file or f"mlscale datasets make {dataset.name} -o TABLE",
-        "URL": dataset.url,
-        "SHA-256": dataset.sha256,
-        "bytes": _count(dataset.size_bytes),
-        "here": " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no",
-    }
-    if not dataset.url:
-        lines = {
-            name: text for name, text in lines.items() if name not in ("URL", "SHA-256", "bytes")
-        }
-    blocks = [f"{name:<14}{text}" for name, text in lines.items()]
-    blocks += [f"{'fault':<14}{kernel}: {fault}" for kernel, fault in dataset.faults.items()]
-    blocks += [f"{'cite':<14}{ref.as_text()}" for ref, _ in references_of([dataset.name])]
-    return "\n".join([dataset.name, *(f"  {line}" for line in blocks)])
+    lines = [
+        ("holds", dataset.holds),
+        ("GPU", dataset.device),
+        ("origin", dataset.origin),
+        ("kernels", _count(dataset.kernels)),
+    ]
+    for axis, steps in (dataset.axes or {}).items():
+        heading = axis.replace("_", " ").replace("mhz", "[MHz]")
+        lines.append((heading, ", ".join(f"{step:g}" for step in steps)))
+    lines += [
+        ("counters", _count(dataset.counters)),
+        ("power", "yes" if dataset.power else "no"),
+        ("licence", dataset.licence or "none stated by its authors; mlscale does not pass it on"),
+        ("file", dataset.file or f"mlscale datasets make {dataset.name} -o TABLE"),
+    ]
+    if dataset.url:
+        lines += [("URL", dataset.url), ("SHA-256", dataset.sha256 or "")]
+        lines += [("bytes", _count(dataset.size_bytes))]
+    lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
+    lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
+    lines += [("cite", ref.as_text()) for ref, _ in references_of([dataset.name])]
+    return "\n".join([dataset.name, *(f"  {name:<14}{text}" for name, text in lines)])
 
 
 def _fetch(names: list[str], mirror: str | None) -> None:
@@ -142,14 +136,3 @@ def _make(seed: int, output: str) -> None:
 
 def _count(count: int | None) -> str:
     return "-" if count is None else str(count)
-
-
-def _grid(dataset: Dataset) -> str:
-    return " x ".join(str(len(axis)) for axis in dataset.axes.values()) if dataset.axes else "-"
-
-
-def _place(dataset: Dataset) -> str:
-    if not dataset.file:
-        return "by 'make'"
-    found = fetching.find(dataset)
-    return found[1] if found else "-"

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import threading
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from types import FrameType
 from typing import IO, Any, Self
 
 from mlscale.collect.device import ClockError, Sensors
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 
 RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks"
 _STOPPING = ("SIGTERM", "SIGHUP")
@@ -180,11 +179,8 @@ class ClockKeeper:
         except ClockError as problem:
             if error is None:
                 raise
-            warnings.warn(  # what ended the block comes after it
-                f"the clocks could not be reset ({problem}); run as root: {RESET}",
-                DataWarning,
-                stacklevel=2,
-            )
+            # what ended the block is told after it
+            warn(f"the clocks could not be reset ({problem}); run as root: {RESET}")
 
 
 @contextmanager

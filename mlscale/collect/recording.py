@@ -3,7 +3,6 @@
 import json
 import math
 import statistics
-import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from mlscale.collect.device import THROTTLING, DeviceInfo
 from mlscale.collect.entries import Entry
 from mlscale.collect.plan import Plan, PlanStep
 from mlscale.data.tables import Table, write_table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, write_text
 from mlscale.profilers.mapping import device_key
 
@@ -106,7 +105,7 @@ def finish(
     """
     table, summary = to_table(plan, info, record["power_sensor"], results)
     for line in summary["told"]:
-        warnings.warn(line, DataWarning, stacklevel=2)
+        warn(line)
     if table is not None:
         write_table(table, folder / TABLE)
     finished = _now() if whole else None  # once the table is there
