@@ -76,6 +76,8 @@ def test_every_page_stands_once_in_the_list_of_pages() -> None:
 
 def test_names_of_the_package_in_the_documents_are_there() -> None:
     for page in PAGES:
+        if page.name == "CHANGELOG.md":  # names former ones as well
+            continue
         text = FENCED.sub("", page.read_text(encoding="utf-8"))
         for quoted in re.findall(r"`([^`\n]*)`", text):
             for dotted in DOTTED.findall(quoted):
