@@ -13,6 +13,17 @@ class InputError(ValueError):
         super().__init__(" ".join(message.splitlines()))
 
 
+class MissingLibraryError(InputError, ImportError):
+    """A library that an optional part of mlscale needs is not installed."""
+
+
+def missing_library(purpose: str, library: str, extra: str) -> MissingLibraryError:
+    """Make the error that says how to install a library; `extra` is mlscale's that has it."""
+    return MissingLibraryError(
+        f"{purpose} needs {library}; install it with: pip install 'mlscale[{extra}]'"
+    )
+
+
 class DataWarning(UserWarning):
     """Something in the data that the user should know of; the work goes on."""
 

@@ -81,7 +81,7 @@ class Model:
         them. Raises InputError where the profiles lack what a predictor needs, and where they
         have further points that it makes nothing of.
         """
-        if profiles.also:
+        if profiles.points:
             require_measured_points(self)
         grid = self.grid if self.untrained else None
         surfaces = {

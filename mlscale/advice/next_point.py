@@ -68,7 +68,7 @@ def _is_measured(profiles: Profiles, configs: Sequence[HardwareConfig]) -> Mask:
     """Which kernels are measured at which configurations, the base included, (K, N)."""
     measured = np.zeros((len(profiles.kernels), len(configs)), dtype=bool)
     measured[:, configs.index(profiles.base)] = True
-    for point in profiles.also:
+    for point in profiles.points:
         if point.config in configs:
             measured[:, configs.index(point.config)] |= ~np.isnan(point.time_ms)
     return measured

@@ -196,7 +196,7 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
         return _as_json(
             {
                 **_model_and_base(model),
-                "also": [point.config.as_dict() for point in profiles.also],
+                "also": [point.config.as_dict() for point in profiles.points],
                 "coverage": COVERAGE,
                 "kernels": [{"kernel": point.kernel, **_flat(point)} for point in each],
                 "together": for_all and _flat(for_all),

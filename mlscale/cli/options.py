@@ -49,7 +49,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
 
 def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
     """The profiles with the points that `--also` names. Raises InputError."""
-    from mlscale.data.further_points import with_further_points
+    from mlscale.data.points import add_points
 
     tables: list[tuple[Path, HardwareConfig | None]] = []
     for text in texts:
@@ -58,7 +58,7 @@ def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profile
             tables.append((input_file(file), grid.parse(config)))
         else:
             tables.append((input_file(text), None))
-    return with_further_points(profiles, tables, grid) if tables else profiles
+    return add_points(profiles, tables, grid) if tables else profiles
 
 
 def output_file(text: str) -> Path:

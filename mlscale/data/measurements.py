@@ -220,7 +220,7 @@ def from_table(
     counts = np.zeros(shape, dtype=np.intp)
     np.add.at(counts, where, 1)
     complete = _complete_kernels(table, kernels, grid, counts, incomplete)
-    has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
+    has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = np.column_stack(
         [np.empty((len(table), 0)), *(table.counter(name) for name in counter_names)]
@@ -258,15 +258,8 @@ def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:
     """The grid that the rows span, and each row's index along the three axes."""
     steps, cells = [], []
     for axis in AXES:
-        values = table.positive(axis)
-        if axis == "cu_count" and (values % 1).any():
-            row = int(np.flatnonzero(values % 1)[0])
-            raise InputError(
-                f"{table.source}: {table.row(row)}, column 'cu_count': {values[row]:g} is not a "
-                "whole number of compute units"
-            )
-        found, index = np.unique(values, return_inverse=True)
-        steps.append(tuple(found.tolist()))
+        distinct, index = np.unique(table.setting(axis), return_inverse=True)
+        steps.append(tuple(distinct.tolist()))
         cells.append(index)
     cu_count = tuple(int(step) for step in steps[0])
     return ConfigGrid(cu_count, steps[1], steps[2]), tuple(cells)

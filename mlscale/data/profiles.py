@@ -49,7 +49,8 @@ class Profiles:
 
     time_ms (K,) [ms] and power_w (K,) [W] (None where not measured) at the base;
     counters (K, F), a column per name in counter_names, NaN where missing;
-    metadata: what the table says of itself; also: what was measured at other configurations.
+    metadata: what the table says of itself; points: what was measured at further
+    configurations.
     """
 
     device: str
@@ -61,7 +62,7 @@ class Profiles:
     counter_names: tuple[str, ...]
     counters: Floats
     metadata: dict[str, Any] = field(default_factory=dict)
-    also: tuple[MeasuredPoint, ...] = ()
+    points: tuple[MeasuredPoint, ...] = ()
 
     def __repr__(self) -> str:
         power = "without" if self.power_w is None else "with"
@@ -92,9 +93,9 @@ class Profiles:
             time_ms=self.time_ms[chosen],
             power_w=of(self.power_w),
             counters=self.counters[chosen],
-            also=tuple(
+            points=tuple(
                 replace(point, time_ms=point.time_ms[chosen], power_w=of(point.power_w))
-                for point in self.also
+                for point in self.points
             ),
         )
 
@@ -149,7 +150,7 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         samples = spread(values[rows], (of_kernel,), (len(kernels),))
         return over_repetitions(samples, "median")
 
-    has_power = not np.isnan(table.numbers.get("power_w", np.array([np.nan]))).all()
+    has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = [median(table.counter(name)) for name in counter_names]
     return Profiles(

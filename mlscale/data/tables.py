@@ -84,6 +84,21 @@ class Table:
             )
         return values
 
+    def setting(self, axis: str) -> Floats:
+        """A column of the configuration; CU counts must be whole numbers too. InputError."""
+        values = self.positive(axis)
+        if axis == "cu_count" and (values % 1).any():
+            row = int(np.flatnonzero(values % 1)[0])
+            raise InputError(
+                f"{self.source}: {self.row(row)}, column 'cu_count': {values[row]:g} is not a "
+                "whole number of compute units"
+            )
+        return values
+
+    def has_values(self, name: str) -> bool:
+        """Whether there is a numeric column of that name that is not empty."""
+        return name in self.numbers and not np.isnan(self.numbers[name]).all()
+
     def counter(self, name: str) -> Floats:
         """A counter: finite, or NaN where missing. Raises InputError."""
         values = self.numbers[name]

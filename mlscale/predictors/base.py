@@ -18,7 +18,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.predictors.explanation import Explanation
+from mlscale.predictors.features import Explanation
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]

@@ -1,11 +1,11 @@
 """Trivial baselines: what any learnt predictor must beat."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import shaped
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -20,39 +20,30 @@ from mlscale.predictors.base import (
     training_sets,
 )
 
+TrainedOn = tuple[ConfigGrid, HardwareConfig]
+
 
 @dataclass
-class RateBound(Predictor):
-    """Time falls, and power rises, in proportion to the rate of one resource; needs no training.
-
-    A subclass says which axes make the rate. With no training set, `predict` needs a grid.
-    """
+class Untrained(Predictor):
+    """A predictor that learns nothing from a table but the grid to predict on by default."""
 
     quantity: str = "time"
-    axes: ClassVar[tuple[str, ...]]
 
     def fit(self, training: Training, base: Bases) -> Self:
-        """Take over the grid; an empty sequence is enough."""
+        """Take over the first table's grid; an empty sequence is enough. Raises InputError."""
         sets = training_sets(self, training, base)
         self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
         return self
 
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
-        """Return the predictor as it is: rates follow from the configurations."""
+        """Return the predictor as it is: it needs no peaks."""
         return self
 
-    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """Factors base rate / rate for time, rate / base rate for power."""
-        if grid is None:
-            if self.trained_ is None:
-                raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
-            grid = self.trained_[0]
-        rate, settings = np.ones(grid.size), grid.settings()
-        for axis in self.axes:
-            rate = rate * settings[axis] / getattr(profiles.base, axis)
-        factors = (rate if self.quantity == "power" else 1 / rate).reshape(grid.shape)
-        count = len(profiles.kernels)
-        return Surfaces(grid, profiles.base, np.tile(factors, (count, 1, 1, 1)))
+    def grid_or_trained(self, grid: ConfigGrid | None) -> ConfigGrid:
+        """Return the grid, or the trained one for None. Raises InputError without either."""
+        if grid is None and self.trained_ is None:
+            raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
+        return grid or cast("TrainedOn", self.trained_)[0]
 
     def state(self) -> State:
         """Grid and base, if there were any."""
@@ -64,7 +55,24 @@ class RateBound(Predictor):
         return self
 
 
-@dataclass
+class RateBound(Untrained):
+    """Time falls, and power rises, in proportion to the rate of one resource.
+
+    A subclass says which axes make the rate. With no training set, `predict` needs a grid.
+    """
+
+    axes: ClassVar[tuple[str, ...]]
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """Factors base rate / rate for time, rate / base rate for power."""
+        grid = self.grid_or_trained(grid)
+        rate, settings = np.ones(grid.size), grid.settings()
+        for axis in self.axes:
+            rate = rate * settings[axis] / getattr(profiles.base, axis)
+        factors = (rate if self.quantity == "power" else 1 / rate).reshape(grid.shape)
+        return Surfaces(grid, profiles.base, np.tile(factors, (len(profiles.kernels), 1, 1, 1)))
+
+
 class NoScaling(RateBound):
     """Nothing changes from configuration to configuration."""
 
@@ -72,7 +80,6 @@ class NoScaling(RateBound):
     axes = ()
 
 
-@dataclass
 class EngineBound(RateBound):
     """Time in inverse proportion to the engine clock."""
 
@@ -80,7 +87,6 @@ class EngineBound(RateBound):
     axes = ("engine_mhz",)
 
 
-@dataclass
 class CoreBound(RateBound):
     """Time in inverse proportion to CU count times engine clock."""
 
@@ -88,7 +94,6 @@ class CoreBound(RateBound):
     axes = ("cu_count", "engine_mhz")
 
 
-@dataclass
 class MemoryBound(RateBound):
     """Time in inverse proportion to the memory clock."""
 
@@ -107,15 +112,14 @@ class MeanSurface(Predictor):
         """Average the training kernels' surfaces. Raises InputError on several GPUs."""
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
-        logs = log_surfaces(measurements.quantity(self.quantity), self.grid_, self.base_)
+        logs = np.log(measurements.relative(self.quantity, self.base_))
         self.surface_ = np.exp(logs.mean(axis=0))
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The mean surface for every kernel."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
-        count = len(profiles.kernels)
-        values = np.tile(self.surface_, (count, 1, 1, 1))
+        values = np.tile(self.surface_, (len(profiles.kernels), 1, 1, 1))
         return Surfaces(self.grid_, self.base_, values)
 
     def state(self) -> State:
@@ -127,9 +131,3 @@ class MeanSurface(Predictor):
         self.grid_, self.base_ = restore_grid(state)
         self.surface_ = shaped(state["surface"], *self.grid_.shape)
         return self
-
-
-def log_surfaces(quantity: Floats, grid: ConfigGrid, base: HardwareConfig) -> Floats:
-    """log(quantity / its value at the base), (K, C, E, M)."""
-    c, e, m = grid.index(base)
-    return np.asarray(np.log(quantity / quantity[:, c, e, m][:, None, None, None]))

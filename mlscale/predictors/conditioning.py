@@ -126,13 +126,13 @@ def _ratio(after: Floats, before: Floats) -> Floats:
 
 
 def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> MeasuredRatios:
-    """The points of `Profiles.also` as log ratios to the base; between steps interpolated.
+    """The points of `Profiles.points` as log ratios to the base; between steps interpolated.
 
     Outputs are the log time ratios (N) and, with power, after them those of power. Raises
     InputError on a point outside the grid's range.
     """
     rows, logs = [np.empty((0, grid.size * (1 + with_power)))], []
-    for point in profiles.also:
+    for point in profiles.points:
         weights, none = step_weights(grid, point.config)[None], np.zeros((1, grid.size))
         rows.append(np.hstack([weights, none]) if with_power else weights)
         logs.append(np.log(point.time_ms / profiles.time_ms))

@@ -18,9 +18,7 @@ from mlscale.predictors.base import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.baselines import log_surfaces
-from mlscale.predictors.explanation import Explanation, TrainingKernels
-from mlscale.predictors.features import FeatureScaling
+from mlscale.predictors.features import Explanation, FeatureScaling, TrainingKernels
 
 
 @dataclass
@@ -45,8 +43,7 @@ class Nearest(Predictor):
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         self.points_, _ = self.scaling_.transform(profiles)
         self.kernels_: tuple[str, ...] | None = profiles.kernels
-        quantity = measurements.quantity(self.quantity)
-        self.log_surfaces_ = log_surfaces(quantity, self.grid_, self.base_)
+        self.log_surfaces_ = np.log(measurements.relative(self.quantity, self.base_))
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:

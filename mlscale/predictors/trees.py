@@ -15,7 +15,6 @@ from mlscale.predictors.base import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.baselines import log_surfaces
 from mlscale.predictors.features import FeatureScaling
 
 
@@ -38,7 +37,7 @@ class ExtraTrees(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         points, _ = self.scaling_.transform(profiles)
-        logs = log_surfaces(measurements.quantity(self.quantity), self.grid_, self.base_)
+        logs = np.log(measurements.relative(self.quantity, self.base_))
         self.forest_ = ExtraTreesRegressor(self.trees, random_state=self.seed, max_features=0.5)
         self.forest_.fit(points, logs.reshape(len(logs), -1))
         return self

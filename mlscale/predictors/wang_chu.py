@@ -1,11 +1,10 @@
 """The analytical model of Wang and Chu, relative to one measured run (the rule max+X)."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -13,11 +12,11 @@ from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_factor
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, require_counters
-from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
+from mlscale.predictors.base import Bases, Training, training_sets
+from mlscale.predictors.baselines import Untrained
 
 
-@dataclass
-class WangChu(Predictor):
+class WangChu(Untrained):
     """Time from nvprof counters and the base time; needs no training, and predicts any clocks.
 
     The number of CUs stays that of the GPU. What lies outside the model's scope, FP64 or texture
@@ -26,7 +25,6 @@ class WangChu(Predictor):
 
     name = "wang-chu"
     quantities: ClassVar[tuple[str, ...]] = ("time",)
-    quantity: str = "time"
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
@@ -43,22 +41,13 @@ class WangChu(Predictor):
         Raises InputError on a quantity other than time, an unknown device, missing counters or
         other CU counts than the device's own.
         """
-        sets = training_sets(self, training, base)
-        for measurements, _ in sets:
+        for measurements, _ in training_sets(self, training, base):
             _require(measurements)
-        self.trained_ = (sets[0][0].grid, sets[0][1]) if sets else None
-        return self
-
-    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
-        """Return the predictor as it is: the peaks stand in the device's data sheet."""
-        return self
+        return super().fit(training, base)
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Factors on the grid given, else on the training grid. Raises InputError."""
-        if grid is None:
-            if self.trained_ is None:
-                raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
-            grid = self.trained_[0]
+        grid = self.grid_or_trained(grid)
         gpu = load_gpu(profiles.device)
         require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
         inputs = derive_inputs(profiles, gpu)
@@ -66,15 +55,6 @@ class WangChu(Predictor):
         base_clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
         factors = predict_time_factor(inputs, gpu, base_clocks, profiles.time_ms, engine, memory)
         return Surfaces(grid, profiles.base, factors, inputs.flags)
-
-    def state(self) -> State:
-        """Grid and base, if there were any."""
-        return {} if self.trained_ is None else grid_state(*self.trained_)
-
-    def restore(self, state: State) -> Self:
-        """Take over grid and base."""
-        self.trained_ = restore_grid(state) if state else None
-        return self
 
 
 def _require(measurements: Measurements) -> None:

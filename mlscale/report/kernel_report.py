@@ -14,7 +14,7 @@ from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import Explains, HasFeatures
-from mlscale.predictors.explanation import Explanation
+from mlscale.predictors.features import Explanation
 
 Interval = tuple[Floats, Floats]
 

@@ -99,7 +99,7 @@ def _overview(
         ("Device", name(model.device, None)),
         ("Base", base),
         ("Predicted for", _grid_in_words(model)),
-        *([("Measured too at", _measured_points(profiles))] if profiles.also else []),
+        *([("Measured too at", _measured_points(profiles))] if profiles.points else []),
         *([("Date", name(source.date, None))] if source.date else []),
     ]
     warnings = _warnings(reports, model, profiles, source.static_power_w)
@@ -170,7 +170,7 @@ def _grid_in_words(model: Model) -> str:
 
 def _measured_points(profiles: Profiles) -> str:
     """The further configurations that were measured and that the predictions take in."""
-    configs = [config_in_words(point.config) for point in profiles.also]
+    configs = [config_in_words(point.config) for point in profiles.points]
     more = len(configs) - _MOST_POINTS
     return "; ".join(configs[:_MOST_POINTS]) + (f" and {more} more" if more > 0 else "")
 

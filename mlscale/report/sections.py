@@ -8,7 +8,7 @@ from mlscale.advice.objectives import objective_values, pareto_front, saving_per
 from mlscale.counters.kernel_use import MEANINGS
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
-from mlscale.predictors.explanation import Choice, Explanation
+from mlscale.predictors.features import Choice, Explanation
 from mlscale.report.figures import Curve, HeatMap, axis_chart, front_chart, range_bar, svg
 from mlscale.report.kernel_report import UNITS, KernelReport
 from mlscale.report.markup import (

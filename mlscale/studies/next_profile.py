@@ -126,7 +126,7 @@ def _with_point(profiles: Profiles, kernel: Measurements, config: HardwareConfig
     """The profiles with what was measured at one configuration more."""
     there = kernel.profiles(config)
     return replace(
-        profiles, also=(*profiles.also, MeasuredPoint(config, there.time_ms, there.power_w))
+        profiles, points=(*profiles.points, MeasuredPoint(config, there.time_ms, there.power_w))
     )
 
 

@@ -42,7 +42,7 @@ def measured(profiles: Profiles, truth: Measurements, *configs: HardwareConfig) 
         MeasuredPoint(config, own.time_ms, own.power_w)
         for config, own in zip(configs, there, strict=True)
     ]
-    return replace(profiles, also=(*profiles.also, *points))
+    return replace(profiles, points=(*profiles.points, *points))
 
 
 def misread(truth: Measurements) -> Profiles:
@@ -141,7 +141,7 @@ class TestProperties:
         base, config = new.profiles(MID), HardwareConfig(16, engine, memory)
         before, _ = trained.predict(base).at(config)
         point = MeasuredPoint(config, base.time_ms * before * factor, None)
-        after, _ = trained.predict(replace(base, also=(point,))).at(config)
+        after, _ = trained.predict(replace(base, points=(point,))).at(config)
         moved = np.log(after / before)
         assert (np.sign(np.log(factor)) * moved >= -1e-9).all()
         assert (np.abs(moved) <= abs(np.log(factor)) + 1e-9).all()
@@ -152,7 +152,7 @@ class TestProperties:
         base = new.profiles(MID)
         values = trained.predict(base).values
         factor, _ = trained.predict(base).at(CORNER)
-        same = replace(base, also=(MeasuredPoint(CORNER, base.time_ms * factor, None),))
+        same = replace(base, points=(MeasuredPoint(CORNER, base.time_ms * factor, None),))
         assert trained.predict(same).values == pytest.approx(values, rel=1e-9)
 
     def test_kernels_without_points_are_predicted_as_before(
@@ -162,7 +162,9 @@ class TestProperties:
         time_ms = np.full(len(base.kernels), np.nan)
         time_ms[0] = 2 * base.time_ms[0]
         values = trained.predict(base).values
-        found = trained.predict(replace(base, also=(MeasuredPoint(CORNER, time_ms, None),))).values
+        found = trained.predict(
+            replace(base, points=(MeasuredPoint(CORNER, time_ms, None),))
+        ).values
         assert (found[1:] == values[1:]).all()
         assert (found[0] != values[0]).any()
 
@@ -181,7 +183,7 @@ class TestProperties:
         factor, _ = trained.predict(base).at(CORNER)
         factor[0] *= 5
         point = MeasuredPoint(CORNER, base.time_ms * factor, None)
-        first, *others = trained.predict(replace(base, also=(point,))).flags
+        first, *others = trained.predict(replace(base, points=(point,))).flags
         assert "not like the training kernels" in first[-1]
         assert not any("not like" in flag for flags in others for flag in flags)
 
@@ -201,8 +203,8 @@ class TestRecovery:
         """Without any power measured there, exact times halve power's error at least."""
         predictor = Bottleneck("power", intervals=False).fit(made.measurements(16), MID)
         wrong = misread(new)
-        points = measured(wrong, new, CORNER, OTHER_CORNER).also
-        of_time = replace(wrong, also=tuple(replace(point, power_w=None) for point in points))
+        points = measured(wrong, new, CORNER, OTHER_CORNER).points
+        of_time = replace(wrong, points=tuple(replace(point, power_w=None) for point in points))
         assert error(predictor, of_time, new) < 0.5 * error(predictor, wrong, new)
 
     def test_with_a_cu_axis(self) -> None:
@@ -247,7 +249,7 @@ class TestNextPoints:
         for config in model.grid:
             factor, _ = predictor.predict(profiles).at(config)
             point = MeasuredPoint(config, profiles.time_ms * factor, None)
-            widths.append(predictor.widths_ahead(replace(profiles, also=(point,)))[0])
+            widths.append(predictor.widths_ahead(replace(profiles, points=(point,)))[0])
         each, together = next_points(model, profiles)
         now, ahead = predictor.widths_ahead(profiles)
         assert ahead == pytest.approx(np.array(widths).T, rel=1e-4)
@@ -263,7 +265,7 @@ class TestNextPoints:
         profiles = new.profiles(MID)
         for _ in range(5):
             each, _ = next_points(model, profiles)
-            done = {MID, *(point.config for point in profiles.also)}
+            done = {MID, *(point.config for point in profiles.points)}
             assert done.isdisjoint({one.config for one in each})
             profiles = measured(profiles, new, each[0].config)
 
@@ -284,4 +286,4 @@ class TestNextPoints:
 def test_a_point_outside_the_grid_is_refused(trained: Bottleneck, new: Measurements) -> None:
     point = MeasuredPoint(HardwareConfig(16, 2000.0, 1000.0), np.ones(9), None)
     with refused("engine_mhz 2000 is outside the grid"):
-        trained.predict(replace(new.profiles(MID), also=(point,)))
+        trained.predict(replace(new.profiles(MID), points=(point,)))

@@ -13,7 +13,7 @@ from synthetic.tidy import refused, same_bits
 
 from mlscale import InputError, Model, Profiles, load, save, train
 from mlscale.predictors.base import Explains
-from mlscale.predictors.explanation import Explanation, TrainingKernels
+from mlscale.predictors.features import Explanation, TrainingKernels
 from mlscale.predictors.wu.estimator import Wu
 
 MID = made.GRID.mid

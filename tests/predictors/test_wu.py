@@ -1,5 +1,6 @@
 """Wu's predictor: what it recovers, and on which grids; refusals stand at the end."""
 
+import importlib
 import itertools
 import random
 import sys
@@ -358,5 +359,9 @@ class TestRefused:
     def test_training_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "torch", None)
         monkeypatch.delitem(sys.modules, "mlscale.predictors.wu.training")
-        with refused(r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"):
+        importlib.import_module("mlscale.predictors.wu.training")  # raises nothing yet
+        needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
+        with pytest.raises(ImportError, match=needed):
+            Wu().fit(made.measurements(), MID)
+        with refused(needed):
             Wu().fit(made.measurements(), MID)

@@ -33,7 +33,7 @@ from mlscale.predictors.bottleneck.time import (
     TimeModel,
 )
 from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
-from mlscale.predictors.explanation import Explanation, TrainingKernels
+from mlscale.predictors.features import Explanation, TrainingKernels
 
 LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"

@@ -1,14 +1,25 @@
-"""Regions, cluster sets and the networks that choose among clusters (Wu et al., HPCA 2015)."""
+"""Clusters of scaling values, the networks that choose among them, and how both predict.
 
+Source: Wu et al., HPCA 2015, section III-C and Fig. 9.
+"""
+
+import os
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlscale.arrays import Floats
-from mlscale.data.grid import Index
-from mlscale.predictors.wu.scaling import ScalingValues
+from mlscale.arrays import Floats, Indices
+from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.predictors.wu.scaling import ScalingValues, walk
+
+Singles = NDArray[np.float32]
 
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
+KERNELS_AT_ONCE = 512  # their surfaces stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +95,111 @@ def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -
 def sigmoid(x: Floats) -> Floats:
     """1 / (1 + exp(-x)), without overflow."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
+
+
+@dataclass(frozen=True, eq=False)
+class WalkTables:
+    """The walk in two parts, which multiply: along the CU axis, then within a CU count.
+
+    S networks, padded to K clusters, in single precision as they were trained: hidden_weights
+    (S, F, K), hidden_bias (S, 1, K), output_weights (S, K, K), output_bias (S, 1, K); they make
+    of sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh. cu_network: which one is of the CU axis, or None.
+    cu_factors (K, C): the base's clocks at every CU count; clock_factors (C, K, E*M): every pair
+    of clocks, relative to the base's clocks at that CU count.
+    """
+
+    shape: Index
+    cu_network: int | None
+    hidden_weights: Singles
+    hidden_bias: Singles
+    output_weights: Singles
+    output_bias: Singles
+    cu_factors: Floats
+    clock_factors: Floats
+
+    @classmethod
+    def of(
+        cls, sets: Sequence[ClusterSet], features: int, grid: ConfigGrid, base: HardwareConfig
+    ) -> Self:
+        """Walk along every centroid once, and put the networks of F features side by side."""
+        cu_counts, engines, memories = grid.shape
+        at = grid.index(base)
+        most = max((len(s.centroids) for s in sets), default=1)
+        hidden_weights = np.zeros((len(sets), features, most))
+        hidden_bias = np.zeros((len(sets), 1, most))
+        output_weights = np.zeros((len(sets), most, most))
+        output_bias = np.full((len(sets), 1, most), -np.inf)
+        cu_factors = np.ones((most, cu_counts))
+        clock_factors = np.ones((cu_counts, most, engines * memories))
+        cu_network = None
+        for s, one in enumerate(cu_axis_last(sets)):
+            region, centroids, network = one.region, one.centroids, one.network
+            count = len(centroids)
+            hidden_weights[s, :, :count] = network.hidden_weights
+            hidden_bias[s, 0, :count] = network.hidden_bias
+            output_weights[s, :count, :count] = network.output_weights
+            output_bias[s, 0, :count] = network.output_bias
+            walked = walk(scaling_from_regions({region: centroids}, grid.shape, count), at)
+            if region == CU_AXIS:
+                cu_network = s
+                cu_factors[:count] = walked[:, :, at[1], at[2]]
+            else:
+                clock_factors[region, :count] = walked[:, region].reshape(count, -1)
+        return cls(
+            shape=grid.shape,
+            cu_network=cu_network,
+            hidden_weights=_single(hidden_weights / 2),
+            hidden_bias=_single(hidden_bias / 2),
+            output_weights=_single(output_weights / 2),
+            output_bias=_single(output_bias + output_weights.sum(axis=1, keepdims=True) / 2),
+            cu_factors=cu_factors,
+            clock_factors=clock_factors,
+        )
+
+    def surfaces(self, features: Floats) -> Floats:
+        """Factors (n, C, E, M) from normalised features (n, F), on all cores if there are many."""
+        values = np.empty((len(features), *self.clock_factors.shape[::2]))
+        parts = [
+            slice(start, start + KERNELS_AT_ONCE)
+            for start in range(0, len(features), KERNELS_AT_ONCE)
+        ]
+        if len(parts) > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                deque(pool.map(lambda part: self._fill(features[part], values[part]), parts), 0)
+        else:
+            self._fill(features, values)
+        return values.reshape(-1, *self.shape)
+
+    def _fill(self, features: Floats, values: Floats) -> None:
+        """Put the factors of some kernels into values (n, C, E*M)."""
+        cu_counts = self.shape[0]
+        chosen = self.choose(features)
+        regions = np.zeros((len(chosen), cu_counts), dtype=np.intp)
+        cu_factors = self.cu_factors[np.zeros(len(chosen), dtype=np.intp)]
+        if self.cu_network is not None:
+            cu_factors = self.cu_factors[chosen[:, self.cu_network]]
+        if self.clock_factors.shape[2] > 1:
+            regions = chosen[:, :cu_counts]
+        factors = self.clock_factors[np.arange(cu_counts), regions]
+        np.multiply(factors, cu_factors[:, :, None], out=values)
+
+    def choose(self, features: Floats) -> Indices:
+        """The cluster (n, S) whose output is largest in each network.
+
+        The output layer's sigmoid is left out: it does not change which is largest.
+        """
+        hidden = _single(features) @ self.hidden_weights + self.hidden_bias
+        np.tanh(hidden, out=hidden)
+        outputs = hidden @ self.output_weights + self.output_bias
+        return np.asarray(outputs.argmax(axis=2).T)
+
+
+def cu_axis_last(sets: Sequence[ClusterSet]) -> list[ClusterSet]:
+    """The cluster sets in the order in which `choose` gives their clusters."""
+    return sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
+
+
+def _single(values: Floats) -> Singles:
+    return values.astype(np.float32)

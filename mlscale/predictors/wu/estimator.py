@@ -19,11 +19,17 @@ from mlscale.predictors.base import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.explanation import Choice, Explanation, TrainingKernels
-from mlscale.predictors.features import FeatureScaling
-from mlscale.predictors.wu.clusters import CU_AXIS, ClusterSet, Network, region_sizes, region_values
+from mlscale.predictors.features import Choice, Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.wu.clusters import (
+    CU_AXIS,
+    ClusterSet,
+    Network,
+    WalkTables,
+    cu_axis_last,
+    region_sizes,
+    region_values,
+)
 from mlscale.predictors.wu.scaling import scaling_values
-from mlscale.predictors.wu.tables import WalkTables, cu_axis_last
 
 DEFAULT_CLUSTERS = 12
 

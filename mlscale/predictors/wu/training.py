@@ -4,6 +4,7 @@ import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -11,16 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
-from mlscale.errors import InputError
+from mlscale.errors import missing_library
 from mlscale.predictors.wu.clusters import Network
 
-try:
+if TYPE_CHECKING:
     import torch
-except ImportError:
-    raise InputError(
-        "training 'wu' needs torch; install it with: pip install 'mlscale[train]'"
-    ) from None
-
+else:
+    try:
+        import torch
+    except ImportError:
+        torch = None
 
 _THREADS = ThreadpoolController()  # K-means of tables this small runs slower on several threads
 STEPS = 300
@@ -83,7 +84,10 @@ def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
     """Train a network for every task, in batches that bound the memory.
 
     The paper gives no loss or optimiser; see docs/decisions/0003-wu-classifier-training.md.
+    Raises ImportError (MissingLibraryError) without torch.
     """
+    if torch is None:
+        raise missing_library("training 'wu'", "torch", "train")
     networks: list[Network] = []
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # products this small run slower on several threads
@@ -129,10 +133,9 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
         first_output[s, :clusters, :clusters] = output
     bias = np.zeros((len(tasks), 1, k))
     decay = np.array([WEIGHT_DECAY / kernels for kernels, _, _ in sizes])[:, None, None]
-    parameters = _descend(
-        [_tensor(p) for p in (first_hidden, bias, first_output, bias)],
-        *(_tensor(a) for a in (inputs, targets, used, decay)),
-    )
+    first = [_tensor(p) for p in (first_hidden, bias, first_output, bias)]
+    with torch.no_grad():
+        parameters = _descend(first, *(_tensor(a) for a in (inputs, targets, used, decay)))
     w1, b1, w2, b2 = (p.cpu().double().numpy() for p in parameters)
     return [
         _unpadded(
@@ -145,19 +148,18 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
     ]
 
 
-def _tensor(array: Floats) -> torch.Tensor:
+def _tensor(array: Floats) -> "torch.Tensor":
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.tensor(array, dtype=torch.float32, device=device)
 
 
-@torch.no_grad()
 def _descend(
-    first: Sequence[torch.Tensor],
-    x: torch.Tensor,
-    y: torch.Tensor,
-    used: torch.Tensor,
-    decay: torch.Tensor,
-) -> list[torch.Tensor]:
+    first: Sequence["torch.Tensor"],
+    x: "torch.Tensor",
+    y: "torch.Tensor",
+    used: "torch.Tensor",
+    decay: "torch.Tensor",
+) -> "list[torch.Tensor]":
     """Train from the first parameters. The gradient is written out: half of autograd's cost."""
     parameters, (w1, b1, w2, b2) = _side_by_side(first)
     gradient, (to_w1, to_b1, to_w2, to_b2) = _side_by_side(first)
@@ -178,7 +180,7 @@ def _descend(
     return [w1, b1, w2, b2]
 
 
-def _side_by_side(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:
+def _side_by_side(tensors: Sequence["torch.Tensor"]) -> "tuple[torch.Tensor, list[torch.Tensor]]":
     """A copy of all numbers in one row, and the tensors as views of it."""
     row = torch.cat([tensor.ravel() for tensor in tensors])
     parts = torch.split(row, [tensor.numel() for tensor in tensors])
@@ -186,11 +188,15 @@ def _side_by_side(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[t
 
 
 def _rprop(
-    parameters: torch.Tensor, gradient: torch.Tensor, before: torch.Tensor, step: torch.Tensor
+    parameters: "torch.Tensor",
+    gradient: "torch.Tensor",
+    before: "torch.Tensor",
+    step: "torch.Tensor",
 ) -> None:
     """One step of Rprop in place, as torch.optim.Rprop makes it, on all parameters in one row.
 
     A step grows while the sign of its gradient stays; where it turned, it shrinks and waits.
+    torch's own takes a tenth more time, and seconds on first use, when it imports a compiler.
     """
     turn = before.mul_(gradient)
     grown = torch.where(turn > 0, GROW, 1.0)

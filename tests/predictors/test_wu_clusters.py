@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlscale import ConfigGrid
-from mlscale.predictors.wu import tables as wu_tables
+from mlscale.predictors.wu import clusters as wu_clusters
 from mlscale.predictors.wu.clusters import (
     CU_AXIS,
     ClusterSet,
     Network,
+    WalkTables,
     region_sizes,
     scaling_from_regions,
 )
 from mlscale.predictors.wu.scaling import walk
-from mlscale.predictors.wu.tables import WalkTables
 
 FEATURES = 3
 
@@ -48,7 +48,7 @@ def test_surfaces_are_the_walks_along_the_chosen_centroids(
     base = grid.config(tuple(data.draw(st.integers(0, length - 1)) for length in shape))
     points = numbers.random((count, FEATURES))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wu_tables, "KERNELS_AT_ONCE", 4)
+        patch.setattr(wu_clusters, "KERNELS_AT_ONCE", 4)
         found = WalkTables.of(sets, FEATURES, grid, base).surfaces(points)
     chosen = {s.region: s.centroids[s.network.outputs(points).argmax(axis=1)] for s in sets}
     expected = walk(scaling_from_regions(chosen, shape, count), grid.index(base))
