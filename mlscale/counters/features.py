@@ -144,7 +144,7 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
             "device table; use --features raw or rates"
         )
     utilisations = {n: u for n, u in UTILISATIONS.items() if not u.missing_counters(profiles)}
-    if not any(utilisation.quantities for utilisation in utilisations.values()):
+    if not any(utilisation.counters for utilisation in utilisations.values()):
         return {}
     return {name: u.compute(profiles, device) for name, u in utilisations.items()}
 

@@ -13,29 +13,11 @@ from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, Device
 from mlscale.data.profiles import Profiles
 
-# Each quantity and the counters that give it: the first alternative that a profile has whole.
-_ALTERNATIVES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "dram_reads": (("dram_read_transactions",),),
-    "dram_writes": (("dram_write_transactions",),),
-    "l2_reads": (("l2_read_transactions",),),
-    "l2_writes": (("l2_write_transactions",),),
-    "texture": (("tex_cache_transactions",),),
-    "shared_loads": (("shared_load_transactions",),),
-    "shared_stores": (("shared_store_transactions",),),
-    "global_loads": (("gld_transactions",),),
-    "global_stores": (("gst_transactions",),),
-    "warps": (("warps",),),
-    "instructions": (("inst_executed",), ("inst_per_warp", "warps")),
-    "fp32": (("inst_fp_32",),),
-    "integer": (("inst_integer",),),
-    "special": (("flop_count_sp_special",),),
-    "fp64": (("inst_fp_64",),),
-    "ipc": (("ipc",), ("executed_ipc",)),
-    "occupancy": (("achieved_occupancy",),),
-    "eligible_warps": (("eligible_warps_per_cycle",),),
-    "warp_efficiency": (("warp_execution_efficiency",),),
-    "activity": (("sm_efficiency",), ("sm_activity",)),
-    "texture_hits": (("tex_cache_hit_rate",),),
+# Counters whose product stands in for a counter that is not there.
+_SUBSTITUTES = {
+    "inst_executed": ("inst_per_warp", "warps"),
+    "ipc": ("executed_ipc",),
+    "sm_efficiency": ("sm_activity",),
 }
 
 
@@ -48,44 +30,45 @@ def dram_utilisation(
 
 
 class _CountedRun:
-    """One run of each kernel: counters by quantity, and what its base and device add."""
+    """One run of each kernel: its counters, and what its base and device add."""
 
     def __init__(self, profiles: Profiles, device: Device) -> None:
         self.profiles, self.device = profiles, device
-        self.time_ms = profiles.time_ms
         self.seconds = profiles.time_ms / 1e3
         self.cycles = self.seconds * profiles.base.engine_mhz * 1e6 * profiles.base.cu_count
 
-    def __getitem__(self, quantity: str) -> Floats:
-        """The first alternative that is there, and for a kernel that lacks it the next one."""
-        values = np.full(len(self.profiles.kernels), np.nan)
-        for names in _ALTERNATIVES[quantity]:
-            counters = [self.profiles.optional_counter(name) for name in names]
-            values = np.where(np.isnan(values), np.prod(counters, axis=0), values)
+    def __getitem__(self, counter: str) -> Floats:
+        """A counter; for a kernel that lacks it, what stands in for it."""
+        values = self.profiles.optional_counter(counter)
+        if counter in _SUBSTITUTES:
+            names = _SUBSTITUTES[counter]
+            product = np.prod([self.profiles.optional_counter(name) for name in names], axis=0)
+            values = np.where(np.isnan(values), product, values)
         return values
 
     @property
     def dram_bytes(self) -> Floats:
-        return SECTOR_BYTES * (self["dram_reads"] + self["dram_writes"])
+        return SECTOR_BYTES * (self["dram_read_transactions"] + self["dram_write_transactions"])
 
     @property
     def l2_bytes(self) -> Floats:
-        return SECTOR_BYTES * (self["l2_reads"] + self["l2_writes"])
+        return SECTOR_BYTES * (self["l2_read_transactions"] + self["l2_write_transactions"])
 
 
 @dataclass(frozen=True)
 class Utilisation:
-    """One feature: the quantities that it is made of, and its formula on a run."""
+    """One feature: the counters that it is made of, and its formula on a run."""
 
-    quantities: tuple[str, ...]
+    counters: tuple[str, ...]
     formula: Callable[[_CountedRun], Floats]
 
     def missing_counters(self, profiles: Profiles) -> list[str]:
-        """The counters that are not in the profile, by the first name each is known by."""
+        """The counters that the profile has not, nor what stands in for them."""
         return [
-            _ALTERNATIVES[quantity][0][0]
-            for quantity in self.quantities
-            if not any(all(map(profiles.has_counter, n)) for n in _ALTERNATIVES[quantity])
+            counter
+            for counter in self.counters
+            if not profiles.has_counter(counter)
+            and not all(map(profiles.has_counter, _SUBSTITUTES.get(counter, (counter,))))
         ]
 
     def compute(self, profiles: Profiles, device: Device) -> Floats:
@@ -95,71 +78,77 @@ class Utilisation:
         return np.where(np.isfinite(values), values, np.nan)
 
 
+def _as_counted(counter: str) -> Utilisation:
+    return Utilisation((counter,), lambda run: run[counter])
+
+
+def _per_cycle(*counters: str, bytes_each: int = 1) -> Utilisation:
+    """The sum of counters per cycle and CU, or the bytes that they stand for."""
+    return Utilisation(
+        counters,
+        lambda run: bytes_each * np.sum([run[name] for name in counters], axis=0) / run.cycles,
+    )
+
+
+def _of_peak(counter: str, peak: str) -> Utilisation:
+    """A counter per cycle and CU as a share of a peak, which is a field of Device."""
+    return Utilisation(
+        (counter,), lambda run: run[counter] / run.cycles / getattr(run.device, peak)
+    )
+
+
 def _log_stall(run: _CountedRun) -> Floats:
     """Resident warps per instruction in flight: how much latency is left to hide."""
     waves = run.device.max_waves_per_cu
-    return np.asarray(np.log((waves * run["occupancy"] + 0.5) / (run["ipc"] + 0.05)))
+    return np.asarray(np.log((waves * run["achieved_occupancy"] + 0.5) / (run["ipc"] + 0.05)))
 
 
-def _share_written(run: _CountedRun) -> Floats:
-    return np.asarray(run["dram_writes"] / (run["dram_reads"] + run["dram_writes"] + 1))
+def _write_share(run: _CountedRun) -> Floats:
+    reads, writes = run["dram_read_transactions"], run["dram_write_transactions"]
+    return np.asarray(writes / (reads + writes + 1))
 
 
 def _l2_miss_ratio(run: _CountedRun) -> Floats:
-    return np.clip((run["dram_reads"] + 1) / (run["l2_reads"] + 1), 0, 2)
+    return np.clip((run["dram_read_transactions"] + 1) / (run["l2_read_transactions"] + 1), 0, 2)
 
 
-_DRAM = ("dram_reads", "dram_writes")
-_L2 = ("l2_reads", "l2_writes")
+_DRAM = ("dram_read_transactions", "dram_write_transactions")
+_L2 = ("l2_read_transactions", "l2_write_transactions")
 
 UTILISATIONS: dict[str, Utilisation] = {
     "dram_utilisation": Utilisation(
-        _DRAM, lambda r: dram_utilisation(r.dram_bytes, r.seconds, r.profiles, r.device)
+        _DRAM, lambda run: dram_utilisation(run.dram_bytes, run.seconds, run.profiles, run.device)
     ),
-    "l2_bytes_per_cycle": Utilisation(_L2, lambda r: r.l2_bytes / r.cycles),
-    "texture_bytes_per_cycle": Utilisation(
-        ("texture",), lambda r: SECTOR_BYTES * r["texture"] / r.cycles
+    "l2_bytes_per_cycle": _per_cycle(*_L2, bytes_each=SECTOR_BYTES),
+    "texture_bytes_per_cycle": _per_cycle("tex_cache_transactions", bytes_each=SECTOR_BYTES),
+    "shared_transactions_per_cycle": _per_cycle(
+        "shared_load_transactions", "shared_store_transactions"
     ),
-    "shared_transactions_per_cycle": Utilisation(
-        ("shared_loads", "shared_stores"),
-        lambda r: (r["shared_loads"] + r["shared_stores"]) / r.cycles,
+    "global_transactions_per_cycle": _per_cycle("gld_transactions", "gst_transactions"),
+    "issue_utilisation": _of_peak("inst_executed", "schedulers_per_cu"),
+    "ipc_utilisation": Utilisation(("ipc",), lambda run: run["ipc"] / run.device.schedulers_per_cu),
+    "fp32_utilisation": _of_peak("inst_fp_32", "lanes_per_cu"),
+    "integer_utilisation": _of_peak("inst_integer", "lanes_per_cu"),
+    "special_function_utilisation": _of_peak(
+        "flop_count_sp_special", "special_function_lanes_per_cu"
     ),
-    "global_transactions_per_cycle": Utilisation(
-        ("global_loads", "global_stores"),
-        lambda r: (r["global_loads"] + r["global_stores"]) / r.cycles,
-    ),
-    "issue_utilisation": Utilisation(
-        ("instructions",), lambda r: r["instructions"] / r.cycles / r.device.schedulers_per_cu
-    ),
-    "ipc_utilisation": Utilisation(("ipc",), lambda r: r["ipc"] / r.device.schedulers_per_cu),
-    "fp32_utilisation": Utilisation(
-        ("fp32",), lambda r: r["fp32"] / r.cycles / r.device.lanes_per_cu
-    ),
-    "integer_utilisation": Utilisation(
-        ("integer",), lambda r: r["integer"] / r.cycles / r.device.lanes_per_cu
-    ),
-    "special_function_utilisation": Utilisation(
-        ("special",), lambda r: r["special"] / r.cycles / r.device.special_function_lanes_per_cu
-    ),
-    "fp64_utilisation": Utilisation(
-        ("fp64",), lambda r: r["fp64"] / r.cycles / r.device.fp64_lanes_per_cu
-    ),
-    "occupancy": Utilisation(("occupancy",), lambda r: r["occupancy"]),
+    "fp64_utilisation": _of_peak("inst_fp_64", "fp64_lanes_per_cu"),
+    "occupancy": _as_counted("achieved_occupancy"),
     "log_eligible_warps": Utilisation(
-        ("eligible_warps",), lambda r: np.log(r["eligible_warps"] + 0.1)
+        ("eligible_warps_per_cycle",), lambda run: np.log(run["eligible_warps_per_cycle"] + 0.1)
     ),
-    "warp_efficiency": Utilisation(("warp_efficiency",), lambda r: r["warp_efficiency"]),
-    "cu_activity": Utilisation(("activity",), lambda r: r["activity"]),
-    "log_stall": Utilisation(("occupancy", "ipc"), _log_stall),
+    "warp_efficiency": _as_counted("warp_execution_efficiency"),
+    "cu_activity": _as_counted("sm_efficiency"),
+    "log_stall": Utilisation(("achieved_occupancy", "ipc"), _log_stall),
     "log_dram_bytes_per_instruction": Utilisation(
-        (*_DRAM, "instructions"), lambda r: np.log1p(r.dram_bytes / r["instructions"])
+        (*_DRAM, "inst_executed"), lambda run: np.log1p(run.dram_bytes / run["inst_executed"])
     ),
     "log_l2_bytes_per_instruction": Utilisation(
-        (*_L2, "instructions"), lambda r: np.log1p(r.l2_bytes / r["instructions"])
+        (*_L2, "inst_executed"), lambda run: np.log1p(run.l2_bytes / run["inst_executed"])
     ),
-    "texture_hit_rate": Utilisation(("texture_hits",), lambda r: r["texture_hits"]),
-    "l2_miss_ratio": Utilisation(("dram_reads", "l2_reads"), _l2_miss_ratio),
-    "dram_write_share": Utilisation(_DRAM, _share_written),
-    "log_time_ms": Utilisation((), lambda r: np.log(r.time_ms)),
-    "log_warps": Utilisation(("warps",), lambda r: np.log(r["warps"])),
+    "texture_hit_rate": _as_counted("tex_cache_hit_rate"),
+    "l2_miss_ratio": Utilisation((_DRAM[0], _L2[0]), _l2_miss_ratio),
+    "dram_write_share": Utilisation(_DRAM, _write_share),
+    "log_time_ms": Utilisation((), lambda run: np.log(run.profiles.time_ms)),
+    "log_warps": Utilisation(("warps",), lambda run: np.log(run["warps"])),
 }
