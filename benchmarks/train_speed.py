@@ -21,8 +21,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors.wu.clusters import CU_AXIS, region_values, scaling_from_regions
 from mlscale.predictors.wu.scaling import scaling_values, walk
-from mlscale.studies import wu2015 as paper
-from mlscale.studies.candidates import Contender
+from mlscale.studies import wu2015
 from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.splits import folds
 
@@ -30,12 +29,18 @@ CLUSTERS, SEED = 12, 0
 JOBS = os.cpu_count() or 1
 
 
-def ours(data: Measurements, bases: tuple[HardwareConfig, ...]) -> list[float]:
+def ours(data: Measurements) -> list[float]:
     """Error of each base [%], by the study itself."""
-    settings = paper.Settings("base-configuration", ("time",), CLUSTERS, "holdout", 1)
-    units = paper.plan(settings, {"t": data}, {"t": bases}, {"t": [Contender("wu", "table2")]})
-    rows = [row for _, found in paper.run(units, {"t": data}, JOBS) for row in found]
-    return [row["mape"] for row in rows]
+    study = wu2015.WuStudy(
+        name="base-configuration",
+        tables={"t": data},
+        features=["table2"],
+        quantity="time",
+        clusters=CLUSTERS,
+        seeds=1,
+    )
+    rows = study.rows(study.results(JOBS))
+    return [row["mape"] for row in rows if row["predictor"] == "wu"]
 
 
 def peak_of_all_mib() -> float:
@@ -90,9 +95,9 @@ def error_of_base(
 def rows() -> Iterator[Row]:
     """Seconds and errors of both, and the memory of ours."""
     data = make_hd7970(SEED)
-    bases = paper.varied_bases(data.grid, data.grid.mid, ())
+    bases = wu2015.varied_bases(data.grid, data.grid.mid, ())
     started = time.perf_counter()
-    errors = ours(data, bases)
+    errors = ours(data)
     spent = time.perf_counter() - started
     peak = peak_of_all_mib()
     started = time.perf_counter()

@@ -34,10 +34,7 @@ def _demonstrate(folder: Path) -> None:
     from mlscale.model import train
     from mlscale.model_file import save
     from mlscale.report.figures import draw_surface
-    from mlscale.studies.candidates import contenders
-    from mlscale.studies.errors import plan
-    from mlscale.studies.errors import rows as error_rows
-    from mlscale.studies.errors import run as run_study
+    from mlscale.studies.errors import ErrorStudy
     from mlscale.studies.metrics import absolute_percentage_error, without_base
     from mlscale.studies.splits import folds
 
@@ -68,10 +65,16 @@ def _demonstrate(folder: Path) -> None:
         f"\nMean error of this kernel: {without_base(errors, data.grid.index(base)).mean():.1f} %"
     )
 
-    tables = {"simulated-gcn3": (data, base)}
-    everyone = {"simulated-gcn3": contenders(["wu", "bottleneck"], [], data)}
-    units = plan(tables, everyone, ["time"], clusters=12, protocol="holdout", seeds=1)
-    rows = error_rows(run_study(units, tables), tables, seeds=1)
+    study = ErrorStudy(
+        name="errors",
+        tables={"simulated-gcn3": data},
+        predictors=("wu", "bottleneck"),
+        quantity="time",
+        clusters=12,
+        protocol="holdout",
+        seeds=1,
+    )
+    rows = study.rows(study.results())
     print(f"\nError of all {rows[0]['n_kernels']} left-out kernels [%]:\n")
     figures = ("mape", "median_kernel", "p90", "worst_kernel_mape")
     lines = [

@@ -1,60 +1,149 @@
-"""Who stands in a study: predictors with kinds of features, and always the baselines."""
+"""Who stands in a study: predictors with kinds of features, the baselines, and the oracle."""
 
+import inspect
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import cloudpickle
 
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.data.measurements import Measurements
-from mlscale.predictors import PREDICTORS, create
+from mlscale.errors import InputError
+from mlscale.predictors import PREDICTORS, Predictor, create
+from mlscale.studies.oracle import Oracle
 
-ORACLE = "wu-oracle"
+AnyPredictor = str | type[Predictor] | Predictor
+
+ORACLE = Oracle.name
 BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest")
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A predictor under study, or the oracle; features None where it has no such parameter."""
+class Candidate:
+    """A predictor under study with one kind of features, or a strategy, which has no predictor.
 
-    predictor: str
-    features: str | None
+    name, features: what rows show; features is None where the predictor has no such parameter.
+    predictor: not fitted; it carries the hyper-parameters that the study does not set. A candidate
+    can be pickled for a process or machine that does not have the module of the user's predictor.
+    """
+
+    name: str
+    features: str | None = None
+    predictor: Predictor | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, predictor: AnyPredictor, features: str | None = None) -> Self:
+        """The candidate of a name, a class, or an object, whose own features it keeps.
+
+        Raises InputError on a name that no predictor has.
+        """
+        prototype = Oracle() if predictor == ORACLE else create(predictor)
+        named = predictor if isinstance(predictor, Predictor) else prototype
+        name = getattr(named, "name", type(named).__name__)
+        return cls(name, prototype.get_params().get("features") or features, prototype)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The hyper-parameters that the predictor was given; none for a strategy."""
+        return self.predictor.get_params() if self.predictor else {}
+
+    @property
+    def description(self) -> list[str]:
+        """All that its predictions depend on besides the data, with the source of an own class."""
+        described = [self.name, str(self.features), repr(sorted(self.parameters.items()))]
+        module = _own_module(self.predictor)
+        if module is not None:
+            described.append(inspect.getsource(module))
+        return described
+
+    def with_kinds(self, kinds: Sequence[str]) -> list["Candidate"]:
+        """The candidate with each kind of features, if it takes any and none was chosen."""
+        if "features" not in self.parameters or self.features:
+            return [self]
+        return [replace(self, features=kind) for kind in kinds]
 
     def predicts(self, quantity: str) -> bool:
         """Whether it stands in a study of that quantity: features with power for power alone."""
         with_power = self.features is not None and self.features.endswith(WITH_POWER)
-        return predicts(self.predictor, quantity) and (quantity == "power" or not with_power)
+        known = self.predictor is None or quantity in self.predictor.quantities
+        return known and (quantity == "power" or not with_power)
+
+    def create(self, **parameters: Any) -> Predictor:
+        """A new predictor with its features; parameters that it does not have are left out.
+
+        Parameters that are None stay as the predictor has them.
+        """
+        if self.predictor is None:
+            raise InputError(f"'{self.name}' is no predictor")
+        changed = {name: value for name, value in parameters.items() if value is not None}
+        if self.features is not None:
+            changed["features"] = self.features
+        return create(self.predictor, **changed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a predictor of the user's with its class, so that it needs no module elsewhere."""
+        return _unpickle, (self.name, self.features, _pickle(self.predictor))
 
 
-def has_parameter(predictor: str, parameter: str) -> bool:
-    """Whether a predictor has that hyper-parameter; the oracle has the clusters and seed of wu."""
-    if predictor == ORACLE:
-        return parameter in ("clusters", "seed")
-    return parameter in create(predictor).get_params()
+def _own_module(predictor: Predictor | None) -> Any:
+    """The module of a predictor that is not part of mlscale, if there is one to be read."""
+    name = type(predictor).__module__
+    if predictor is None or name.partition(".")[0] in ("mlscale", "__main__"):
+        return None
+    return sys.modules.get(name)
 
 
-def predicts(predictor: str, quantity: str) -> bool:
-    """Whether a predictor knows that quantity; the oracle knows those of wu."""
-    return quantity in PREDICTORS["wu" if predictor == ORACLE else predictor].quantities
+def _pickle(predictor: Predictor | None) -> bytes:
+    module = _own_module(predictor)
+    if module is None:
+        return bytes(cloudpickle.dumps(predictor))
+    package = sys.modules[module.__name__.partition(".")[0]]
+    cloudpickle.register_pickle_by_value(package)
+    try:
+        return bytes(cloudpickle.dumps(predictor))
+    finally:
+        cloudpickle.unregister_pickle_by_value(package)
 
 
-def contenders(
-    predictors: Sequence[str], kinds: Sequence[str], measurements: Measurements
-) -> list[Contender]:
-    """The predictors and, before them, the baselines; each with every kind of features it takes.
+def _unpickle(name: str, features: str | None, predictor: bytes) -> Candidate:
+    return Candidate(name, features, cloudpickle.loads(predictor))
 
-    kinds: empty for the one that suits the table's counters. The oracle stands beside wu.
+
+def candidates(
+    predictors: Sequence["AnyPredictor | Candidate"],
+    kinds: Sequence[str],
+    measurements: Measurements,
+    alone: bool = False,
+) -> list[Candidate]:
+    """The baselines and, behind them, the predictors; each with every kind of features it takes.
+
+    kinds: empty for the one that suits the table's counters. The oracle stands beside wu. alone:
+    without the baselines and the oracle that were not asked for. Raises InputError where two
+    predictors have one name.
     """
     kinds = kinds or [default_kind(measurements.counter_names, measurements.device)]
-    names = [*BASELINES, *predictors]
-    if "wu" in names:
-        names.append(ORACLE)
+    chosen = [p if isinstance(p, Candidate) else Candidate.of(p) for p in predictors]
+    everyone = [*map(Candidate.of, BASELINES), *chosen]
+    if any(candidate.name == "wu" for candidate in everyone):
+        everyone.append(Candidate.of(ORACLE))
+    distinct: dict[str, Candidate] = {}
+    for candidate in everyone:
+        if distinct.setdefault(candidate.name, candidate).description != candidate.description:
+            raise InputError(
+                f"two predictors are called '{candidate.name}'; give yours another `name`"
+            )
+    names = {candidate.name for candidate in chosen}
     return [
-        Contender(name, kind)
-        for name in dict.fromkeys(names)
-        for kind in (kinds if has_parameter(name, "features") else [None])
+        candidate
+        for one in distinct.values()
+        if not alone or one.name in names
+        for candidate in one.with_kinds(kinds)
     ]
 
 
-def everyone(kinds: Sequence[str], measurements: Measurements) -> list[Contender]:
+def all_candidates(kinds: Sequence[str], measurements: Measurements) -> list[Candidate]:
     """All predictors that apply; without kinds, every kind of features that the table gives.
 
     What suits best comes with the base's power too, which some predictors of power see anyway.
@@ -63,4 +152,4 @@ def everyone(kinds: Sequence[str], measurements: Measurements) -> list[Contender
     if not kinds and measurements.power_samples is not None:
         fitting = [*fitting, fitting[0] + WITH_POWER]
     names = [name for name, kind in PREDICTORS.items() if kind.applies_to(measurements)]
-    return contenders(names, fitting, measurements)
+    return candidates(names, fitting, measurements)

@@ -1,36 +1,64 @@
 """The oracle of Wu et al., section V-B2: it knows the kernel's surface, and picks its cluster."""
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
-from mlscale.arrays import Floats
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
 from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.predictors.wu.scaling import scaling_values, walk
 
 
-def oracle_surfaces(
-    training: Measurements,
-    kernels: Measurements,
-    base: HardwareConfig,
-    quantity: str,
-    clusters: int,
-    seed: int,
-) -> Floats:
-    """Surfaces (K, C, E, M) of kernels whose best cluster is known in every cluster set.
+@dataclass
+class Oracle(Predictor):
+    """The clusters of `wu` with a classifier that never errs, because it sees the answer.
 
-    The clusters are those of the training kernels; each kernel takes the centroid nearest to
-    its own scaling values. For the training kernels themselves this is the paper's oracle; for
-    others it bounds what any classifier could reach with these clusters.
+    clusters: as many as there are training kernels at most; None takes 12.
     """
-    from mlscale.predictors.wu.training import cluster
 
-    at = training.grid.index(base)
-    learnt = region_values(scaling_values(training.quantity(quantity), at))
-    own = region_values(scaling_values(kernels.quantity(quantity), at))
-    chosen = {}
-    for region, values in learnt.items():
-        _, centroids = cluster(values, clusters, seed)
-        distances = np.linalg.norm(own[region][:, None, :] - centroids, axis=2)
-        chosen[region] = centroids[distances.argmin(axis=1)]
-    return walk(scaling_from_regions(chosen, training.grid.shape, len(kernels.kernels)), at)
+    name = "wu-oracle"
+    quantity: str = "time"
+    clusters: int | None = None
+    seed: int = 0
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Cluster the training kernels."""
+        from mlscale.predictors.wu.training import cluster
+
+        data, self.base_ = single_gpu(self, training, base)
+        self.grid_ = data.grid
+        count = min(self.clusters or DEFAULT_CLUSTERS, len(data.kernels))
+        scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
+        self.centroids_ = {
+            region: cluster(values, count, self.seed)[1]
+            for region, values in region_values(scaling).items()
+        }
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:  # noqa: ARG002
+        """Raise InputError: the oracle predicts from measured surfaces alone."""
+        raise InputError(f"'{self.name}' predicts measured kernels only; use predict_measured")
+
+    def predict_measured(self, kernels: Measurements) -> Surfaces:
+        """The surfaces of kernels whose best cluster is known in every cluster set.
+
+        Each kernel takes the centroid nearest to its own scaling values. For the training kernels
+        themselves this is the paper's oracle; for others it bounds what any classifier could reach
+        with these clusters.
+        """
+        at = self.grid_.index(self.base_)
+        scaling = scaling_values(kernels.quantity(self.quantity), at)
+        nearest = {}
+        for region, values in region_values(scaling).items():
+            centroids = self.centroids_[region]
+            distances = np.linalg.norm(values[:, None, :] - centroids, axis=2)
+            nearest[region] = centroids[distances.argmin(axis=1)]
+        chosen = scaling_from_regions(nearest, self.grid_.shape, len(kernels.kernels))
+        return Surfaces(self.grid_, self.base_, walk(chosen, at))

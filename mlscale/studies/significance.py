@@ -1,49 +1,45 @@
 """Whether two predictors differ by more than chance: Wilcoxon's signed-rank test, after Holm."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mlscale.counters.features import WITH_POWER
-from mlscale.studies.candidates import ORACLE, Contender
+from mlscale.studies.candidates import ORACLE, Candidate
 
-REFERENCE = "wu"
-
-Key = tuple[str, str, Contender]
+Key = tuple[str, str, Candidate]
 
 
 def p_values(errors: Mapping[Key, Mapping[str, float]]) -> dict[Key, dict[str, Any]]:
-    """For each table, quantity and contender: n_applications, compared_with and p_value.
+    """For each table, quantity and candidate: n_applications, compared_with and p_value.
 
     errors: mean error by application. Compared is with `wu` on the features that suit the table
     best, for power with the base's power among them if that stands in the study. The p-values of
-    a table and quantity are corrected for their number; None for wu itself, for the oracle, which
-    knows the truth, and where there is no wu.
+    a table and quantity are corrected for their number; None for that wu itself, for the oracle,
+    which knows the truth, and where there is no wu.
     """
-    found: dict[Key, dict[str, Any]] = {}
+    rows: dict[Key, dict[str, Any]] = {}
     for block in dict.fromkeys(key[:2] for key in errors):
-        own = {key: errors[key] for key in errors if key[:2] == block}
-        reference = _reference(list(own))
-        tested = [k for k in own if reference and k != reference and k[2].predictor != ORACLE]
-        corrected: dict[Key, float] = {}
-        if reference:
-            found_p = [signed_rank(own[key], own[reference]) for key in tested]
-            corrected = dict(zip(tested, holm(found_p), strict=True))
-        for key, of_application in own.items():
-            there = key in corrected and reference is not None
-            found[key] = {
-                "n_applications": len(of_application),
-                "compared_with": reference[2].features if there and reference else None,
+        keys = [key for key in errors if key[:2] == block]
+        wu = _wu(keys)
+        tested = [key for key in keys if wu and key != wu and key[2].name != ORACLE]
+        p = holm([signed_rank(errors[key], errors[wu]) for key in tested]) if wu else []
+        corrected = dict(zip(tested, p, strict=True))
+        for key in keys:
+            rows[key] = {
+                "n_applications": len(errors[key]),
+                "compared_with": wu[2].features if wu and key in corrected else None,
                 "p_value": corrected.get(key),
             }
-    return found
+    return rows
 
 
-def _reference(block: list[Key]) -> Key | None:
-    candidates = [key for key in block if key[2].predictor == REFERENCE]
-    with_power = [key for key in candidates if (key[2].features or "").endswith(WITH_POWER)]
-    return next(iter([*with_power, *candidates]), None)
+def _wu(keys: Sequence[Key]) -> Key | None:
+    """The `wu` that the others of its table and quantity are compared with."""
+    wus = [key for key in keys if key[2].name == "wu"]
+    with_power = [key for key in wus if (key[2].features or "").endswith(WITH_POWER)]
+    return next(iter([*with_power, *wus]), None)
 
 
 def signed_rank(one: Mapping[str, float], other: Mapping[str, float]) -> float:

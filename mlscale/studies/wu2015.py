@@ -1,14 +1,14 @@
 """The studies of Wu et al., HPCA 2015, section V, on any table of measurements.
 
-A study is a list of units; a unit is one contender with one number of clusters, one seed, and
-some bases. It gives tidy rows. The networks of all its bases train as one batch, and K-means is
-done once for what several bases share; see varied_bases.
+A part is one candidate with one number of clusters, one seed, and some bases. It gives tidy rows.
+The networks of all its bases train as one batch, and K-means is done once for what several bases
+share; see varied_bases.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,63 +16,142 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import create
-from mlscale.predictors.base import fit_all
+from mlscale.predictors import Predictor
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
-from mlscale.records import Progress
-from mlscale.studies.candidates import (
-    ORACLE,
-    Contender,
-    contenders,
-    has_parameter,
-    predicts,
-)
-from mlscale.studies.metrics import absolute_percentage_error, summarise, without_base
-from mlscale.studies.oracle import oracle_surfaces
-from mlscale.studies.parallel import sweep
-from mlscale.studies.splits import folds, is_random
+from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities, read_base
+from mlscale.studies.candidates import ORACLE, AnyPredictor, Candidate, candidates
+from mlscale.studies.crossval import cross_validate
+from mlscale.studies.metrics import summarise
+from mlscale.studies.splits import folds
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-Rows = list[dict[str, Any]]
-
-STUDIES = ("base-configuration", "cluster-count", "error-distribution", "oracle")
+BASE_CONFIGURATION, ORACLE_STUDY = "base-configuration", "oracle"
+STUDIES = (BASE_CONFIGURATION, "cluster-count", "error-distribution", ORACLE_STUDY)
 CLUSTER_COUNTS = tuple(range(2, 21, 2))  # Fig. 13, 15, 16
 DISTRIBUTION_COUNTS = (2, 6, 12)  # Fig. 14, 17
 BIN_WIDTH, BINS = 10.0, 11  # Fig. 14, 17; the last bin is >= 100 %
-BASES_IN_UNIT = 32
+BASES_IN_PART = 32
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What is studied. clusters: of the base-configuration study; the others vary it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WuStudy(Study):
+    """One of STUDIES; its rows are those of its parts, one after the other.
 
-    None takes 12 or, where a fold trains on fewer kernels, as many as there are.
+    base: for 'base-configuration' where the axes stay that are not named in `vary`; for the others
+    one or a list, instead of `five_bases`. predictors: one; the baselines stand beside. clusters:
+    of 'base-configuration', as the others vary it; None takes 12 or, where a fold trains on fewer
+    kernels, as many as there are.
     """
 
-    study: str
-    quantities: tuple[str, ...]
-    clusters: int | None
-    protocol: str
-    seeds: int
+    base: Any = None
+    protocol: str = "holdout"
+    predictors: Sequence[AnyPredictor] = ()
+    features: Sequence[str] = ()
+    quantity: str | Sequence[str] = ()
+    vary: Sequence[str] = ()
+    clusters: int | None = None
 
+    @cached_property
+    def predictor(self) -> Candidate:
+        """The one that is studied. Raises InputError where it or its options do not fit."""
+        if len(self.predictors) > 1 or len(self.features) > 1:
+            raise InputError(f"the study '{self.name}' takes one predictor, one kind of features")
+        predictor = Candidate.of((*self.predictors, "wu")[0])
+        if self.name == BASE_CONFIGURATION:
+            return predictor
+        if self.name == ORACLE_STUDY and predictor.name != "wu":
+            raise InputError(f"the study 'oracle' is of 'wu', not of '{predictor.name}'")
+        if "clusters" not in predictor.parameters:
+            raise InputError(
+                f"the study '{self.name}' varies the number of clusters, and '{predictor.name}' "
+                "has none; take 'wu'"
+            )
+        if self.clusters or self.vary:
+            raise InputError("only the study 'base-configuration' takes clusters or varies axes")
+        return predictor
 
-@dataclass(frozen=True)
-class PaperUnit:
-    """One share of a study. clusters: None for a contender that has none.
+    @property
+    def settings(self) -> Row:
+        """The predictor."""
+        return {"predictor": self.predictor.name}
 
-    In the oracle study the oracle stands in the unit of its network: they share the clusters.
-    """
+    @cached_property
+    def parts(self) -> list[Part]:
+        """All parts. Raises InputError."""
+        parts = []
+        for table, data in self.tables.items():
+            if data.grid.size < 2:
+                raise InputError(f"'{table}' has one configuration; a study needs two at least")
+            bases = self._bases(table, data)
+            width = len(data.grid.cu_count) * max(1, BASES_IN_PART // len(data.grid.cu_count))
+            splits = [folds(self.protocol, data.applications, seed) for seed in range(self.seeds)]
+            most = min(len(train) for split in splits for train, _ in split)
+            parts += [
+                Part(table, candidate, self.protocol, seed, quantity, count, bases[i : i + width])
+                for quantity in measured_quantities(data, self.quantity)
+                for seed in range(self.seeds)
+                for candidate in self._candidates(data)
+                if candidate.predicts(quantity) and seed in self.seeds_of(candidate)
+                for count in self._cluster_counts(candidate, most)
+                for i in range(0, len(bases), width)
+            ]
+        return parts
 
-    study: str
-    table: str
-    quantity: str
-    contender: Contender
-    clusters: int | None
-    protocol: str
-    seed: int
-    bases: tuple[HardwareConfig, ...]
+    def _bases(self, table: str, data: Measurements) -> tuple[HardwareConfig, ...]:
+        """The bases that a table is studied at. Raises InputError."""
+        several = isinstance(self.base, list) and not all(isinstance(i, int) for i in self.base)
+        given = [read_base(data, one) for one in (self.base if several else [self.base]) if one]
+        if self.name != BASE_CONFIGURATION:
+            return tuple(dict.fromkeys(given)) or five_bases(data.grid)
+        if len(given) > 1 or (given and not self.vary):
+            raise InputError(
+                "the study 'base-configuration' takes one --base, and that with --vary: it is "
+                "where the other axes stay"
+            )
+        try:
+            return varied_bases(data.grid, given[0] if given else data.grid.mid, self.vary)
+        except InputError as error:
+            raise InputError(f"'{table}': {error}") from None
+
+    def _candidates(self, data: Measurements) -> list[Candidate]:
+        """The predictor with its features, then the baselines."""
+        everyone = candidates([self.predictor], self.features, data)
+        everyone.sort(key=lambda candidate: candidate.name != self.predictor.name)
+        return [candidate for candidate in everyone if candidate.name != ORACLE]
+
+    def _cluster_counts(self, candidate: Candidate, most: int) -> Sequence[int | None]:
+        """The numbers of clusters to try: never more than a fold trains on kernels."""
+        if "clusters" not in candidate.parameters:
+            return (None,)
+        match self.name:
+            case "base-configuration":
+                own = candidate.parameters["clusters"] or min(DEFAULT_CLUSTERS, most)
+                count = self.clusters or own
+                if count > most:
+                    raise InputError(
+                        f"{count} clusters, but a fold trains on {most} kernels; give "
+                        f"--clusters {most} or less"
+                    )
+                return (count,)
+            case "oracle":  # beyond the paper's counts, to where every kernel has its own cluster
+                beyond = np.geomspace(CLUSTER_COUNTS[-1], max(most, CLUSTER_COUNTS[-1]), 5)
+                counts = [*CLUSTER_COUNTS, *beyond.round().astype(int).tolist()]
+            case "cluster-count":
+                counts = list(CLUSTER_COUNTS)
+            case _:
+                counts = list(DISTRIBUTION_COUNTS)
+        return sorted({min(count, most) for count in counts})
+
+    def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
+        """The rows of each part."""
+        return part_rows, [(part, self.tables[part.table], self.name) for part in self.parts]
+
+    def rows(self, results: Sequence[Rows]) -> Rows:
+        """One row for each table, quantity, candidate, number of clusters, seed, base, and bin."""
+        return [row for rows in results for row in rows]
+
+    def files(self, results: Sequence[Rows]) -> dict[str, Rows]:
+        """The rows, by the name of the study."""
+        return {self.name: self.rows(results)}
 
 
 def five_bases(grid: ConfigGrid) -> tuple[HardwareConfig, ...]:
@@ -111,120 +190,40 @@ def varied_bases(
     return tuple(sorted(bases, key=lambda b: (b.engine_mhz, b.memory_mhz, b.cu_count)))
 
 
-def beside_baselines(predictor: str, kinds: Sequence[str], data: Measurements) -> list[Contender]:
-    """The predictor with its features, then the baselines."""
-    found = contenders([predictor], kinds, data)
-    found.sort(key=lambda contender: contender.predictor != predictor)
-    return [contender for contender in found if contender.predictor != ORACLE]
+def part_rows(part: Part, data: Measurements, study: str) -> Rows:
+    """The rows of one part: docs/file-formats.md. Raises InputError.
 
-
-def plan(
-    settings: Settings,
-    tables: dict[str, Measurements],
-    bases: dict[str, tuple[HardwareConfig, ...]],
-    chosen: dict[str, list[Contender]],
-) -> list[PaperUnit]:
-    """All units of a study; power is left out for a table that has none.
-
-    What no random number enters is done for the first seed only. Raises InputError on a table
-    of one configuration, too few applications, and more clusters than a fold has kernels.
+    In the oracle study the oracle stands in the part of its network: they share the clusters.
     """
-    units = []
-    for table, data in tables.items():
-        if data.grid.size < 2:
-            raise InputError(f"'{table}' has one configuration; a study needs two at least")
-        width = len(data.grid.cu_count) * max(1, BASES_IN_UNIT // len(data.grid.cu_count))
-        for quantity in settings.quantities:
-            if quantity == "power" and data.power_samples is None:
-                continue
-            units += [
-                PaperUnit(
-                    settings.study, table, quantity, contender, clusters, settings.protocol, seed,
-                    bases[table][start : start + width],
-                )
-                for seed in range(settings.seeds)
-                for contender in chosen[table]
-                if predicts(contender.predictor, quantity)
-                if seed == 0
-                or is_random(settings.protocol)
-                or has_parameter(contender.predictor, "seed")
-                for clusters in _cluster_counts(settings, contender, data)
-                for start in range(0, len(bases[table]), width)
-            ]  # fmt: skip
-    return units
-
-
-def _cluster_counts(
-    settings: Settings, contender: Contender, data: Measurements
-) -> Sequence[int | None]:
-    """The numbers of clusters to try: never more than a fold of any seed trains on kernels."""
-    splits = [folds(settings.protocol, data.applications, n) for n in range(settings.seeds)]
-    if not has_parameter(contender.predictor, "clusters"):
-        return (None,)
-    most = min(len(train) for split in splits for train, _ in split)
-    match settings.study:
-        case "base-configuration":
-            if settings.clusters is None:
-                return (min(DEFAULT_CLUSTERS, most),)
-            if settings.clusters > most:
-                raise InputError(
-                    f"{settings.clusters} clusters, but a fold trains on {most} kernels; give "
-                    f"--clusters {most} or less"
-                )
-            return (settings.clusters,)
-        case "oracle":  # beyond the paper's counts, to where every kernel has its own cluster
-            beyond = np.geomspace(CLUSTER_COUNTS[-1], max(most, CLUSTER_COUNTS[-1]), 5)
-            counts = [*CLUSTER_COUNTS, *beyond.round().astype(int).tolist()]
-        case "cluster-count":
-            counts = list(CLUSTER_COUNTS)
-        case _:
-            counts = list(DISTRIBUTION_COUNTS)
-    return sorted({min(count, most) for count in counts})
-
-
-def run(
-    units: Sequence[PaperUnit],
-    tables: dict[str, Measurements],
-    jobs: int = 1,
-    kept: Progress | None = None,
-    client: "Client | None" = None,
-) -> Iterator[tuple[int, Rows]]:
-    """Number and rows of each unit as they come; see sweep."""
-    calls = [(unit, tables[unit.table]) for unit in units]
-    return sweep(run_unit, calls, jobs, kept, client)
-
-
-def run_unit(unit: PaperUnit, data: Measurements) -> Rows:
-    """The rows of one unit: docs/file-formats.md. Raises InputError."""
-    rows = _rows(unit, data)
-    if unit.study == "oracle" and unit.contender.predictor == "wu":
-        rows += _rows(replace(unit, contender=Contender(ORACLE, None)), data)
+    rows = _rows(part, data, study)
+    if study == ORACLE_STUDY and part.candidate.name == "wu":
+        rows += _rows(replace(part, candidate=Candidate.of(ORACLE)), data, study)
     return rows
 
 
-def _rows(unit: PaperUnit, data: Measurements) -> Rows:
+def _rows(part: Part, data: Measurements, study: str) -> Rows:
     rows: Rows = []
-    errors, kernels = _errors_by_base(unit, data)
-    for base, found in errors.items():
+    errors, kernels = _errors_by_base(part, data, study == ORACLE_STUDY)
+    for base, of_base in errors.items():
         row = {
-            "table": unit.table,
-            "quantity": unit.quantity,
-            "predictor": unit.contender.predictor,
-            "features": unit.contender.features,
-            "clusters": unit.clusters,
-            "seed": unit.seed,
+            "table": part.table,
+            "quantity": part.quantity,
+            "predictor": part.candidate.name,
+            "features": part.candidate.features,
+            "clusters": part.clusters,
+            "seed": part.seed,
             **base.as_dict(),
             "n_kernels": len(set(kernels)),
         }
-        if unit.study == "error-distribution":
-            counts = histogram(found)
+        if study == "error-distribution":
+            counts = histogram(of_base)
             lows = BIN_WIDTH * np.arange(BINS)
             rows += [
                 {**row, "bin_low": low, "count": count}
                 for low, count in zip(lows.tolist(), counts.tolist(), strict=True)
             ]
         else:
-            rows.append({**row, **vars(summarise(found, kernels))})
+            rows.append({**row, **vars(summarise(of_base, kernels))})
     return rows
 
 
@@ -235,45 +234,21 @@ def histogram(errors: Floats) -> Indices:
 
 
 def _errors_by_base(
-    unit: PaperUnit, data: Measurements
+    part: Part, data: Measurements, of_training: bool
 ) -> tuple[dict[HardwareConfig, Floats], list[str]]:
     """Errors [%] (n, targets) by base, and the kernel of each row.
 
-    Of the kernels held out; in the oracle study of those trained on (section V-B2, Fig. 15).
+    Of the kernels held out, or of those trained on, as in the oracle study (section V-B2, Fig. 15).
     """
-    found: dict[HardwareConfig, list[Floats]] = {base: [] for base in unit.bases}
+
+    def make() -> Predictor:
+        return part.candidate.create(quantity=part.quantity, clusters=part.clusters, seed=part.seed)
+
+    errors: dict[HardwareConfig, list[Floats]] = {base: [] for base in part.bases}
     kernels: list[str] = []
-    for train, test in folds(unit.protocol, data.applications, unit.seed):
-        training = data.select(train)
-        scored = training if unit.study == "oracle" else data.select(test)
-        kernels += scored.kernels
-        truth = scored.quantity(unit.quantity)
-        for base, predicted in _surfaces(unit, training, scored):
-            at = data.grid.index(base)
-            actual = truth / truth[(slice(None), *at)][:, None, None, None]
-            found[base].append(without_base(absolute_percentage_error(predicted, actual), at))
-    return {base: np.concatenate(errors) for base, errors in found.items()}, kernels
-
-
-def _surfaces(
-    unit: PaperUnit, training: Measurements, scored: Measurements
-) -> Iterator[tuple[HardwareConfig, Floats]]:
-    """For each base the surfaces (n, C, E, M) that a model of it predicts."""
-    if unit.contender.predictor == ORACLE:
-        clusters = cast("int", unit.clusters)
-        for base in unit.bases:
-            yield base, oracle_surfaces(training, scored, base, unit.quantity, clusters, unit.seed)
-        return
-    new = partial(
-        create,
-        unit.contender.predictor,
-        quantity=unit.quantity,
-        features=unit.contender.features,
-        clusters=unit.clusters,
-        seed=unit.seed,
-    )
-    models = [new() for _ in unit.bases]
-    jobs = [(model, training, base) for model, base in zip(models, unit.bases, strict=True)]
-    fit_all(jobs)
-    for model, base in zip(models, unit.bases, strict=True):
-        yield base, model.predict(scored.profiles(base)).values
+    for train, test in part.split(data):  # a fold at a time, as one has many bases to predict from
+        scored = train if of_training else test
+        kernels += [data.kernels[k] for k in scored]
+        for prediction in cross_validate(data, part.bases, [(train, scored)], make):
+            errors[prediction.surfaces.base].append(prediction.errors)
+    return {base: np.concatenate(of_base) for base, of_base in errors.items()}, kernels

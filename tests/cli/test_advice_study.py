@@ -64,8 +64,11 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "complaint"),
         [
-            (["--quantity", "time"], "the study 'advice' is of objectives; leave out --quantity"),
-            (["--base", "mid", "--base", "mid"], "takes one --base"),
+            (
+                ["--quantity", "time"],
+                "unrecognized arguments: --quantity time; see 'mlscale study advice",
+            ),
+            (["--base", "mid", "--base", "mid"], "argument --base: may be given once; see"),
             (["--minimize", "joy"], "invalid choice: 'joy'"),
             (["--max-power", "-1"], "max_power_w must be positive, not -1"),
             (["--static-power", "5"], "'made': power_w is board power, static power included"),
@@ -85,7 +88,7 @@ class TestRefused:
         self, capsys: Capture, table: Path, tmp_path: Path, study: str
     ) -> None:
         said = refuse(capsys, tmp_path, "study", study, table, "--max-power", "50")
-        assert said == f"--max-power is for the study 'advice', not '{study}'"
+        assert said == f"unrecognized arguments: --max-power 50; see 'mlscale study {study} --help'"
 
     def test_dynamic_power(self, capsys: Capture, tmp_path: Path) -> None:
         frugal.measurements(power_kind="dynamic").write(tmp_path / "hd.parquet")

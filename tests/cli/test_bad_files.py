@@ -141,7 +141,9 @@ class TestOutput:
         self, attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "taken").write_text("mine")
-        monkeypatch.setattr("mlscale.studies.errors.run", lambda *_, **__: pytest.fail("too late"))
+        monkeypatch.setattr(
+            "mlscale.studies.errors.part_errors", lambda *_: pytest.fail("too late")
+        )
         assert attempt(tmp_path / "taken") == f"{tmp_path}/taken: cannot be made: File exists"
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -104,8 +104,8 @@ class TestSeveralGpus:
     @pytest.mark.parametrize(
         ("study", "options", "problem"),
         [
-            ("errors", ["--pooled", "--unseen-gpu"], "--pooled and --unseen-gpu are two studies"),
-            ("oracle", ["--pooled"], "--pooled and --unseen-gpu are for the studies errors and"),
+            ("errors", ["--pooled", "--unseen-gpu"], "argument --unseen-gpu: not allowed with arg"),
+            ("oracle", ["--pooled"], "unrecognized arguments: --pooled --clusters 2"),
             ("errors", ["--pooled", "--predictor", "wu"], "'wu' learns from one GPU at a time"),
             ("errors", ["--unseen-gpu", "--quantity", "power"], "power is learnt on the GPU"),
             ("errors", ["--unseen-gpu", "--predictor", "wu", "--features", "utilisation"],

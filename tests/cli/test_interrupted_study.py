@@ -190,6 +190,6 @@ class TestInOneProcess:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("mlscale.studies.wu2015.run_unit", stop)
+        monkeypatch.setattr("mlscale.studies.wu2015.part_rows", stop)
         assert main([*STUDY, str(table)]) == 130
         assert capsys.readouterr().err == "mlscale: interrupted\n"

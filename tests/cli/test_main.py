@@ -114,7 +114,7 @@ def test_a_bad_choice_is_told_the_good_ones(
         (["--help"], ["demo", "import", "train", "predict", "study"]),
         (["train", "--help"], ["--base", "--predictor", "--leave-out"]),
         (["predict", "--help"], ["--at", "--format"]),
-        (["study", "--help"], ["--protocol", "--seeds", "--json"]),
+        (["study", "errors", "--help"], ["--protocol", "--seeds", "--json"]),
         (["import", "--help"], ["dvfs", "auto", "ncu", "rocprof"]),
         (["import", "dvfs", "--help"], ["--device", "--incomplete"]),
         (["import", "ncu", "--help"], ["--device", "--base", "--append"]),

@@ -11,8 +11,8 @@ from synthetic.tidy import refused
 from mlscale import Profiles, create
 from mlscale.counters.features import compute_features
 from mlscale.predictors.features import FeatureScaling
-from mlscale.studies import errors
-from mlscale.studies.candidates import Contender, everyone
+from mlscale.studies.candidates import Candidate, all_candidates
+from mlscale.studies.errors import ErrorStudy
 
 MID = made.GRID.mid
 
@@ -86,23 +86,27 @@ def test_predictors_of_power_use_it(predictor: str) -> None:
 
 class TestInStudies:
     def test_they_stand_for_power_alone(self) -> None:
-        assert Contender("wu", "raw+power").predicts("power")
-        assert not Contender("wu", "raw+power").predicts("time")
-        assert Contender("wu", "raw").predicts("time")
+        assert Candidate.of("wu", "raw+power").predicts("power")
+        assert not Candidate.of("wu", "raw+power").predicts("time")
+        assert Candidate.of("wu", "raw").predicts("time")
 
     def test_what_suits_best_comes_with_power_in_a_comparison(self) -> None:
         data = made.measurements()
-        kinds = {c.features for c in everyone([], data) if c.predictor == "wu"}
+        kinds = {c.features for c in all_candidates([], data) if c.name == "wu"}
         assert kinds == {"raw", "raw+power"}
-        unpowered = everyone([], replace(data, power_samples=None))
-        assert {c.features for c in unpowered if c.predictor == "wu"} == {"raw"}
-        assert {c.features for c in everyone(["raw"], data) if c.predictor == "wu"} == {"raw"}
+        unpowered = all_candidates([], replace(data, power_samples=None))
+        assert {c.features for c in unpowered if c.name == "wu"} == {"raw"}
+        assert {c.features for c in all_candidates(["raw"], data) if c.name == "wu"} == {"raw"}
 
     def test_plan(self) -> None:
-        data = made.measurements()
-        both = [Contender("nearest", "raw"), Contender("nearest", "raw+power")]
-        lo = "leave-one-application-out"
-        units = errors.plan({"t": (data, MID)}, {"t": both}, ["time", "power"], 2, lo, 1)
-        assert [(u.quantity, u.contender.features) for u in units] == [
+        planned = ErrorStudy(
+            name="errors",
+            tables={"t": made.measurements()},
+            predictors=["nearest"],
+            features=["raw", "raw+power"],
+            seeds=1,
+        )
+        nearest = [part for part in planned.parts if part.candidate.name == "nearest"]
+        assert [(part.quantity, part.candidate.features) for part in nearest] == [
             ("time", "raw"), ("power", "raw"), ("power", "raw+power"),
         ]  # fmt: skip

@@ -16,7 +16,7 @@ from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.metrics import absolute_percentage_error, without_base
-from mlscale.studies.next_profile import kernel_errors
+from mlscale.studies.next_point import kernel_errors
 from mlscale.studies.splits import folds
 
 FILES = {

@@ -129,10 +129,16 @@ def rows_of(study: str, shape: tuple[int, int, int], seeds: int) -> list[dict[st
     bases = paper.five_bases(grid)
     if study == "base-configuration":
         bases = paper.varied_bases(grid, grid.mid, ())
-    given = paper.Settings(study, ("time",), 3, "holdout", seeds)
-    chosen = paper.beside_baselines("wu", ["raw"], data)
-    units = paper.plan(given, {"t": data}, {"t": bases}, {"t": chosen})
-    return [row for unit in units for row in paper.run_unit(unit, data)]
+    planned = paper.WuStudy(
+        name=study,
+        tables={"t": data},
+        base=None if study == "base-configuration" else list(bases),
+        features=["raw"],
+        quantity="time",
+        clusters=3 if study == "base-configuration" else None,
+        seeds=seeds,
+    )
+    return planned.rows(planned.results())
 
 
 class TestDrawing:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mlscale import DataWarning
-from mlscale.advice.objectives import Limits
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.studies import advice, regret
+from mlscale.studies.regret import STRATEGIES, RegretStudy
 
 FILES = {
     "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
@@ -24,17 +23,21 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 @pytest.fixture(scope="module")
 def rows(data_folder: Path) -> Rows:
     """The figures for energy of `nearest` and of the strategies, by table and advisor."""
-    tables: advice.Tables = {}
-    advisors = {}
+    tables = {}
     for name, file in FILES.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            data = read_nv_dvfs(data_folder / file, None)
-        tables[name] = data, advice.ask(name, data, data.grid.mid, ("energy",), Limits(), None)
-        advisors[name] = advice.advisors(("nearest",), ("utilisation",), data)
-    units = advice.plan(tables, advisors, 8, "leave-one-application-out", 1)
-    found = regret.rows(regret.choices(advice.run(units, tables), tables), tables, 1)
-    return {(row["table"], row["advisor"]): row for row in found}
+            tables[name] = read_nv_dvfs(data_folder / file, None)
+    planned = RegretStudy(
+        name="advice",
+        tables=tables,
+        predictors=["nearest"],
+        features=["utilisation"],
+        objectives=["energy"],
+        seeds=1,
+    )
+    rows = planned.rows(planned.results())
+    return {(row["table"], row["advisor"]): row for row in rows}
 
 
 class TestEnergy:
@@ -44,6 +47,6 @@ class TestEnergy:
         assert rows[table, "nearest"]["regret_mean"] < 4.0
 
     @pytest.mark.parametrize("table", FILES)
-    @pytest.mark.parametrize("strategy", advice.STRATEGIES)
+    @pytest.mark.parametrize("strategy", STRATEGIES)
     def test_it_costs_less_than_every_strategy(self, rows: Rows, table: str, strategy: str) -> None:
         assert rows[table, "nearest"]["regret_mean"] < rows[table, strategy]["regret_mean"]

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, create
+from mlscale.studies import candidates as candidates_module
 from mlscale.studies import errors
-from mlscale.studies.candidates import BASELINES, Contender, contenders
+from mlscale.studies.base import Part
+from mlscale.studies.candidates import BASELINES, Candidate, candidates
 
 LOAO = "leave-one-application-out"
 MID = made.GRID.mid
@@ -46,13 +49,29 @@ def study(
     predictors: Sequence[str],
     quantities: Sequence[str] = ("time",),
     protocol: str = LOAO,
-    seeds: int = 1,
-) -> list[errors.UnitErrors]:
-    """Run a study of one table named 't' with three clusters."""
-    tables = {"t": (data, base)}
-    chosen = [Contender(name, FEATURES.get(name)) for name in predictors]
-    units = errors.plan(tables, {"t": chosen}, quantities, 3, protocol, seeds)
-    return list(errors.run(units, tables))
+) -> list[dict[str, Any]]:
+    """The errors of one table named 't' with three clusters, for each predictor and quantity."""
+    parts = [
+        Part("t", Candidate.of(name, FEATURES.get(name)), protocol, 0, quantity, 3, (base,))
+        for quantity in quantities
+        for name in predictors
+    ]
+    return [errors.part_errors(part, data) for part in parts]
+
+
+def study_of(data: Measurements, **options: Any) -> errors.ErrorStudy:
+    """A study of one table named 't'."""
+    return errors.ErrorStudy(name="errors", tables={"t": data}, **options)
+
+
+def rows_of(data: Measurements, predictor: str) -> list[dict[str, Any]]:
+    """The rows of one predictor, without seconds."""
+    planned = study_of(data, predictors=[predictor], features=["raw"], quantity="time", seeds=1)
+    rows = [row for row in planned.rows(planned.results()) if row["predictor"] == predictor]
+    for row in rows:
+        assert row.pop("train_seconds") >= 0
+        assert row.pop("predict_microseconds") >= 0
+    return rows
 
 
 class TestByHand:
@@ -71,8 +90,8 @@ class TestByHand:
     )
     def test_errors_of_time(self, predictor: str, of_a: list[float], of_b: list[float]) -> None:
         [result] = study(*by_hand(), [predictor])
-        assert (result.kernels, result.applications) == (("a", "b"), ("A", "B"))
-        np.testing.assert_allclose(result.errors, [of_a, of_b], rtol=1e-12, atol=1e-12)
+        assert (result["kernels"], result["applications"]) == (["a", "b"], ["A", "B"])
+        np.testing.assert_allclose(result["errors"], [of_a, of_b], rtol=1e-12, atol=1e-12)
 
     # Power of a scales by 1/2 and 1, of b not at all; engine-bound says 1/2, 2.
     @pytest.mark.parametrize(
@@ -81,13 +100,13 @@ class TestByHand:
     )
     def test_errors_of_power(self, predictor: str, of_a: list[float], of_b: list[float]) -> None:
         [result] = study(*by_hand(), [predictor], ["power"])
-        np.testing.assert_allclose(result.errors, [of_a, of_b], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(result["errors"], [of_a, of_b], rtol=1e-12, atol=1e-12)
 
     def test_row_of_figures(self) -> None:
-        data, base = by_hand()
-        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
-        seconds = {key: row.pop(key) for key in ("train_seconds", "predict_microseconds")}
-        assert all(value >= 0 for value in seconds.values())
+        data, _ = by_hand()
+        [row] = rows_of(data, "no-scaling")
+        for of_others in ("n_applications", "compared_with", "p_value"):
+            del row[of_others]
         assert row == {
             "table": "t",
             "base": {"cu_count": 4, "engine_mhz": 1000.0, "memory_mhz": 700.0},
@@ -106,9 +125,6 @@ class TestByHand:
             "coverage": None,
             "faulty_kernels": [],
             "without_faulty": None,
-            "n_applications": 2,
-            "compared_with": None,
-            "p_value": None,
         }
 
     @pytest.mark.parametrize(
@@ -117,20 +133,15 @@ class TestByHand:
     def test_coverage_is_of_all_seeds(
         self, covered: tuple[float | None, ...], expected: float | None
     ) -> None:
-        data, base = by_hand()
-        [result] = study(data, base, ["no-scaling"])
-        seeds = [
-            replace(result, unit=replace(result.unit, seed=seed), covered=share)
-            for seed, share in enumerate(covered)
-        ]
-        [row] = errors.rows(seeds, {"t": (data, base)}, seeds=2)
+        [row] = two_seeds([{**result, "covered": share} for result, share in
+                           zip(RESULTS, covered, strict=True)])  # fmt: skip
         assert row["coverage"] == expected
 
     def test_without_the_kernels_named_faulty(self) -> None:
         """What is left is b alone: errors 0 and 37.5 %; a is scored beside it as ever."""
-        data, base = by_hand()
+        data, _ = by_hand()
         data = replace(data, metadata={"faults": {"a": "is odd", "elsewhere": "is not here"}})
-        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        [row] = rows_of(data, "no-scaling")
         assert row["mape"] == pytest.approx((50 + 100 + 0 + 37.5) / 4)
         assert row["faulty_kernels"] == ["a"]
         assert row["without_faulty"] == {
@@ -142,16 +153,14 @@ class TestByHand:
         }
 
     def test_without_faulty_is_nothing_where_all_are(self) -> None:
-        data, base = by_hand()
+        data, _ = by_hand()
         data = replace(data, metadata={"faults": {"a": "is odd", "b": "too"}})
-        [row] = errors.rows(study(data, base, ["no-scaling"]), {"t": (data, base)}, seeds=1)
+        [row] = rows_of(data, "no-scaling")
         assert (row["faulty_kernels"], row["without_faulty"]) == (["a", "b"], None)
 
     def test_seeds_are_averaged(self) -> None:
-        """And come in any order: a study's processes end when they end."""
-        data, base = by_hand()
-        one, two = two_seeds()
-        [row] = errors.rows([two, one], {"t": (data, base)}, seeds=2)
+        """By hand: seed 0 has a mean of 2, seed 1 of 6; a has 1 and 5, b 3 and 7."""
+        [row] = two_seeds(RESULTS)
         assert row["mape_by_seed"] == [2.0, 6.0]
         assert row["mape"] == 4.0
         assert (row["worst_kernel"], row["worst_kernel_mape"]) == ("b", 5.0)
@@ -159,25 +168,30 @@ class TestByHand:
         assert (row["n_kernels"], row["n_seeds"]) == (2, 2)
 
 
-def two_seeds() -> tuple[errors.UnitErrors, errors.UnitErrors]:
-    """Errors of a and b: 1 and 3 with seed 0, 5 and 7 with seed 1."""
+def result(values: list[list[float]]) -> dict[str, Any]:
+    """What the part of a seed gives, with errors of a and b."""
+    names = {"kernels": ["a", "b"], "applications": ["A", "B"]}
+    return {**names, "errors": values, "covered": None, "train_seconds": 0, "predict_seconds": 0}
 
-    def result(seed: int, found: list[list[float]]) -> errors.UnitErrors:
-        unit = errors.Unit("t", "time", Contender("wu", "raw"), 2, LOAO, seed)
-        return errors.UnitErrors(unit, ("a", "b"), ("A", "B"), np.array(found), 0.0, 0.0)
 
-    return result(0, [[1.0, 1.0], [3.0, 3.0]]), result(1, [[5.0, 5.0], [7.0, 7.0]])
+# Errors of a and b: 1 and 3 with seed 0, 5 and 7 with seed 1.
+RESULTS = [result([[1.0, 1.0], [3.0, 3.0]]), result([[5.0, 5.0], [7.0, 7.0]])]
+
+
+def two_seeds(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The row that two seeds of one predictor give."""
+    planned = study_of(by_hand()[0], predictors=["wu"], features=["raw"], quantity="time", seeds=2)
+    parts = [part for part in planned.parts if part.candidate.name == "wu"]
+    planned.__dict__["parts"] = parts
+    return planned.rows(results)
 
 
 class TestPlan:
     def test_power_only_where_it_was_measured(self) -> None:
-        with_power, without = made.measurements(), made.measurements(power=False)
-        tables = {"yes": (with_power, MID), "no": (without, MID)}
-        chosen = {table: [Contender("no-scaling", None)] for table in tables}
-        units = errors.plan(tables, chosen, ["time", "power"], 4, LOAO, seeds=3)
-        assert [(u.table, u.quantity) for u in units] == [
-            ("yes", "time"), ("yes", "power"), ("no", "time"),
-        ]  # fmt: skip
+        tables = {"yes": made.measurements(), "no": made.measurements(power=False)}
+        planned = errors.ErrorStudy(name="errors", tables=tables, predictors=["no-scaling"])
+        found = dict.fromkeys((part.table, part.quantity) for part in planned.parts)
+        assert list(found) == [("yes", "time"), ("yes", "power"), ("no", "time")]
 
     @pytest.mark.parametrize(
         ("predictor", "protocol", "count"),
@@ -190,14 +204,19 @@ class TestPlan:
         ],
     )
     def test_seeds_only_where_they_matter(self, predictor: str, protocol: str, count: int) -> None:
-        chosen = {"t": [Contender(predictor, None)]}
-        tables = {"t": (made.measurements(), MID)}
-        units = errors.plan(tables, chosen, ["time"], 4, protocol, seeds=3)
-        assert [unit.seed for unit in units] == list(range(count))
+        planned = study_of(
+            made.measurements(),
+            predictors=["wu", "extra-trees"],
+            quantity="time",
+            protocol=protocol,
+            seeds=3,
+        )
+        seeds = [part.seed for part in planned.parts if part.candidate.name == predictor]
+        assert seeds == list(range(count))
 
     def test_baselines_and_oracle_stand_beside_wu(self) -> None:
-        found = contenders(["wu"], [], made.measurements())
-        assert [c.predictor for c in found] == [*BASELINES, "wu", "wu-oracle"]
+        everyone = candidates(["wu"], [], made.measurements())
+        assert [c.name for c in everyone] == [*BASELINES, "wu", "wu-oracle"]
         assert set(BASELINES) == {
             *("no-scaling", "engine-bound", "core-bound"),
             *("memory-bound", "mean-surface", "nearest"),
@@ -218,14 +237,14 @@ def corrupted(data: Measurements, application: str, scale: float) -> Measurement
     return replace(data, time_samples=time, counter_samples=counters)
 
 
-def predicted(data: Measurements, result: errors.UnitErrors) -> dict[str, np.ndarray]:
+def predicted(data: Measurements, result: dict[str, Any]) -> dict[str, np.ndarray]:
     """The factors behind the errors, by kernel, of kernels whose true times are far too short.
 
     There predicted > true, so the error is 100 (predicted / true - 1).
     """
     truth = data.time_ms / data.time_ms[:, *AT_MID][:, None, None, None]
     targets = np.delete(truth.reshape(len(truth), -1), np.ravel_multi_index(AT_MID, (3, 4, 3)), 1)
-    rows = zip(result.kernels, result.errors, strict=True)
+    rows = zip(result["kernels"], np.array(result["errors"]), strict=True)
     return {k: targets[data.kernels.index(k)] * (1 + e / 100) for k, e in rows}
 
 
@@ -241,7 +260,7 @@ def four_applications() -> Measurements:
 
 
 @functools.cache
-def clean_errors(predictor: str) -> errors.UnitErrors:
+def clean_errors(predictor: str) -> dict[str, Any]:
     """The study of the four applications as they are."""
     [result] = study(four_applications(), MID, [predictor])
     return result
@@ -253,7 +272,7 @@ class TestNoLeak:
 
     @pytest.fixture(autouse=True)
     def _small_forests(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(errors, "create", functools.partial(create, trees=10))
+        monkeypatch.setattr(candidates_module, "create", functools.partial(create, trees=10))
 
     def test_targets_held_out_do_not_change_their_own_prediction(self, predictor: str) -> None:
         """With true times a million times too short the error tells the prediction."""
@@ -269,16 +288,16 @@ class TestNoLeak:
             truth = data.time_ms[at] / data.time_ms[at][AT_MID]
             targets = np.delete(truth.ravel(), np.ravel_multi_index(AT_MID, truth.shape))
             error = 100 * np.abs(before[kernel] / targets - 1)
-            position = clean.kernels.index(kernel)
-            np.testing.assert_allclose(error, clean.errors[position], rtol=1e-6, atol=1e-6)
+            position = clean["kernels"].index(kernel)
+            np.testing.assert_allclose(error, clean["errors"][position], rtol=1e-6, atol=1e-6)
 
     def test_they_do_change_the_others_which_learn_from_them(self, predictor: str) -> None:
         """So the test above can fail: the corrupted targets are in use."""
         data = four_applications()
         clean = clean_errors(predictor)
         [one] = study(corrupted(data, HELD_OUT, 1e-6), MID, [predictor])
-        others = [k for k, a in enumerate(clean.applications) if a != HELD_OUT]
-        assert not np.allclose(one.errors[others], clean.errors[others])
+        others = [k for k, a in enumerate(clean["applications"]) if a != HELD_OUT]
+        assert not np.allclose(np.array(one["errors"])[others], np.array(clean["errors"])[others])
 
     def test_kernels_held_out_together_do_not_see_each_other(self, predictor: str) -> None:
         """Odd counters of one held-out kernel: ranges are learnt on training kernels alone."""
@@ -287,8 +306,8 @@ class TestNoLeak:
         odd[:, data.kernels.index("latency0")] = 1e6
         clean = clean_errors(predictor)
         [one] = study(replace(data, counter_samples=odd), MID, [predictor])
-        at = clean.kernels.index("bandwidth1")
-        np.testing.assert_array_equal(one.errors[at], clean.errors[at])
+        at = clean["kernels"].index("bandwidth1")
+        np.testing.assert_array_equal(np.array(one["errors"])[at], clean["errors"][at])
 
 
 @pytest.mark.parametrize("predictor", ["mean-surface", "wu"])
@@ -296,29 +315,22 @@ class TestNoLeak:
 def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
     data = made.measurements(per_group=2)
     [result] = study(data, MID, [predictor], protocol=protocol)
-    assert sorted(result.kernels) == sorted(data.kernels)
-    assert result.errors.shape == (8, 35)
-    assert np.isfinite(result.errors).all()
+    assert sorted(result["kernels"]) == sorted(data.kernels)
+    assert np.shape(result["errors"]) == (8, 35)
+    assert np.isfinite(result["errors"]).all()
 
 
 class TestTwoProcesses:
     def test_give_the_same_figures(self) -> None:
-        data, base = by_hand()
-        tables = {"t": (data, base)}
-        chosen = {"t": [Contender(name, None) for name in ("no-scaling", "engine-bound")]}
-        units = errors.plan(tables, chosen, ["time", "power"], 2, LOAO, 1)
-        found = {result.unit: result.errors for result in errors.run(units, tables, jobs=2)}
-        assert found.keys() == set(units)
-        for unit in units:
-            np.testing.assert_array_equal(found[unit], errors.run_unit(unit, data, base).errors)
+        planned = study_of(by_hand()[0], predictors=["no-scaling"], features=["raw"], seeds=1)
+        alone, together = planned.results(), planned.results(jobs=2)
+        assert [r["errors"] for r in alone] == [r["errors"] for r in together]
 
     def test_pass_an_error_on_and_say_nothing_themselves(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        data, base = by_hand()
-        tables = {"t": (replace(data, power_samples=None), base)}
-        contender = Contender("no-scaling", None)
-        units = [errors.Unit("t", "power", contender, 2, LOAO, seed) for seed in (0, 1)]
-        with refused("^the measurements of 'made-gpu' have no column 'power_w'$"):
-            list(errors.run(units, tables, jobs=2))
+        data, _ = by_hand()
+        planned = study_of(data, predictors=["nearest"], features=["table2"], seeds=1)
+        with refused("^the counters give no 'table2' features; there are loads$"):
+            planned.results(jobs=2)
         assert capfd.readouterr() == ("", "")

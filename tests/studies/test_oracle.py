@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
-from mlscale.studies.oracle import oracle_surfaces
+from mlscale.studies.oracle import Oracle
 
 GRID = ConfigGrid((4, 8), (500.0, 800.0, 1000.0), (400.0, 700.0))
 FIGURE_13 = tuple(range(2, 21, 2))  # the paper's numbers of clusters
@@ -43,7 +43,8 @@ def error(
     c, e, m = training.grid.index(base)
     truth = kernels.quantity(quantity)
     truth = truth / truth[:, c : c + 1, e : e + 1, m : m + 1]
-    predicted = oracle_surfaces(training, kernels, base, quantity, clusters, seed=0)
+    oracle = Oracle(quantity=quantity, clusters=clusters).fit(training, base)
+    predicted = oracle.predict_measured(kernels).values
     assert predicted.shape == truth.shape
     return float(np.mean(100 * np.abs(predicted - truth) / truth))
 
@@ -108,7 +109,8 @@ def test_it_looks_at_the_scaling_values_only() -> None:
     longer = random_kernels(6, GRID, seed=2)
     longer.time_samples[...] *= 10
     one, other = (
-        oracle_surfaces(kernels, of, GRID.mid, "time", 3, seed=0) for of in (kernels, longer)
+        Oracle(clusters=3).fit(kernels, GRID.mid).predict_measured(of).values
+        for of in (kernels, longer)
     )
     np.testing.assert_allclose(one, other, rtol=1e-12)
 

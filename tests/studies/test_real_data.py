@@ -17,8 +17,7 @@ import mlscale
 from mlscale import DataWarning, Measurements
 from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.studies import errors
-from mlscale.studies.candidates import Contender
+from mlscale.studies.errors import ErrorStudy
 
 FILES = {
     "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
@@ -43,18 +42,17 @@ def read(file: Path) -> Measurements:
 
 def study(tables: dict[str, Measurements], features: str, seeds: int = SEEDS) -> Rows:
     """The rows of `wu` and of the mean surface, by table and predictor."""
-    based = {name: (data, data.grid.mid) for name, data in tables.items()}
-    chosen = [Contender("wu", features), Contender("mean-surface", None)]
-    units = errors.plan(
-        based,
-        dict.fromkeys(based, chosen),
-        quantities=["time"],
+    planned = ErrorStudy(
+        name="errors",
+        tables=tables,
+        predictors=["wu"],
+        features=[features],
+        quantity="time",
         clusters=8,
-        protocol="leave-one-application-out",
         seeds=seeds,
     )
-    found = errors.rows(errors.run(units, based), based, seeds)
-    return {(row["table"], row["predictor"]): row for row in found}
+    rows = planned.rows(planned.results())
+    return {(row["table"], row["predictor"]): row for row in rows}
 
 
 @pytest.fixture(scope="module")

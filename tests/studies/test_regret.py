@@ -11,8 +11,9 @@ from synthetic.tidy import refused
 
 from mlscale import Measurements
 from mlscale.advice.objectives import Limits
-from mlscale.studies import advice, regret
-from mlscale.studies.candidates import Contender
+from mlscale.studies import regret
+from mlscale.studies.base import Part
+from mlscale.studies.candidates import Candidate
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 PROTOCOL = "leave-one-application-out"
@@ -21,19 +22,18 @@ DATA = frugal.measurements()
 Row = dict[str, Any]
 
 
-def study(
-    data: Measurements = DATA,
-    predictors: tuple[str, ...] = ("nearest",),
-    objectives: tuple[str, ...] = ("energy",),
-    limits: Limits = Limits(),  # noqa: B008
-    static_power_w: float | None = None,
-) -> tuple[list[Row], dict[str, Row]]:
+def planned(data: Measurements = DATA, **options: Any) -> regret.RegretStudy:
+    """A study of one table, of `nearest`, energy and one seed unless told."""
+    usual: dict[str, Any] = {"predictors": ["nearest"], "objectives": ["energy"], "seeds": 1}
+    given = {"features": ["raw"], "clusters": 2, **usual, **options}
+    return regret.RegretStudy(name="advice", tables={"made": data}, **given)
+
+
+def study(data: Measurements = DATA, **options: Any) -> tuple[list[Row], dict[str, Row]]:
     """The choices, and the figures by advisor (of the first objective)."""
-    tables = {"made": (data, advice.ask("made", data, MID, objectives, limits, static_power_w))}
-    advisors = {"made": advice.advisors(predictors, ("raw",), data)}
-    units = advice.plan(tables, advisors, 2, PROTOCOL, 1)
-    choices = regret.choices(advice.run(units, tables), tables)
-    return choices, {row["advisor"]: row for row in regret.rows(choices, tables, 1)}
+    of = planned(data, **options)
+    results = of.results()
+    return of.choices(results), {row["advisor"]: row for row in of.rows(results)}
 
 
 # Closed forms of tests/frugal.py. Best: 45.12 / (0.6 x 16) of a compute, 34.48 / 1000 of a
@@ -88,7 +88,7 @@ class TestKnownTruth:
 
     def test_wu_knows_the_two_kinds(self) -> None:
         # Two clusters of two laws: the advice is the optimum.
-        _, rows = study(predictors=("wu",))
+        _, rows = study(predictors=["wu"])
         assert rows["wu"]["worst_regret"] == pytest.approx(0, abs=1e-9)
 
     def test_static_power_changes_what_is_best(self) -> None:
@@ -114,13 +114,15 @@ class TestLeakage:
         for samples in (time, power):
             samples[0, k][elsewhere] = random.uniform(1, 100, elsewhere.sum())
         spoilt = replace(DATA, time_samples=time, power_samples=power)
-        asked = advice.Asked(MID, ("energy", "edp"), Limits(max_slowdown_percent=20), 0.0)
-        kind = "raw" if advisor == "nearest" else None
-        unit = advice.Unit("made", Contender(advisor, kind), asked.objectives, 2, PROTOCOL, 0)
-        honest, other = (advice.run_unit(unit, data, asked) for data in (DATA, spoilt))
-        where = honest.kernels.index(k)
-        for objective in asked.objectives:
-            assert honest.indices[objective][where] == other.indices[objective][where]
+        goal = regret.Goal(MID, ("energy", "edp"), Limits(max_slowdown_percent=20))
+        candidate = Candidate(advisor)
+        if advisor not in regret.STRATEGIES:
+            candidate = Candidate.of(advisor, "raw" if advisor == "nearest" else None)
+        part = Part("made", candidate, PROTOCOL, 0, bases=(MID,))
+        honest, other = (regret.part_choices(part, data, goal) for data in (DATA, spoilt))
+        where = honest["kernels"].index(k)
+        for objective in goal.objectives:
+            assert honest["indices"][objective][where] == other["indices"][objective][where]
 
 
 class TestLimits:
@@ -163,24 +165,36 @@ class TestLimits:
 
     def test_where_nothing_keeps_the_limits_the_least_breach_is_chosen(self) -> None:
         time = np.array([[[4.0, 2.0, 3.0]]])
-        chosen = advice.choose("time", time, None, (0, 0, 0), Limits(max_time_ms=1))
-        assert chosen == (0, 0, 1)
+        goal = regret.Goal(MID, ("time",), Limits(max_time_ms=1))
+        assert goal.best("time", time, None, (0, 0, 0)) == (0, 0, 1)
 
 
 class TestAsking:
     def test_objectives_by_default(self) -> None:
         bare = replace(DATA, power_samples=None)
-        assert advice.ask("t", DATA, MID, (), Limits(), None).objectives == advice.OF_ENERGY
-        assert advice.ask("t", bare, MID, (), Limits(), None).objectives == ("time",)
+        assert planned(objectives=()).goals["made"].objectives == regret.ENERGY_OBJECTIVES
+        assert planned(bare, objectives=()).goals["made"].objectives == ("time",)
 
     @pytest.mark.parametrize(
         ("kind", "objectives", "limits", "static", "match"),
         [
             (None, ("edp",), {}, 5.0, None),
             ("dynamic", ("power", "time"), {}, None, None),
-            ("dynamic", ("energy",), {}, None, "'t': power_w is dynamic power; give the rest as"),
-            ("dynamic", ("time",), {"max_power_w": 9.0}, None, "'t': power_w is dynamic power"),
-            ("board", ("energy",), {}, 5.0, "'t': power_w is board power, static power included"),
+            (
+                "dynamic",
+                ("energy",),
+                {},
+                None,
+                "'made': power_w is dynamic power; give the rest as",
+            ),
+            ("dynamic", ("time",), {"max_power_w": 9.0}, None, "'made': power_w is dynamic power"),
+            (
+                "board",
+                ("energy",),
+                {},
+                5.0,
+                "'made': power_w is board power, static power included",
+            ),
         ],
     )
     def test_kinds_of_power(
@@ -192,34 +206,35 @@ class TestAsking:
         match: str | None,
     ) -> None:
         data = frugal.measurements(power_kind=kind)
+        options = {"objectives": objectives, "limits": Limits(**limits), "static_power_w": static}
         if match is None:
-            asked = advice.ask("t", data, MID, objectives, Limits(**limits), static)
-            assert asked.static_power_w == (static or 0)
+            assert planned(data, **options).goals["made"].static_power_w == (static or 0)
             return
         with refused(match):
-            advice.ask("t", data, MID, objectives, Limits(**limits), static)
+            _ = planned(data, **options).goals
 
     def test_no_power(self) -> None:
         bare = replace(DATA, power_samples=None)
-        with refused("the objective 'edp' needs power; 't' has no column 'power_w'"):
-            advice.ask("t", bare, MID, ("edp",), Limits(), None)
-        with refused("a limit of power needs power; 't' has no column 'power_w'"):
-            advice.ask("t", bare, MID, ("time",), Limits(max_power_w=5), None)
+        with refused("the objective 'edp' needs power; 'made' has no column 'power_w'"):
+            _ = planned(bare, objectives=("edp",)).goals
+        with refused("a limit of power needs power; 'made' has no column 'power_w'"):
+            _ = planned(bare, objectives=("time",), limits=Limits(max_power_w=5)).goals
 
     def test_a_predictor_without_power_stands_where_time_is_asked(self) -> None:
-        tables = {"made": (DATA, advice.ask("made", DATA, MID, ("time", "energy"), Limits(), None))}
-        advisors = {"made": [Contender("wang-chu", None), Contender("nearest", "raw")]}
-        units = advice.plan(tables, advisors, 2, PROTOCOL, 3)
-        assert [(u.advisor.predictor, u.objectives, u.seed) for u in units] == [
-            ("wang-chu", ("time",), 0),
-            ("nearest", ("time", "energy"), 0),
+        both = {"predictors": ["wang-chu", "nearest"], "seeds": 3}
+        of = planned(objectives=("time", "energy"), **both)
+        predictors = [part for part in of.parts if part.candidate.predictor]
+        found = [
+            (part.candidate.name, regret.known_objectives(part.candidate, of.goals["made"]))
+            for part in predictors
         ]
-        capped = advice.ask("made", DATA, MID, ("time",), Limits(max_power_w=90), None)
-        units = advice.plan({"made": (DATA, capped)}, advisors, 2, PROTOCOL, 3)
-        assert [u.advisor.predictor for u in units] == ["nearest"]
+        assert sorted(found) == [("nearest", ("time", "energy")), ("wang-chu", ("time",))]
+        capped = planned(objectives=("time",), limits=Limits(max_power_w=90), **both)
+        names = [part.candidate.name for part in capped.parts if part.candidate.predictor]
+        assert names == ["nearest"]
 
     def test_who_learns_stands_by_default(self) -> None:
-        names = [contender.predictor for contender in advice.advisors((), ("raw",), DATA)]
+        names = list(dict.fromkeys(part.candidate.name for part in planned(predictors=()).parts))
         assert names[:3] == ["highest-clocks", "stay-at-base", "best-fixed"]
         assert {"nearest", "extra-trees", "wu"} <= set(names)
         assert set(names).isdisjoint({"no-scaling", "engine-bound", "wu-oracle", "wang-chu"})

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from mlscale import DataWarning, Measurements
+from mlscale.arrays import Floats
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.studies.crossval import cross_validate
 from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.splits import folds
-from mlscale.studies.training import fit_folds
 
 FILES = {
     "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
@@ -36,32 +38,30 @@ def tables(data_folder: Path) -> dict[str, Measurements]:
         return {name: read_nv_dvfs(data_folder / file, None) for name, file in FILES.items()}
 
 
-def errors(model: Bottleneck, test: Measurements, unseen: bool) -> np.ndarray:  # type: ignore[type-arg]
-    """Errors [%] (K, targets) of held-out kernels."""
-    base, truth = test.grid.mid, test.time_ms
-    at = test.grid.index(base)
-    values = model.predict(test.profiles(base), test.grid if unseen else None).values
-    actual = truth / truth[(slice(None), *at)][:, None, None, None]
-    return without_base(absolute_percentage_error(values, actual), at)
-
-
 def cross_validated(
     targets: list[Measurements], trained_on: list[Measurements], unseen: bool
 ) -> list[float]:
     """MAPE [%] of each target; all have the same applications, so a fold's fit serves all."""
-    split = folds("k-fold", targets[0].applications, 0)
-    assert all(table.kernels == targets[0].kernels for table in targets)
-    based = [(table, table.grid.mid) for table in trained_on]
-    models = [Bottleneck(intervals=False) for _ in split]
-    fit_folds(models, split, (targets[0], targets[0].grid.mid), based, unseen=False)
-    found: list[list[np.ndarray]] = [[] for _ in targets]  # type: ignore[type-arg]
-    for model, (train, test) in zip(models, split, strict=True):
-        for target, own in zip(targets, found, strict=True):
-            ready = copy.copy(model)  # so that two files of one GPU keep their peaks apart
+    first = targets[0]
+    split = folds("k-fold", first.applications, 0)
+    assert all(table.kernels == first.kernels for table in targets)
+    pool = [(table, table.grid.mid) for table in trained_on]
+    errors: list[list[Floats]] = [[] for _ in targets]
+    cases = cross_validate(
+        first, [first.grid.mid], split, lambda: Bottleneck(intervals=False), pool, unseen
+    )
+    for (train, test), fold in zip(split, cases, strict=True):
+        for target, own in zip(targets, errors, strict=True):
+            base = target.grid.mid
+            model = copy.copy(fold.predictor)  # so that two files of one GPU keep their peaks apart
             if unseen:
-                ready.learn_peaks(target.select(train).profiles(target.grid.mid), target.grid)
-            own.append(errors(ready, target.select(test), unseen))
-    return [float(np.concatenate(own).mean()) for own in found]
+                for_other_gpus(model).learn_peaks(target.select(train).profiles(base), target.grid)
+            held_out = target.select(test)
+            grid = target.grid if unseen else None
+            predicted = model.predict(held_out.profiles(base), grid).values
+            found = absolute_percentage_error(predicted, held_out.relative("time", base))
+            own.append(without_base(found, target.grid.index(base)))
+    return [float(np.concatenate(own).mean()) for own in errors]
 
 
 def test_pooled(tables: dict[str, Measurements]) -> None:

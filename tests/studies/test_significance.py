@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mlscale.studies import errors
-from mlscale.studies.candidates import Contender
+from mlscale.studies.candidates import Candidate
+from mlscale.studies.errors import application_errors
 from mlscale.studies.significance import holm, p_values, signed_rank
 
 NAMES = "abcdef"
@@ -51,19 +51,19 @@ def test_holm_by_hand(p: list[float], corrected: list[float]) -> None:
 
 
 class TestPValues:
-    def block(self, quantity: str, kinds: list[str]) -> dict[tuple[str, str, Contender], dict]:  # type: ignore[type-arg]
+    def block(self, quantity: str, kinds: list[str]) -> dict[tuple[str, str, Candidate], dict]:  # type: ignore[type-arg]
         """wu errs twice as much as nearest; the oracle and wu's other kinds stand beside."""
-        wu = {("t", quantity, Contender("wu", kind)): by_application([2.0, 4, 6, 8, 10, 12])
+        wu = {("t", quantity, Candidate("wu", kind)): by_application([2.0, 4, 6, 8, 10, 12])
               for kind in kinds}  # fmt: skip
         return {
-            ("t", quantity, Contender("nearest", None)): by_application([1.0, 2, 3, 4, 5, 6]),
+            ("t", quantity, Candidate("nearest", None)): by_application([1.0, 2, 3, 4, 5, 6]),
             **wu,
-            ("t", quantity, Contender("wu-oracle", None)): by_application([0.0] * 6),
+            ("t", quantity, Candidate("wu-oracle", None)): by_application([0.0] * 6),
         }
 
     def test_against_the_first_wu(self) -> None:
         found = p_values(self.block("time", ["utilisation", "raw"]))
-        of = {(c.predictor, c.features): row for (_, _, c), row in found.items()}
+        of = {(c.name, c.features): row for (_, _, c), row in found.items()}
         # Two are tested: nearest (p 2/64, doubled by Holm) and wu on raw, equal to the reference.
         assert of["nearest", None] == {
             "n_applications": 6, "compared_with": "utilisation", "p_value": pytest.approx(4 / 64),
@@ -84,10 +84,9 @@ class TestPValues:
 
 def test_mean_error_of_an_application_is_over_kernels_targets_and_seeds() -> None:
     """a has the kernels 1 (errors 1, 3) and 2 (5, 7) with seed 0, all 2 more with seed 1."""
-    unit = errors.Unit("t", "time", Contender("wu", "raw"), 2, "leave-one-application-out", 0)
     values = np.array([[1.0, 3.0], [10.0, 30.0], [5.0, 7.0]])
-    group = [
-        errors.UnitErrors(unit, ("1", "x", "2"), ("a", "b", "a"), found, 0.0, 0.0)
-        for found in (values, values + 2)
+    results = [
+        {"applications": ["a", "b", "a"], "errors": errors.tolist()}
+        for errors in (values, values + 2)
     ]
-    assert errors.application_errors(group) == {"a": 5.0, "b": 21.0}
+    assert application_errors(results) == {"a": 5.0, "b": 21.0}

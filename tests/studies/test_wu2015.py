@@ -4,6 +4,7 @@ Kernels are those of made.py, whose laws are known.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ from synthetic.tidy import refused
 from mlscale import ConfigGrid, HardwareConfig, Measurements, create
 from mlscale.predictors.wu import training as wu_training
 from mlscale.studies import wu2015 as paper
-from mlscale.studies.candidates import BASELINES, Contender
+from mlscale.studies.base import Part
+from mlscale.studies.candidates import BASELINES
 from mlscale.studies.splits import folds
 
 PAPER_GRID = ConfigGrid(
     tuple(range(4, 33, 4)), tuple(range(300, 1001, 100)), tuple(range(475, 1376, 150))
 )
-WU = Contender("wu", "raw")
 axis = st.integers(1, 4)
 
 
@@ -31,12 +32,21 @@ def grid_of(shape: Sequence[int]) -> ConfigGrid:
     return ConfigGrid(*(tuple(100 * (s + 1) for s in range(length)) for length in shape))
 
 
-def planned(data: Measurements, study: str, **changes: Any) -> list[paper.PaperUnit]:
-    """Units of a study of one table 't', time alone, holdout, one seed, unless told."""
-    given = {"quantities": ("time",), "clusters": 4, "protocol": "holdout", "seeds": 1, **changes}
-    bases = {"t": given.pop("bases", paper.five_bases(data.grid))}
-    chosen = {"t": paper.beside_baselines("wu", ["raw"], data)}
-    return paper.plan(paper.Settings(study, **given), {"t": data}, bases, chosen)
+def study_of(data: Measurements, study: str, **changes: Any) -> paper.WuStudy:
+    """A study of one table 't', time alone, holdout, one seed, unless told."""
+    given = {"quantity": "time", "seeds": 1, "features": ["raw"], **changes}
+    if study == "base-configuration":
+        given = {"clusters": 4, "vary": ["cu_count"], **given}
+    return paper.WuStudy(name=study, tables={"t": data}, **given)
+
+
+def planned(data: Measurements, study: str, **changes: Any) -> list[Part]:
+    """The parts of a study."""
+    return study_of(data, study, **changes).parts
+
+
+def of_wu(parts: list[Part]) -> list[Part]:
+    return [part for part in parts if part.candidate.name == "wu"]
 
 
 class TestBases:
@@ -93,9 +103,9 @@ class TestPlan:
     def test_of_the_paper_has_448_bases_in_14_parts(self) -> None:
         data = made.measurements(grid=PAPER_GRID, per_group=3)
         bases = paper.varied_bases(data.grid, data.grid.mid, ())
-        units = [u for u in planned(data, "base-configuration", bases=bases) if u.contender == WU]
-        assert [len(unit.bases) for unit in units] == [32] * 14
-        assert [base for unit in units for base in unit.bases] == list(bases)
+        parts = of_wu(planned(data, "base-configuration", vary=[]))
+        assert [len(part.bases) for part in parts] == [32] * 14
+        assert [base for part in parts for base in part.bases] == list(bases)
 
     @pytest.mark.parametrize(
         ("study", "counts"),
@@ -109,20 +119,20 @@ class TestPlan:
     )
     def test_numbers_of_clusters(self, study: str, counts: list[int]) -> None:
         units = planned(made.measurements(per_group=6), study)
-        assert [unit.clusters for unit in units if unit.contender == WU] == counts
+        assert [part.clusters for part in of_wu(units)] == counts
 
     def test_oracle_goes_on_to_as_many_clusters_as_kernels(self) -> None:
         """100 kernels, 80 trained on: Fig. 15's claim is about the end of the axis."""
         units = planned(made.measurements(per_group=25), "oracle")
-        counts = [unit.clusters for unit in units if unit.contender == WU]
+        counts = [part.clusters for part in of_wu(units)]
         assert counts[:10] == list(range(2, 21, 2))
         assert counts[-1] == 80
         assert counts == sorted(set(counts))
 
     def test_baselines_stand_beside(self) -> None:
         units = planned(made.measurements(per_group=6), "cluster-count")
-        beside = [unit for unit in units if unit.contender != WU]
-        assert [unit.contender.predictor for unit in beside] == list(BASELINES)
+        beside = [unit for unit in units if unit.candidate.name != "wu"]
+        assert [unit.candidate.name for unit in beside] == list(BASELINES)
         assert {unit.clusters for unit in beside} == {None}
 
     @pytest.mark.parametrize(
@@ -132,14 +142,14 @@ class TestPlan:
     def test_seeds_only_where_they_matter(self, protocol: str, wu: int, baseline: int) -> None:
         data = made.measurements(per_group=2)
         units = planned(data, "base-configuration", protocol=protocol, seeds=3)
-        assert sum(unit.contender == WU for unit in units) == wu
-        assert sum(unit.contender.predictor == "nearest" for unit in units) == baseline
+        assert len(of_wu(units)) == wu
+        assert sum(unit.candidate.name == "nearest" for unit in units) == baseline
 
     def test_power_only_where_it_was_measured(self) -> None:
         both = ("time", "power")
         for power, expected in ((True, {"time", "power"}), (False, {"time"})):
             data = made.measurements(power=power)
-            units = planned(data, "oracle", quantities=both)
+            units = planned(data, "oracle", quantity=both)
             assert {unit.quantity for unit in units} == expected
 
     def test_more_clusters_than_a_fold_has_kernels(self) -> None:
@@ -176,10 +186,9 @@ class TestRows:
     def test_are_those_of_models_fitted_one_by_one(self) -> None:
         """The long way round: select, fit, predict, compare, for every base by itself."""
         data = made.measurements()
-        [unit] = [
-            u for u in planned(data, "base-configuration", bases=self.BASES) if u.contender == WU
-        ]
-        rows = paper.run_unit(unit, data)
+        [unit] = of_wu(planned(data, "base-configuration"))
+        unit = replace(unit, bases=self.BASES)
+        rows = paper.part_rows(unit, data, "base-configuration")
         [(train, test)] = folds("holdout", data.applications, 0)
         for row, base in zip(rows, self.BASES, strict=True):
             model = create("wu", quantity="time", features="raw", clusters=4, seed=0)
@@ -198,7 +207,7 @@ class TestRows:
         data = made.measurements()
         units = planned(data, "error-distribution", protocol="k-fold")
         for unit in (units[0], units[-1]):
-            rows = paper.run_unit(unit, data)
+            rows = paper.part_rows(unit, data, "error-distribution")
             assert len(rows) == 11 * len(unit.bases)
             for start in range(0, len(rows), 11):
                 bins = rows[start : start + 11]
@@ -208,8 +217,8 @@ class TestRows:
     def test_oracle_stands_beside_its_network_and_knows_the_training_set(self) -> None:
         """Four groups of kernels that scale alike: with four clusters nothing is left to err."""
         data = made.measurements()
-        units = [u for u in planned(data, "oracle") if u.contender == WU and u.clusters == 4]
-        rows = [row for unit in units for row in paper.run_unit(unit, data)]
+        units = [u for u in of_wu(planned(data, "oracle")) if u.clusters == 4]
+        rows = [row for unit in units for row in paper.part_rows(unit, data, "oracle")]
         train = len(folds("holdout", data.applications, 0)[0][0])
         assert [row["predictor"] for row in rows] == ["wu"] * 5 + ["wu-oracle"] * 5
         assert all(row["n_kernels"] == train for row in rows)
@@ -224,8 +233,8 @@ class TestRows:
         [(_, test)] = folds("holdout", data.applications, 0)
         base = made.GRID.mid
         at = made.GRID.index(base)
-        [unit] = [u for u in planned(data, "base-configuration", bases=(base,))
-                  if u.contender == WU]  # fmt: skip
+        [unit] = of_wu(planned(data, "base-configuration"))
+        unit = replace(unit, bases=(base,))
         found = []
         for scale in (1e-6, 1e-7):
             time = data.time_samples.copy()
@@ -233,7 +242,8 @@ class TestRows:
             time[0, test] = scale
             time[(0, test, *at)] = own
             changed = Measurements(**{**vars_of(data), "time_samples": time})
-            found.append(paper.run_unit(unit, changed)[0]["mape"] + 100)
+            rows = paper.part_rows(unit, changed, "base-configuration")
+            found.append(rows[0]["mape"] + 100)
         assert found[1] == pytest.approx(10 * found[0], rel=1e-6)
 
 
@@ -259,10 +269,9 @@ def test_k_means_is_done_once_for_what_bases_share(monkeypatch: pytest.MonkeyPat
     # Kernels of a group scale alike but for noise, so that every set is a clustering of its own.
     noise = np.random.default_rng(0).uniform(0.9, 1.1, data.time_samples.shape)
     data = Measurements(**{**vars_of(data), "time_samples": data.time_samples * noise})
-    monkeypatch.setattr(paper, "BASES_IN_UNIT", 9)
-    bases = paper.varied_bases(data.grid, data.grid.mid, ())
-    units = [u for u in planned(data, "base-configuration", bases=bases) if u.contender == WU]
+    monkeypatch.setattr(paper, "BASES_IN_PART", 9)
+    units = of_wu(planned(data, "base-configuration", vary=[]))
     assert len(units) == 4
     for unit in units:
-        paper.run_unit(unit, data)
+        paper.part_rows(unit, data, "base-configuration")
     assert len(fitted) == 3 + 12

@@ -1,135 +1,110 @@
 """mlscale study errors and study compare: predictors beside the baselines, at one base."""
 
-from __future__ import annotations
-
 import argparse
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mlscale.cli.study.text import as_text
-from mlscale.cli.study.work import Study, at_one_base, write_rows
-from mlscale.data.profiles import QUANTITIES
-from mlscale.errors import InputError
+from mlscale.cli.study import options
+from mlscale.cli.study.text import MEAN_HEADERS, means_together, summary_cells
+from mlscale.cli.text import columns
+from mlscale.data.grid import HardwareConfig
+from mlscale.studies.base import Rows, grouped
+from mlscale.studies.errors import CLUSTERS, COMPARE
 
-if TYPE_CHECKING:
-    from mlscale.data.measurements import Measurements
-    from mlscale.studies.candidates import Contender
-    from mlscale.studies.errors import UnitErrors
-    from mlscale.studies.training import Training
-
-STUDIES = {
-    "errors": "chosen predictors (bottleneck where it applies and wu, unless asked otherwise) "
-    "beside the baselines",
-    "compare": "all predictors, each with several kinds of features, in one table",
+SUMMARIES = {
+    "errors": "errors of predictors beside the baselines",
+    COMPARE: "all predictors, each with several kinds of features, in one table",
 }
-CLUSTERS = 8
-PROTOCOL = "leave-one-application-out"
+TRAINED = {
+    "own-table": "",
+    "pooled": "trained on all tables at once, ",
+    "unseen-gpu": "trained on other GPUs alone, ",
+}
 
 
-def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Study:
-    """The study that is asked for. Raises InputError."""
-    from mlscale.studies import errors
-    from mlscale.studies.training import training_tables
-
-    with_base = at_one_base(arguments, tables)
-    settings = {
-        "study": arguments.study,
-        "tables": list(tables),
-        "protocol": arguments.protocol or PROTOCOL,
-        "clusters": arguments.clusters or CLUSTERS,
-    }
-    training = _training(arguments)
-    if training != "own-table":
-        settings["training"] = training
-    units = errors.plan(
-        with_base,
-        {table: _contenders(arguments, data) for table, data in tables.items()},
-        _quantities(arguments, training),
-        settings["clusters"],
-        settings["protocol"],
-        arguments.seeds,
-        training,
-    )
-    for target in with_base.values():
-        training_tables(training, target, list(with_base.values()))
-
-    def document(results: list[UnitErrors]) -> dict[str, Any]:
-        results.sort(key=lambda result: units.index(result.unit))
-        return {**settings, "rows": errors.rows(results, with_base, arguments.seeds)}
-
-    return Study(
-        units=units,
-        asked=[arguments.study, *(str(base) for _, base in with_base.values())],
-        run=partial(errors.run, units, with_base),
-        document=document,
-        as_text=as_text,
-        write=_write,
-    )
-
-
-def _contenders(arguments: argparse.Namespace, measurements: Measurements) -> list[Contender]:
-    from mlscale.predictors import default_predictor
-    from mlscale.studies.candidates import contenders, everyone
-
-    kinds = arguments.features or []
-    if _training(arguments) != "own-table":
-        chosen = arguments.predictor or ["bottleneck"]
-        return [one for one in contenders(chosen, kinds, measurements) if one.predictor in chosen]
-    if arguments.study == "compare" and not arguments.predictor:
-        return everyone(kinds, measurements)
-    usual = dict.fromkeys(("wu", default_predictor(measurements)))
-    return contenders(arguments.predictor or list(usual), kinds, measurements)
-
-
-def _quantities(arguments: argparse.Namespace, training: Training) -> tuple[str, ...]:
-    """What is studied. Raises InputError."""
-    if training != "unseen-gpu":
-        return tuple(arguments.quantity or QUANTITIES)
-    if "power" in (arguments.quantity or ()):
-        raise InputError("power is learnt on the GPU itself; --unseen-gpu is a study of time")
-    return ("time",)
-
-
-def _training(arguments: argparse.Namespace) -> Training:
-    """What is trained on. Raises InputError."""
-    if arguments.pooled and arguments.unseen_gpu:
-        raise InputError("--pooled and --unseen-gpu are two studies; give one")
-    if arguments.pooled:
-        return "pooled"
-    return "unseen-gpu" if arguments.unseen_gpu else "own-table"
-
-
-def _write(
-    folder: Path, suffix: str, document: dict[str, Any], results: list[UnitErrors]
-) -> list[Path]:
-    """errors: the rows; kernels: the mean error of each kernel and seed."""
-    rows = [
-        {**row["base"], **row, "mape_by_seed": " ".join(f"{m:.6g}" for m in row["mape_by_seed"])}
-        for row in document["rows"]
-    ]
-    kernels = [
-        {
-            "table": result.unit.table,
-            "quantity": result.unit.quantity,
-            "predictor": result.unit.contender.predictor,
-            "features": result.unit.contender.features,
-            "seed": result.unit.seed,
-            "application": application,
-            "kernel": kernel,
-            "mape": errors.mean(),
-        }
-        for result in results
-        for application, kernel, errors in zip(
-            result.applications, result.kernels, result.errors, strict=True
-        )
-    ]
-    for row in rows:
-        row["faulty_kernels"] = " ".join(row["faulty_kernels"])
-        row["mape_without_faulty"] = (row["without_faulty"] or {}).get("mape")
-    left_out = ("base", "without_faulty")
-    rows = [{key: row[key] for key in row if key not in left_out} for row in rows]
+def parents(name: str) -> list[argparse.ArgumentParser]:
+    """The options."""
+    default = "all that apply" if name == COMPARE else "bottleneck where it applies, and wu"
     return [
-        write_rows(folder / f"errors.{suffix}", rows),
-        write_rows(folder / f"kernels.{suffix}", kernels),
+        options.tables(),
+        options.predictors(several=True, default=default),
+        options.quantities(),
+        options.parent(_add_training),
+        options.base(),
+        options.clusters(str(CLUSTERS)),
+        options.split(),
+        options.output("the tables errors and kernels"),
     ]
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--pooled",
+        action="store_const",
+        const="pooled",
+        dest="training",
+        help="train on all tables at once, what is held out is held out of each (default: "
+        "bottleneck alone, which can; the baselines learn from one table)",
+    )
+    group.add_argument(
+        "--unseen-gpu",
+        action="store_const",
+        const="unseen-gpu",
+        dest="training",
+        help="train on the tables of other GPUs alone, without what is held out; of a table's own "
+        "GPU only base profiles of other kernels are seen",
+    )
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """A block for each table of measurements and quantity; after several, their means together."""
+    by_block = grouped(document["rows"], "table", "quantity")
+    blocks = [_block(document, rows) for rows in by_block.values()]
+    if len(blocks) > 1:
+        means = means_together(by_block, "predictor", lambda row: f"{row['mape']:.1f}")
+        blocks.append(f"Mean errors [%] together:\n{means}")
+    return "\n\n".join(blocks)
+
+
+def _block(document: dict[str, Any], rows: Rows) -> str:
+    timed = document["study"] == COMPARE
+    covered = any(row["coverage"] is not None for row in rows)
+    faulty = rows[0]["faulty_kernels"]
+    [reference] = {row["compared_with"] for row in rows if row["p_value"] is not None} or {None}
+    tested = timed and any(row["p_value"] is not None for row in rows)
+    headers = ["predictor", "features", MEAN_HEADERS[0], "seeds", *MEAN_HEADERS[1:]]
+    headers += ["without faulty"] if faulty else []
+    headers += ["in 90 % interval"] if covered else []
+    headers += ["p"] if tested else []
+    headers += ["train ms", "predict us"] if timed else []
+    lines = []
+    for row in rows:
+        low, high = min(row["mape_by_seed"]), max(row["mape_by_seed"])
+        spread = f"{low:.1f} to {high:.1f}" if low < high else ""
+        mape, *others = summary_cells(row)
+        cells = [row["predictor"], row["features"] or "", mape, spread, *others]
+        if faulty:
+            cells += [f"{row['without_faulty']['mape']:.2f}" if row["without_faulty"] else ""]
+        if covered:
+            cells += ["" if row["coverage"] is None else f"{row['coverage']:.1f}"]
+        if tested:
+            cells += ["" if row["p_value"] is None else f"{row['p_value']:.2g}"]
+        if timed:
+            cells += [f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
+        lines.append(cells)
+    first = rows[0]
+    notes = ""
+    if faulty:
+        notes += f"\nNamed faulty: {', '.join(faulty)} (trained on, not scored there)."
+    if tested:
+        notes += (
+            f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "
+            f"mean errors of {first['n_applications']} applications, after Holm."
+        )
+    trained = TRAINED[document.get("training", "own-table")]
+    return (
+        f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
+        f"base {HardwareConfig(**first['base'])}, {document['protocol']}, {trained}"
+        f"{first['n_seeds']} seeds, {document['clusters']} clusters\n"
+        f"{columns(headers, lines)}{notes}"
+    )

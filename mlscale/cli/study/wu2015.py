@@ -1,142 +1,166 @@
-"""The studies of section V of Wu et al., HPCA 2015: what is asked, tables, figures, a summary."""
-
-from __future__ import annotations
+"""The studies of section V of Wu et al., HPCA 2015: options, tables as text, and figures."""
 
 import argparse
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mlscale.cli.study.work import Study, write_rows
-from mlscale.data.grid import HardwareConfig
-from mlscale.data.profiles import QUANTITIES
-from mlscale.errors import InputError
+from mlscale.cli.study import options
+from mlscale.cli.text import columns
+from mlscale.data.grid import AXES
+from mlscale.studies.base import Row, Study, grouped
+from mlscale.studies.wu2015 import BASE_CONFIGURATION, BIN_WIDTH, BINS, ORACLE_STUDY
+from mlscale.studies.wu2015_summary import (
+    Spread,
+    box,
+    boxes,
+    by_base,
+    labels,
+    overall,
+    shares,
+)
 
-if TYPE_CHECKING:
-    from mlscale.data.measurements import Measurements
-
-STUDIES = {
-    "base-configuration": "a model for every base (Wu et al., Fig. 10 to 12)",
-    "cluster-count": "2 to 20 clusters at five bases (Fig. 13, 16)",
-    "error-distribution": "histogram of errors with 2, 6 and 12 clusters (Fig. 14, 17)",
-    "oracle": "network against oracle on the training set (Fig. 15)",
+SUMMARIES = {
+    BASE_CONFIGURATION: "a model for every base (Wu et al., Fig. 10 to 12)",
+    "cluster-count": "2 to 20 clusters at five bases (Wu et al., Fig. 13, 16)",
+    "error-distribution": "histogram of errors with 2, 6 and 12 clusters (Wu et al., Fig. 14, 17)",
+    ORACLE_STUDY: "network against oracle on the training set (Wu et al., Fig. 15)",
 }
-CLUSTERS = 12
-PROTOCOL = "holdout"
-
-Rows = list[dict[str, Any]]
 
 
-def plan(arguments: argparse.Namespace, tables: dict[str, Measurements]) -> Study:
-    """The study that is asked for. Raises InputError."""
-    from mlscale.studies import wu2015 as paper
+def parents(name: str) -> list[argparse.ArgumentParser]:
+    """The options."""
+    own = [options.base(), options.parent(_add_vary), options.clusters("12")]
+    return [
+        options.tables(),
+        options.predictors(several=False, default="wu"),
+        options.quantities(),
+        *(own if name == BASE_CONFIGURATION else [options.parent(_add_bases)]),
+        options.split("holdout"),
+        options.output("a table and figures"),
+    ]
 
-    predictor, kinds = _chosen(arguments)
-    settings = paper.Settings(
-        study=arguments.study,
-        quantities=tuple(arguments.quantity or QUANTITIES),
-        clusters=arguments.clusters,
-        protocol=arguments.protocol or PROTOCOL,
-        seeds=arguments.seeds,
-    )
-    bases = {name: _bases(arguments, name, data) for name, data in tables.items()}
-    contenders = {
-        name: paper.beside_baselines(predictor, kinds, data) for name, data in tables.items()
-    }
-    units = paper.plan(settings, tables, bases, contenders)
 
-    def document(results: list[tuple[int, Rows]]) -> dict[str, Any]:
-        return {
-            "study": arguments.study,
-            "tables": list(tables),
-            "protocol": settings.protocol,
-            "predictor": predictor,
-            "rows": [row for _, rows in sorted(results, key=lambda r: r[0]) for row in rows],
-        }
-
-    return Study(
-        units=units,
-        asked=[arguments.study],
-        run=partial(paper.run, units, tables),
-        document=document,
-        as_text=_as_text,
-        write=partial(_write, tables),
+def _add_vary(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vary",
+        action="append",
+        choices=AXES,
+        help="move the base along this axis only, the others as in --base; "
+        f"{options.AGAIN} (default: every configuration is a base)",
     )
 
 
-def _chosen(arguments: argparse.Namespace) -> tuple[str, list[str]]:
-    """The one predictor, and its features if they were given."""
-    from mlscale.studies.candidates import has_parameter
-
-    study = arguments.study
-    if len(arguments.predictor or []) > 1 or len(arguments.features or []) > 1:
-        raise InputError(f"the study '{study}' takes one --predictor and one --features")
-    predictor = (arguments.predictor or ["wu"])[0]
-    if study == "oracle" and predictor != "wu":
-        raise InputError(f"the study 'oracle' is of 'wu', not of '{predictor}'")
-    varies = study != "base-configuration"
-    if varies and not has_parameter(predictor, "clusters"):
-        raise InputError(
-            f"the study '{study}' varies the number of clusters, and '{predictor}' has none; "
-            "take --predictor wu"
-        )
-    if varies and arguments.clusters:
-        raise InputError(f"the study '{study}' varies the clusters itself; leave out --clusters")
-    return predictor, arguments.features or []
+def _add_bases(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--base",
+        action="append",
+        help="configuration to predict from, or 'mid'; "
+        f"{options.AGAIN} (default: five over the grid)",
+    )
 
 
-def _bases(
-    arguments: argparse.Namespace, name: str, data: Measurements
-) -> tuple[HardwareConfig, ...]:
-    """The bases that a table is studied at."""
-    from mlscale.studies.wu2015 import five_bases, varied_bases
-
-    given = [data.grid.parse(text) for text in arguments.base or []]
-    for base in given:
-        data.grid.index(base)
-    if arguments.study != "base-configuration":
-        if arguments.vary:
-            raise InputError("--vary is of the study 'base-configuration'")
-        return tuple(dict.fromkeys(given)) or five_bases(data.grid)
-    if len(given) > 1 or (given and not arguments.vary):
-        raise InputError(
-            "the study 'base-configuration' takes one --base, and that with --vary: it is where "
-            "the other axes stay"
-        )
-    try:
-        return varied_bases(data.grid, given[0] if given else data.grid.mid, arguments.vary)
-    except InputError as error:
-        raise InputError(f"'{name}': {error}") from None
-
-
-def _write(
-    tables: dict[str, Measurements],
-    folder: Path,
-    suffix: str,
-    document: dict[str, Any],
-    _: list[tuple[int, Rows]],
-) -> list[Path]:
-    """STUDY.csv or .parquet, and the figures of each table and quantity."""
+def draw(study: Study, folder: Path, document: dict[str, Any]) -> list[Path]:
+    """Draw the figures of each table and quantity; their paths. Raises InputError."""
     from mlscale.report import study_figures
 
-    study = document["study"]
-    written = [write_rows(folder / f"{study}.{suffix}", document["rows"])]
-    for (table, quantity), rows in _parts(document["rows"]):
-        origin = tables[table].metadata.get("origin")
+    written = []
+    for (table, quantity), rows in grouped(document["rows"], "table", "quantity").items():
+        origin = study.tables[table].metadata.get("origin")
         what = study_figures.What(document["predictor"], table, quantity, origin)
-        written += study_figures.draw(study, folder, what, rows)
+        written += study_figures.draw(study.name, folder, what, rows)
     return written
 
 
-def _parts(rows: Rows) -> list[tuple[tuple[str, str], Rows]]:
-    """The rows of each table and quantity."""
-    parts: dict[tuple[str, str], Rows] = {}
-    for row in rows:
-        parts.setdefault((row["table"], row["quantity"]), []).append(row)
-    return list(parts.items())
+def as_text(document: dict[str, Any]) -> str:
+    """A table for each table of measurements and quantity; errors in percent."""
+    study, predictor = document["study"], document["predictor"]
+    blocks = []
+    for (table, quantity), rows in grouped(document["rows"], "table", "quantity").items():
+        ours = [row for row in rows if row["predictor"] == predictor]
+        features = f" with {ours[0]['features']} features" if ours[0]["features"] else ""
+        kernels = sorted({row["n_kernels"] for row in ours})
+        blocks.append(
+            f"{table}: {study}, error of {quantity} [%], {predictor}{features}, "
+            f"{' or '.join(map(str, kernels))} kernels "
+            f"{'trained on' if study == ORACLE_STUDY else 'held out'}, {document['protocol']}, "
+            f"seeds {len({row['seed'] for row in ours})}\n{_TEXTS[study](rows, predictor)}"
+        )
+    return "\n\n".join(blocks)
 
 
-def _as_text(document: dict[str, Any]) -> str:
-    from mlscale.cli.study.wu2015_text import as_text
+def _base_text(rows: Sequence[Row], predictor: str) -> str:
+    """A row for each engine clock of the base, as the boxes of Fig. 12; then the extremes."""
+    [ours] = labels(rows, predictor)
+    others = [name for name in labels(rows) if name != ours]
+    by_clock, bases = boxes(rows), by_base(rows)
+    by_clock_and_all = {
+        name: {
+            **{f"{engine:g}": found for engine, found in by_clock[name].items()},
+            "all": box([spread.mean for spread in bases[name].values()]),
+        }
+        for name in by_clock
+    }
+    lines = []
+    for clock, own in by_clock_and_all[ours].items():
+        figures = [own.mean, own.std, own.low, own.high]
+        figures += [by_clock_and_all[other][clock].mean for other in others]
+        lines.append([clock, str(own.bases), *map(_two, figures)])
+    headers = ["base engine MHz", "bases", f"{ours}: mean", "std", "min", "max", *others]
+    errors = {base: spread.mean for base, spread in bases[ours].items()}
+    best, worst = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
+    by_seed = _range(overall(rows)[ours])
+    return (
+        f"{columns(headers, lines)}\nbest base {best}: {errors[best]:.2f}; worst {worst}: "
+        f"{errors[worst]:.2f}" + (f"; mean by seed {by_seed}" if by_seed else "")
+    )
 
-    return as_text(document)
+
+def _cluster_text(rows: Sequence[Row], _: str) -> str:
+    """A row for each number of clusters and each baseline, a column for each base."""
+    at_base, over_all = by_base(rows), overall(rows)
+    lines = [
+        [
+            name,
+            *(_two(spread.mean) for spread in at_base[name].values()),
+            _two(mean.mean),
+            _range(mean),
+        ]
+        for name, mean in over_all.items()
+    ]
+    bases = [str(base) for base in next(iter(at_base.values()))]
+    return columns(["", *bases, "mean", "by seed"], lines)
+
+
+def _bin_text(rows: Sequence[Row], _: str) -> str:
+    """The share of values in each bin [%], a column for each number of clusters and baseline."""
+    found = shares(rows)
+    lows = [BIN_WIDTH * position for position in range(BINS)]
+    names = [f"{low:g} to {low + BIN_WIDTH:g}" for low in lows[:-1]] + [f"{lows[-1]:g} or more"]
+    lines = [
+        [name, *(_two(found[contender][low].mean) for contender in found)]
+        for name, low in zip(names, lows, strict=True)
+    ]
+    return columns(["error [%]", *found], lines)
+
+
+def _oracle_text(rows: Sequence[Row], _: str) -> str:
+    """Network, oracle and baselines on the training set, with the range over the seeds."""
+    lines = [[name, _two(mean.mean), _range(mean)] for name, mean in overall(rows).items()]
+    return columns(["", "mean", "by seed"], lines)
+
+
+_TEXTS: dict[str, Callable[[Sequence[Row], str], str]] = {
+    "base-configuration": _base_text,
+    "cluster-count": _cluster_text,
+    "error-distribution": _bin_text,
+    "oracle": _oracle_text,
+}
+
+
+def _two(figure: float) -> str:
+    return f"{figure:.2f}"
+
+
+def _range(spread: Spread) -> str:
+    return f"{spread.low:.2f} to {spread.high:.2f}" if spread.low < spread.high else ""

@@ -1,0 +1,147 @@
+"""Options that several studies share, as parsers that a study's own takes as its parents."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from mlscale.cli import options
+from mlscale.data.profiles import QUANTITIES
+
+FORMATS = ("csv", "parquet")
+AGAIN = "may be given again"
+
+
+class Once(argparse.Action):
+    """Keeps one value, and refuses a second one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Keep the value."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "may be given once")
+        setattr(namespace, self.dest, values)
+
+
+def parent(add: Callable[[argparse.ArgumentParser], Any]) -> argparse.ArgumentParser:
+    """A parent parser with the options that `add` adds."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add(parser)
+    return parser
+
+
+def tables() -> argparse.ArgumentParser:
+    """What is studied."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
+    options.add_reading(parser)
+    return parser
+
+
+def predictors(several: bool, default: str) -> argparse.ArgumentParser:
+    """Who predicts, from which features."""
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
+    from mlscale.predictors import PREDICTORS
+
+    parser = argparse.ArgumentParser(add_help=False)
+    action: Any = "append" if several else Once
+    parser.add_argument(
+        "--predictor",
+        dest="predictors",
+        action=action,
+        type=options.predictor_name,
+        metavar="PREDICTOR",
+        help=f"{', '.join(PREDICTORS)}, or package.module:Class for one of your own"
+        f"{'; ' + AGAIN if several else ''} (default: {default}); the baselines stand beside",
+    )
+    parser.add_argument(
+        "--features",
+        action=action,
+        choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
+        help="with +power the power at the base is a feature too, for power alone"
+        f"{'; ' + AGAIN if several else ''} (default: what suits the counters)",
+    )
+    return parser
+
+
+def quantities() -> argparse.ArgumentParser:
+    """What is predicted."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--quantity",
+        action="append",
+        choices=tuple(QUANTITIES),
+        help=f"{AGAIN} (default: both, where the table has power)",
+    )
+    return parser
+
+
+def base() -> argparse.ArgumentParser:
+    """Where the profile is taken, at one configuration."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--base", action=Once, help="configuration to predict from, or 'mid' (default)"
+    )
+    return parser
+
+
+def clusters(default: str) -> argparse.ArgumentParser:
+    """How many clusters predictors with clusters have."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--clusters",
+        type=options.whole_number,
+        metavar="K",
+        help=f"in each cluster set (default: {default})",
+    )
+    return parser
+
+
+def split(default: str = "leave-one-application-out") -> argparse.ArgumentParser:
+    """Who is held out, and how often."""
+    from mlscale.studies.splits import PROTOCOLS
+
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        help=f"who is held out; kernels of one application always together (default: {default})",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=options.whole_number,
+        metavar="N",
+        help="repeat with the seeds 0 to N-1 (default: 3); 1 for a single split",
+    )
+    return parser
+
+
+def output(files: str) -> argparse.ArgumentParser:
+    """Where the results go, and where the work is done."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help=f"write there study.json and {files}. What is done is kept there for --resume",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="csv",
+        help="of the tables in -o DIR (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the unfinished study in -o DIR"
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="run on the Dask cluster of that scheduler, such as tcp://host:8786",
+    )
+    return parser

@@ -1,0 +1,119 @@
+"""How a study is carried out: a progress bar, what is done kept, and the results written."""
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from mlscale.cli import options
+from mlscale.errors import InputError
+from mlscale.files import parse_json_object, whole_file, write_text
+from mlscale.records import Progress
+from mlscale.studies.base import Rows, Study
+
+DOCUMENT = "study.json"
+
+Document = dict[str, Any]
+Draw = Callable[[Study, Path, Document], list[Path]]
+
+
+def carry_out(
+    study: Study, arguments: argparse.Namespace, draw: Draw | None
+) -> tuple[Document, list[Path]]:
+    """Run a study: its document, and the files that were written. Raises InputError.
+
+    What is done is kept in the folder of --output until all is; an interrupt says so. draw: what
+    makes the study's figures.
+    """
+    from mlscale.studies.dask_client import connected
+
+    fingerprint = study.fingerprint()
+    with ExitStack() as stack:
+        folder = kept = client = None
+        if arguments.output:
+            folder = stack.enter_context(options.output_folder(arguments.output))
+            finished = _finished(folder, fingerprint)
+            if finished and arguments.resume and not Progress.is_in(folder):
+                return finished, []
+        if arguments.dask:
+            client = stack.enter_context(connected(arguments.dask))
+        if folder:
+            kept = stack.enter_context(Progress(folder, fingerprint, arguments.resume))
+        jobs = min(os.cpu_count() or 1, len(study.parts))
+        running = study.run(jobs, kept, client)
+        results = _results(running, len(study.parts), kept, arguments.output)
+        document = {**study.document(results), "fingerprint": fingerprint}
+        written = []
+        if folder and kept:
+            for name, rows in study.files(results).items():
+                written.append(_write_rows(folder / f"{name}.{arguments.format}", rows))
+            written += draw(study, folder, document) if draw else []
+            write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
+            written.append(folder / DOCUMENT)
+            kept.remove()
+    return document, written
+
+
+def _finished(folder: Path, fingerprint: str) -> Document | None:
+    """The document of this study, if the folder holds one.
+
+    Raises InputError when it holds one of another study.
+    """
+    path = folder / DOCUMENT
+    try:
+        document = parse_json_object(path.read_bytes(), str(path))
+    except (OSError, InputError):
+        return None
+    if document.get("fingerprint") != fingerprint:
+        of = f"{document.get('study')} of {', '.join(document.get('tables', []))}"
+        raise InputError(
+            f"{folder}: holds the results of another study ({of}), or of the same with other data "
+            "or settings; name another folder"
+        )
+    return document
+
+
+def _results(
+    running: Iterator[tuple[int, Any]], total: int, kept: Progress | None, folder: str | None
+) -> list[Any]:
+    """All results in order; an interrupt says what is kept, bad input keeps nothing."""
+    from tqdm import tqdm
+
+    done = len(kept.done) if kept else 0
+    results: dict[int, Any] = {}
+    bar = tqdm(total=total, initial=done, unit="part", disable=None, leave=False)
+    try:
+        with bar:
+            for number, result in running:
+                results[number] = result
+                bar.update(len(results) > done)
+    except InputError:
+        if kept:
+            kept.remove()
+        raise
+    except KeyboardInterrupt:
+        if not kept:
+            raise
+        raise KeyboardInterrupt(
+            f"interrupted; {len(kept.done)} of {total} parts are kept in {folder}; "
+            "go on with --resume"
+        ) from None
+    return [results[number] for number in range(total)]
+
+
+def _write_rows(path: Path, rows: Rows) -> Path:
+    """Write rows as Parquet, if the name ends so, or CSV; whole or not at all. InputError."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    if "clusters" in frame:  # whole numbers, though a candidate without clusters has none
+        frame = frame.astype({"clusters": "Int64"})
+    with whole_file(path) as temporary:
+        if path.suffix == ".parquet":
+            frame.to_parquet(temporary, index=False)
+        else:
+            frame.to_csv(temporary, index=False)
+    return path

@@ -1,0 +1,153 @@
+"""What every study is: parts that can be done apart, and rows of figures that sum them up."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import QUANTITIES
+from mlscale.errors import InputError
+from mlscale.predictors.base import as_config
+from mlscale.records import Progress
+from mlscale.studies.candidates import Candidate
+from mlscale.studies.parallel import fingerprint, sweep
+from mlscale.studies.splits import Fold, folds, is_random
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Row = dict[str, Any]
+Rows = list[Row]
+Tables = dict[str, Measurements]
+
+COVERAGE = 0.9
+
+
+@dataclass(frozen=True)
+class Part:
+    """One candidate, cross-validated with one seed on one table: what is done or resumed whole.
+
+    quantity: None where the study needs all. clusters: None for a candidate that has none. bases:
+    where the kernels are profiled. fold: the number of the one fold that is meant; None for all.
+    """
+
+    table: str
+    candidate: Candidate
+    protocol: str
+    seed: int
+    quantity: str | None = None
+    clusters: int | None = None
+    bases: tuple[HardwareConfig, ...] = ()
+    fold: int | None = None
+
+    def split(self, data: Measurements) -> list[Fold]:
+        """The folds. Raises InputError where the table has too few applications."""
+        split = folds(self.protocol, data.applications, self.seed)
+        return split if self.fold is None else [split[self.fold]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Study(ABC):
+    """A study of some tables; its fields are its options. `name` is the one of the command.
+
+    base: where the kernels are profiled: a configuration, its index, or a text such as 'mid'.
+    protocol: who is held out; see splits. seeds: with how many seeds each part is repeated that a
+    random number enters.
+    """
+
+    name: str
+    tables: Tables
+    base: Any = "mid"
+    protocol: str = "leave-one-application-out"
+    seeds: int = 3
+
+    @cached_property
+    @abstractmethod
+    def parts(self) -> list[Part]:
+        """All parts. Raises InputError where the options do not suit each other or a table."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> Row:
+        """What the document says of the study beside its rows, as JSON values."""
+
+    @abstractmethod
+    def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
+        """A function that gives JSON values, and for each part the arguments to call it with."""
+
+    @abstractmethod
+    def rows(self, results: Sequence[Any]) -> Rows:
+        """The figures, as JSON values, from the result of each part: docs/file-formats.md."""
+
+    @abstractmethod
+    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
+        """The tables to write, by the name of their file: rows of plain values."""
+
+    def base_of(self, table: str) -> HardwareConfig:
+        """The base on the grid of a table. Raises InputError."""
+        return read_base(self.tables[table], self.base)
+
+    def seeds_of(self, candidate: Candidate) -> range:
+        """The seeds to repeat with: the first alone where no random number enters."""
+        random = is_random(self.protocol) or "seed" in candidate.parameters
+        return range(self.seeds if random else 1)
+
+    def run(
+        self, jobs: int = 1, kept: Progress | None = None, client: "Client | None" = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Number and result of each part as they come; see sweep. Raises InputError."""
+        work, calls = self.calls()
+        return sweep(work, calls, jobs, kept, client)
+
+    def results(self, jobs: int = 1) -> list[Any]:
+        """The result of each part, in their order. Raises InputError."""
+        return [result for _, result in sorted(self.run(jobs), key=itemgetter(0))]
+
+    def document(self, results: Sequence[Any]) -> Row:
+        """Everything as JSON values: docs/file-formats.md."""
+        head = {"study": self.name, "tables": list(self.tables), "protocol": self.protocol}
+        return {**head, **self.settings, "rows": self.rows(results)}
+
+    def fingerprint(self) -> str:
+        """A digest of the measurements, the options, the predictors, and the version."""
+        options = [f.name for f in fields(self) if f.name not in ("tables", "predictors")]
+        asked = {
+            "options": {name: repr(getattr(self, name)) for name in options},
+            "parts": [repr(part) for part in self.parts],
+            "candidates": {repr(p.candidate): p.candidate.description for p in self.parts},
+        }
+        return fingerprint(self.tables, asked)
+
+
+def read_base(data: Measurements, base: Any) -> HardwareConfig:
+    """The configuration of the grid that a text, such as 'mid', or an index means. InputError."""
+    return as_config(data.grid, data.grid.parse(base) if isinstance(base, str) else base)
+
+
+def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[str]:
+    """The quantities to study: those that are asked for, or all, if they were measured.
+
+    Raises InputError on a quantity that does not exist.
+    """
+    names = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked)) or list(QUANTITIES)
+    for name in names:
+        if name not in QUANTITIES:
+            raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")
+    return [name for name in names if name == "time" or data.power_samples is not None]
+
+
+def flat(row: Row) -> Row:
+    """The row with its base as columns of their own, instead of a dict."""
+    return {key: value for key, value in {**row["base"], **row}.items() if key != "base"}
+
+
+def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[Any, ...], Rows]:
+    """The rows by the values of some keys, in the order in which these come first."""
+    groups: dict[tuple[Any, ...], Rows] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups

@@ -1,0 +1,147 @@
+"""The one cross-validation of all studies: what is held out is predicted from everything else.
+
+Everything random and everything chosen is fitted anew inside each fold.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.predictors import Predictor
+from mlscale.predictors.base import (
+    Bases,
+    Training,
+    fit_all,
+    for_other_gpus,
+    predict_surfaces,
+)
+from mlscale.studies.metrics import absolute_percentage_error, without_base
+from mlscale.studies.oracle import Oracle
+from mlscale.studies.splits import Fold
+
+TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
+ProfiledTable = tuple[Measurements, HardwareConfig]
+
+TRAININGS: tuple[str, ...] = get_args(TrainingOn)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPrediction:
+    """The predicted surfaces of one fold's held-out kernels, beside what was measured.
+
+    train_seconds: of this fold's predictor, as its share of all that were fitted together;
+    predict_seconds: of all these kernels.
+    """
+
+    predictor: Predictor
+    held_out: Measurements
+    surfaces: Surfaces
+    train_seconds: float
+    predict_seconds: float
+
+    @cached_property
+    def measured(self) -> Floats:
+        """The measured surfaces, relative to the base (K, C, E, M)."""
+        return self.held_out.relative(self.predictor.quantity, self.surfaces.base)
+
+    @property
+    def errors(self) -> Floats:
+        """Absolute percentage errors at every configuration but the base, (K, targets) [%]."""
+        errors = absolute_percentage_error(self.surfaces.values, self.measured)
+        return without_base(errors, self.held_out.grid.index(self.surfaces.base))
+
+    @property
+    def covered(self) -> Floats | None:
+        """100 where an interval holds the truth, else 0, (K, targets) [%]; None without intervals.
+
+        Its mean is the coverage.
+        """
+        low, high = self.surfaces.low, self.surfaces.high
+        if low is None or high is None:
+            return None
+        inside = np.where((low <= self.measured) & (self.measured <= high), 100.0, 0.0)
+        return without_base(inside, self.held_out.grid.index(self.surfaces.base))
+
+
+def cross_validate(
+    data: Measurements,
+    bases: Sequence[HardwareConfig],
+    split: Sequence[Fold],
+    make: Callable[[], Predictor],
+    pool: Sequence[ProfiledTable] = (),
+    unseen: bool = False,
+    coverage: float | None = None,
+) -> Iterator[FoldPrediction]:
+    """Predict the held-out kernels of each fold, and within a fold from each base.
+
+    make: gives a new predictor; those of all folds and bases are fitted as one batch where they
+    can be. pool: the tables to train on instead of `data`; an application that is held out is held
+    out of all of them. unseen: `data` is of a GPU that no table of the pool is of; the predictors
+    learn its peaks from the base profiles of the other kernels. coverage: of the intervals; None
+    for none. Raises InputError where something cannot be fitted or predicted.
+    """
+    cases = [(train, test, base, make()) for train, test in split for base in bases]
+    started = time.perf_counter()
+    jobs: list[tuple[Predictor, Training, Bases]] = []
+    for train, test, base, predictor in cases:
+        if not pool:
+            jobs.append((predictor, data.select(train), base))
+            continue
+        tables = without_applications(pool, {data.applications[k] for k in test})
+        jobs.append((predictor, [table for table, _ in tables], [at for _, at in tables]))
+    fit_all(jobs)
+    if unseen:
+        for train, _, base, predictor in cases:
+            for_other_gpus(predictor).learn_peaks(data.select(train).profiles(base), data.grid)
+    train_seconds = (time.perf_counter() - started) / len(cases)
+    for _, test, base, predictor in cases:
+        held_out = data.select(test)
+        started = time.perf_counter()
+        if isinstance(predictor, Oracle):
+            surfaces = predictor.predict_measured(held_out)
+        else:
+            grid = data.grid if unseen else None
+            surfaces = predict_surfaces(predictor, held_out.profiles(base), grid, coverage)
+        predict_seconds = time.perf_counter() - started
+        yield FoldPrediction(predictor, held_out, surfaces, train_seconds, predict_seconds)
+
+
+def training_tables(
+    training: str, target: ProfiledTable, tables: Sequence[ProfiledTable]
+) -> list[ProfiledTable]:
+    """The tables that predictors of the target train on, before anything is held out.
+
+    pooled: all, the target first. unseen-gpu: those of other devices. own-table: none, which
+    stands for the target itself. Raises InputError where too few are left.
+    """
+    if training == "own-table":
+        return []
+    if training == "pooled":
+        if len(tables) < 2:
+            raise InputError("training on several GPUs at once needs two tables at least")
+        return [target, *(table for table in tables if table is not target)]
+    others = [table for table in tables if table[0].device != target[0].device]
+    if not others:
+        raise InputError(f"no table is of another GPU than '{target[0].device}' to train on")
+    return others
+
+
+def without_applications(
+    tables: Sequence[ProfiledTable], applications: set[str]
+) -> list[ProfiledTable]:
+    """The tables without the kernels of those applications; what is then empty is left out."""
+    rest = []
+    for table, base in tables:
+        kernels = [k for k, name in enumerate(table.applications) if name not in applications]
+        if kernels:
+            rest.append((table.select(kernels), base))
+    return rest

@@ -1,0 +1,163 @@
+"""How error falls with further measured points that the predictor itself asks for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mlscale.arrays import Floats, Mask
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.errors import InputError
+from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.studies.base import COVERAGE, Part, Row, Rows, Study, flat, measured_quantities
+from mlscale.studies.candidates import Candidate
+from mlscale.studies.crossval import cross_validate
+from mlscale.studies.metrics import absolute_percentage_error, summarise
+from mlscale.studies.splits import folds
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NextPointStudy(Study):
+    """Each part is one fold of one table: its kernels are predicted with 0 to `points` points."""
+
+    quantity: str | Sequence[str] = ()
+    points: int = 3
+
+    @property
+    def settings(self) -> Row:
+        """The predictor."""
+        return {"predictor": Bottleneck.name}
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """All parts. Raises InputError where the predictor or the points do not suit a table."""
+        candidate = Candidate.of(Bottleneck.name)
+        for table, data in self.tables.items():
+            if not Bottleneck.applies_to(data):
+                raise InputError(
+                    f"'{table}': '{candidate.name}' needs a known GPU and counters of DRAM traffic"
+                )
+            if self.points > data.grid.size - 2:
+                raise InputError(
+                    f"'{table}': the grid has {data.grid.size} configurations; {self.points} "
+                    "points and the base leave none to predict"
+                )
+        return [
+            Part(
+                table, candidate, self.protocol, seed, quantity, None, (self.base_of(table),), fold
+            )
+            for table, data in self.tables.items()
+            for quantity in measured_quantities(data, self.quantity)
+            for seed in self.seeds_of(candidate)
+            for fold in range(len(folds(self.protocol, data.applications, seed)))
+        ]
+
+    def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
+        """What kernel_errors finds for each held-out kernel."""
+        return part_errors, [(part, self.tables[part.table], self.points) for part in self.parts]
+
+    def rows(self, results: Sequence[Any]) -> Rows:
+        """One row of figures for each table, quantity and number of points."""
+        groups: dict[Part, Rows] = {}
+        for part, result in zip(self.parts, results, strict=True):
+            groups.setdefault(replace(part, seed=0, fold=None), []).extend(result)
+        rows = []
+        for part, kernels in groups.items():
+            names = [kernel["kernel"] for kernel in kernels]
+            for points in range(self.points + 1):
+                errors = np.array([kernel["errors"][points] for kernel in kernels])
+                covered = [kernel["covered"][points] for kernel in kernels]
+                rows.append(
+                    {
+                        "table": part.table,
+                        "base": part.bases[0].as_dict(),
+                        "quantity": part.quantity,
+                        "points": points,
+                        "n_kernels": len(set(names)),
+                        **vars(summarise(errors, names)),
+                        "coverage": None if None in covered else float(np.mean(covered)),
+                    }
+                )
+        return rows
+
+    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
+        """next-profile: the rows; chosen: what was chosen for each kernel, and its errors."""
+        chosen = [
+            {
+                "table": part.table,
+                "quantity": part.quantity,
+                "seed": part.seed,
+                "application": kernel["application"],
+                "kernel": kernel["kernel"],
+                "points": points,
+                "chosen": kernel["chosen"][points - 1] if points else "",
+                "mape": float(np.mean(errors)),
+            }
+            for part, kernels in zip(self.parts, results, strict=True)
+            for kernel in kernels
+            for points, errors in enumerate(kernel["errors"])
+        ]
+        return {self.name: [flat(row) for row in self.rows(results)], "chosen": chosen}
+
+
+def part_errors(part: Part, data: Measurements, points: int) -> Rows:
+    """What kernel_errors finds for each held-out kernel of a fold."""
+
+    def make() -> Any:
+        return part.candidate.create(quantity=part.quantity)
+
+    return [
+        kernel_errors(fold.predictor, fold.held_out.select([k]), fold.surfaces.base, points)
+        for fold in cross_validate(data, part.bases, part.split(data), make)
+        for k in range(len(fold.held_out.kernels))
+    ]
+
+
+def kernel_errors(
+    predictor: Any, kernel: Measurements, base: HardwareConfig, points: int
+) -> dict[str, Any]:
+    """One held-out kernel with 0 to `points` further points, each chosen by the predictor.
+
+    predictor: one that gives intervals and uses measured points. Gives `kernel`, `application`,
+    `chosen`, and by points `errors` [%] (points + 1, targets) at every configuration but the base
+    and all the chosen ones, and `covered` [%], the share of those in the 90 % interval, None
+    without intervals.
+    """
+    configs, profiles = list(kernel.grid), kernel.profiles(base)
+    at_base = configs.index(base)
+    actual = kernel.relative(predictor.quantity, base)[0].ravel()
+    predicted: list[Floats] = []
+    inside: list[Mask] = []
+    chosen: list[int] = []
+    for further in range(points + 1):
+        surfaces = predictor.predict_interval(profiles, COVERAGE)
+        predicted.append(surfaces.values.ravel())
+        if surfaces.low is not None:
+            inside.append((surfaces.low.ravel() <= actual) & (actual <= surfaces.high.ravel()))
+        if further < points:
+            _, ahead = predictor.widths_ahead(profiles, COVERAGE)
+            ahead[:, [at_base, *chosen]] = np.inf
+            chosen.append(int(np.argmin(ahead[0])))
+            profiles = _with_point(profiles, kernel, configs[chosen[-1]])
+    targets = np.delete(np.arange(len(configs)), [at_base, *chosen])
+    errors = absolute_percentage_error(np.array(predicted), actual)[:, targets]
+    covered = 100 * np.array(inside)[:, targets].mean(axis=1) if inside else [None] * len(errors)
+    return {
+        "kernel": kernel.kernels[0],
+        "application": kernel.applications[0],
+        "chosen": [str(configs[number]) for number in chosen],
+        "errors": errors.tolist(),
+        "covered": list(covered),
+    }
+
+
+def _with_point(profiles: Profiles, kernel: Measurements, config: HardwareConfig) -> Profiles:
+    """The profiles with what was measured at one configuration more."""
+    there = kernel.profiles(config)
+    return replace(
+        profiles, points=(*profiles.points, MeasuredPoint(config, there.time_ms, there.power_w))
+    )

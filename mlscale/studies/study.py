@@ -1,0 +1,100 @@
+"""Every study by its name, and a study as a function that gives a frame of figures."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlscale.data.measurements import Measurements, read
+from mlscale.errors import InputError
+from mlscale.studies import wu2015
+from mlscale.studies.base import Study, Tables, flat
+from mlscale.studies.candidates import AnyPredictor
+from mlscale.studies.errors import ErrorStudy
+from mlscale.studies.next_point import NextPointStudy
+from mlscale.studies.regret import RegretStudy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AnyTable = Measurements | str | Path
+AnyTables = AnyTable | Sequence[AnyTable] | Mapping[str, Measurements]
+
+STUDIES: dict[str, type[Study]] = {
+    "errors": ErrorStudy,
+    "compare": ErrorStudy,
+    **dict.fromkeys(wu2015.STUDIES, wu2015.WuStudy),
+    "advice": RegretStudy,
+    "next-profile": NextPointStudy,
+}
+
+
+def study(
+    name: str,
+    tables: AnyTables,
+    predictors: AnyPredictor | Sequence[AnyPredictor] | None = None,
+    jobs: int | None = None,
+    **options: Any,
+) -> "pd.DataFrame":
+    """Measure errors by cross-validation; a row of figures for each case, errors in percent.
+
+    name: 'errors', 'compare', 'base-configuration', 'cluster-count', 'error-distribution',
+    'oracle', 'advice' or 'next-profile'. tables: measurements or their files; several in a list,
+    or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or objects,
+    whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
+
+    options: of every study base='mid', protocol='leave-one-application-out' and seeds=3; and those
+    of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8. None leaves the
+    default. The columns are those of docs/file-formats.md. Raises InputError.
+
+    >>> mlscale.study("errors", "gtx980-low.parquet", ["nearest", MyPredictor()], quantity="time")
+    """
+    import pandas as pd
+
+    planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
+    results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
+    return pd.DataFrame([flat(row) if "base" in row else row for row in planned.rows(results)])
+
+
+def plan(name: str, tables: Tables, **options: Any) -> Study:
+    """The study of that name; an option that is None is left to its default.
+
+    Raises InputError on a name or an option that does not exist, and where nothing can be studied.
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study '{name}'; one of {', '.join(STUDIES)}")
+    given = {option: value for option, value in options.items() if value is not None}
+    known = settings_of(name)
+    if unknown := [option for option in given if option not in known]:
+        raise InputError(
+            f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
+        )
+    for option in ("predictors", "features", "objectives", "vary"):
+        if option in given and not isinstance(given[option], list | tuple):
+            given[option] = [given[option]]
+    planned = STUDIES[name](name=name, tables=tables, **given)
+    if not planned.parts:
+        raise InputError("no table has a column 'power_w'")
+    return planned
+
+
+def settings_of(name: str) -> list[str]:
+    """What a study can be planned with."""
+    return [field.name for field in fields(STUDIES[name]) if field.name not in ("name", "tables")]
+
+
+def tables_by_name(tables: AnyTables) -> Tables:
+    """Tables by name: that of the file without its suffix, or of the device. Raises InputError."""
+    if isinstance(tables, Mapping):
+        return dict(tables)
+    named: Tables = {}
+    for table in [tables] if isinstance(tables, Measurements | str | Path) else tables:
+        if isinstance(table, Measurements):
+            name, data = table.device, table
+        else:
+            name, data = Path(table).stem, read(table)
+        if name in named:
+            raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
+        named[name] = data
+    return named
