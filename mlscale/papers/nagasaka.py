@@ -17,7 +17,6 @@ that nvprof counts on Maxwell and later. tlb_miss has no replacement: `tlb_miss*
 DRAM transactions, a stand-in.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -28,7 +27,7 @@ from numpy.typing import ArrayLike
 from mlscale.arrays import Floats, Mask
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import missing_column
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 
 # A column whose spread is below this share of its size is constant.
@@ -310,7 +309,7 @@ def derive_inputs(profiles: Profiles) -> PowerInputs:
     return inputs
 
 
-def untrained(training: Floats, held_out: Floats) -> Mask:
+def unlearnt(training: Floats, held_out: Floats) -> Mask:
     """Which variables of which kernels the training cannot have taught, (n, F).
 
     training (m, F) and held_out (n, F) [1/s]: True where a variable is not zero although it was in
@@ -332,7 +331,7 @@ def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         raise InputError(f"Nagasaka's model needs counters as nvprof names them: {what}")
     if absent:
         left_out = ", ".join(name for name in SETS if name not in available)
-        warnings.warn(f"left out are the sets {left_out}: {what}", DataWarning, stacklevel=3)
+        warn(f"left out are the sets {left_out}: {what}")
     if FULL in available:
         local = tuple(name for name, counter in _LOCAL.items() if counter in counter_names)
         available[FULL] = (*available[FULL], *local)
@@ -341,14 +340,13 @@ def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
     """One DataWarning for each kind of event that the model cannot see in this table."""
-    messages = []
     if not all(run.has(counter) for counter in _LOCAL.values()):
-        messages.append(
+        warn(
             f"no {' and '.join(_LOCAL.values())}: the model does not see local memory, "
             "except for what of it reaches the L2 cache"
         )
     if np.isnan(inputs.texture).any():
-        messages.append(
+        warn(
             "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
             "textures cannot be named"
         )
@@ -356,12 +354,10 @@ def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
     if uncounted.any():
         names = ", ".join(np.array(inputs.kernels)[uncounted])
         of = "" if uncounted.all() else f" for {names}"
-        messages.append(
+        warn(
             f"no workgroups{of}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot be "
             "named"
         )
-    for message in messages:
-        warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def _training(columns: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:

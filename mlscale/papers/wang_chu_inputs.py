@@ -3,7 +3,6 @@
 Source: Wang and Chu 2018, Table IV; the counters are those of the authors' later files.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import missing_column
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters
 
@@ -74,17 +73,16 @@ class WarpInputs:
 
 def missing_counters(counter_names: Sequence[str]) -> list[str]:
     """The counters that the model cannot do without and that are not there."""
-    lacking = [name for name in COUNTERS if name not in counter_names]
-    if all(name in counter_names for name in _LAUNCH):
-        lacking = [name for name in lacking if name != "warps"]
-    return lacking
+    launch_known = all(name in counter_names for name in _LAUNCH)
+    missing = [name for name in COUNTERS if name not in counter_names]
+    return [name for name in missing if name != "warps" or not launch_known]
 
 
 def require_counters(counter_names: Sequence[str]) -> None:
     """Raise InputError, naming them, where counters that the model needs are not there."""
-    if lacking := missing_counters(counter_names):
-        what = missing_column(lacking[0], counter_names)
-        others = f"; nor {', '.join(lacking[1:])}" if len(lacking) > 1 else ""
+    if missing := missing_counters(counter_names):
+        what = missing_column(missing[0], counter_names)
+        others = f"; nor {', '.join(missing[1:])}" if len(missing) > 1 else ""
         raise InputError(
             f"Wang and Chu's model needs counters as nvprof names them: {what}{others}"
         )
@@ -125,7 +123,7 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
     fp64 = run.optional("inst_fp_64") / (THREADS_PER_WARP * warps)
     texture = uses_texture_path(run)
 
-    found = {
+    conditions = {
         _MISS_RATE: miss_rate > 1,
         _FP64: fp64 > _FP64_SHARE * instructions,
         _TEXTURE: texture == 1,
@@ -150,7 +148,7 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
         ),
         fp64_instructions=np.nan_to_num(fp64),
         flags=tuple(
-            tuple(flag for flag, holds in found.items() if holds[k]) for k in range(len(warps))
+            tuple(flag for flag, holds in conditions.items() if holds[k]) for k in range(len(warps))
         ),
     )
 
@@ -163,11 +161,7 @@ def warn_of_flags(inputs: WarpInputs, profiles: Profiles) -> None:
         ]
         every = len(names) == len(profiles.kernels)
         listed = "" if every else f": {', '.join(names)}"
-        warnings.warn(
-            f"{flag} ({len(names)} of {len(profiles.kernels)} kernels{listed})",
-            DataWarning,
-            stacklevel=2,
-        )
+        warn(f"{flag} ({len(names)} of {len(profiles.kernels)} kernels{listed})")
 
 
 def _warps(run: NvprofRun) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning, InputError, warn
 from mlscale.papers.nagasaka import (
     BLOCKS_PER_CU,
     LinearPowerModel,
@@ -24,7 +24,7 @@ from mlscale.papers.nagasaka import (
     estimate_power_w,
     fit_power_model,
     fit_ridge,
-    untrained,
+    unlearnt,
 )
 from mlscale.studies.metrics import absolute_percentage_error, summarise
 
@@ -44,27 +44,27 @@ TEXTURE = (
     "it reads textures, or spilled registers, through the texture cache (more transactions than "
     "global loads), whose hits no counter of the model counts"
 )
-UNTRAINED = "it was zero in all of the training kernels, so that its energy could not be learnt"
+UNLEARNT = "it was zero in all of the training kernels, so that its energy could not be learnt"
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPower:
     """Every kernel estimated by a model that was trained without it.
 
-    estimated_w (K,) [W]; penalty (K,): the lambda of the kernel's fold; untrained (K, F): the
+    estimated_w (K,) [W]; penalty (K,): the lambda of the kernel's fold; unlearnt (K, F): the
     variables that are not zero in the kernel but were in all of its fold's training.
     """
 
     estimated_w: Floats
     penalty: Floats
-    untrained: Mask
+    unlearnt: Mask
 
 
 @dataclass(frozen=True, eq=False)
 class SetErrors:
     """One set of counters under one grouping of folds, over S shuffles of the folds.
 
-    estimated_w (S, K) and actual_w (K,) [W]; penalty (S, K); untrained: for each kernel the names
+    estimated_w (S, K) and actual_w (K,) [W]; penalty (S, K); unlearnt: for each kernel the names
     of the variables that some shuffle's training could not teach.
     """
 
@@ -74,7 +74,7 @@ class SetErrors:
     estimated_w: Floats
     actual_w: Floats
     penalty: Floats
-    untrained: tuple[tuple[str, ...], ...]
+    unlearnt: tuple[tuple[str, ...], ...]
 
     @property
     def errors_percent(self) -> Floats:
@@ -151,7 +151,7 @@ def hold_out(rates: Floats, power_w: Floats, groups: Indices, seed: int) -> Held
         penalty[test] = choose_penalty(rates[train], power_w[train], groups[train], [seed])
         model = fit_power_model(rates[train], power_w[train], penalty[test][0])
         estimated[test] = estimate_power_w(model, rates[test])
-        unknown[test] = untrained(rates[train], rates[test])
+        unknown[test] = unlearnt(rates[train], rates[test])
     return HeldOutPower(estimated, penalty, unknown)
 
 
@@ -167,7 +167,7 @@ def evaluate(
         for name, variables in inputs.sets.items():
             rates = inputs.matrix(name)
             runs = [hold_out(rates, inputs.power_w, groups, seed) for seed in range(shuffles)]
-            unknown = np.any([run.untrained for run in runs], axis=0)
+            unknown = np.any([run.unlearnt for run in runs], axis=0)
             yield SetErrors(
                 name=name,
                 variables=variables,
@@ -175,7 +175,7 @@ def evaluate(
                 estimated_w=np.array([run.estimated_w for run in runs]),
                 actual_w=inputs.power_w,
                 penalty=np.array([run.penalty for run in runs]),
-                untrained=tuple(tuple(np.array(variables)[row].tolist()) for row in unknown),
+                unlearnt=tuple(tuple(np.array(variables)[row].tolist()) for row in unknown),
             )
 
 
@@ -209,7 +209,7 @@ def select_cases(path: Path, data: Measurements, base_text: str, counters: str) 
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
     for warning in caught:
-        warnings.warn(f"{path}: {warning.message}", warning.category, stacklevel=2)
+        warn(f"{path}: {warning.message}")
     if counters not in inputs.sets:
         raise InputError(
             f"{path}: does not give the counters of the set '{counters}'; "
@@ -223,12 +223,10 @@ def select_cases(path: Path, data: Measurements, base_text: str, counters: str) 
     as_in_paper = PowerCase(path.stem, data.device, base, PAPER, inputs.as_in_paper())
     if (count := len(set(as_in_paper.inputs.applications))) >= FOLDS:
         return [everything, as_in_paper]
-    warnings.warn(
+    warn(
         f"{path}: {count} applications remain without the kernels that read textures or have "
         f"fewer than {BLOCKS_PER_CU} blocks per CU, too few for ten folds: only all kernels "
-        "together are evaluated",
-        DataWarning,
-        stacklevel=2,
+        "together are evaluated"
     )
     return [everything]
 
@@ -310,9 +308,9 @@ def unseen_rows(case: PowerCase) -> list[dict[str, Any]]:
         if flag == 1
     ]
     zero = {
-        (kernel, variable, UNTRAINED): None
+        (kernel, variable, UNLEARNT): None
         for result in case.results
-        for kernel, variables in zip(case.inputs.kernels, result.untrained, strict=True)
+        for kernel, variables in zip(case.inputs.kernels, result.unlearnt, strict=True)
         for variable in variables
     }
     return [

@@ -15,7 +15,7 @@ from synthetic.tidy import refused
 from mlscale.data.profiles import Profiles
 from mlscale.errors import DataWarning
 from mlscale.papers import nagasaka
-from mlscale.papers.nagasaka import SETS, derive_inputs, untrained
+from mlscale.papers.nagasaka import SETS, derive_inputs, unlearnt
 
 X = np.array([[0.0], [1.0], [2.0], [3.0]])
 Y = np.array([1.0, 3.0, 5.0, 7.0])
@@ -342,4 +342,4 @@ def test_longer_runs_of_the_same_kernels_have_the_same_rates() -> None:
 def test_untrained() -> None:
     training = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 3.0]])
     held_out = np.array([[5.0, 1.0, 1.0], [5.0, 0.0, 1.0]])
-    assert untrained(training, held_out).tolist() == [[False, True, False], [False] * 3]
+    assert unlearnt(training, held_out).tolist() == [[False, True, False], [False] * 3]

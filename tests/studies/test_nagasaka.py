@@ -141,7 +141,7 @@ class TestShuffles:
             estimated_w=np.array([[110.0, 45.0], [100.0, 40.0]]),
             actual_w=np.array([100.0, 50.0]),
             penalty=np.array([[0.0, 1.0], [2.0, 1.0]]),
-            untrained=((), ()),
+            unlearnt=((), ()),
         )
         assert found.errors_percent == pytest.approx(np.array([[10, 10], [0, 20]]))
         assert found.mean_squared_error_w2 == pytest.approx((100 + 25 + 0 + 100) / 4)
@@ -161,9 +161,9 @@ class TestUnseen:
         loads[7] = 1e6
         made = inputs(local_load_transactions=loads)
         case = evaluated(made)
-        assert case.result("Full").untrained[7] == ("local_load",)
-        assert not any(names for k, names in enumerate(case.result("Full").untrained) if k != 7)
-        assert not any(case.result("Mem/Inst").untrained)
+        assert case.result("Full").unlearnt[7] == ("local_load",)
+        assert not any(names for k, names in enumerate(case.result("Full").unlearnt) if k != 7)
+        assert not any(case.result("Mem/Inst").unlearnt)
         (row,) = unseen_rows(case)
         assert (row["kernel"], row["counter"]) == ("k7", "local_load")
         assert "zero in all of the training" in row["why"]
