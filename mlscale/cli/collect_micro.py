@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace, gpu: MeasuredGpu) -> None:
 
 
 def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[str, Any]]) -> str:
-    from mlscale.cli.study.work import write_rows
+    import pandas as pd
+
     from mlscale.collect.micro_fit import (
         device_entry,
         fit_compute_unit,
@@ -81,7 +82,7 @@ def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[s
     errors = survey_errors(beside)
     record["compute_unit"] = {name: getattr(cu, name) for name in cu.__dataclass_fields__}
     record["survey_errors"] = errors
-    write_rows(folder / SURVEY, beside)
+    write_text(folder / SURVEY, pd.DataFrame(beside).to_csv(index=False))
     write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
     table = columns(
         ["model", "mean error %", "median %", "largest %"],
