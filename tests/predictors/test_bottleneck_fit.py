@@ -4,7 +4,7 @@ Gradients against finite differences, training against prediction at the same pa
 batch against fits alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,63 +19,64 @@ from mlscale.predictors.bottleneck.curve import p_norm, physics_logit
 from mlscale.predictors.bottleneck.fit import (
     CurveBatch,
     CurveFit,
-    PowerBatch,
+    GpuKernels,
     PowerFit,
-    TrainingTable,
     fit_curves,
+    power_posterior,
 )
 from mlscale.predictors.bottleneck.posterior import (
     DATA_WEIGHT,
     ROBUST_SCALE,
+    Posterior,
     minimize_together,
 )
 from mlscale.predictors.bottleneck.power import PowerSplit
-from mlscale.predictors.bottleneck.time import KernelTraits
+from mlscale.predictors.conditioning import SurfacePrior
 
 
-def known(table: Measurements, *, with_rule: bool = False) -> TrainingTable:
-    base = table.grid.mid
-    return TrainingTable(table, base, KernelTraits.of(table.profiles(base), table.grid, with_rule))
+def kernels_of(
+    table: Measurements, count: int | None = None, *, with_rule: bool = False
+) -> GpuKernels:
+    kernels = GpuKernels.of(table, table.grid.mid, with_rule)
+    return kernels.select(np.arange(len(kernels))[:count])
 
 
-def curve_fit(*tables: TrainingTable, kernels: int | None = None) -> CurveFit:
-    rows = tuple(np.arange(len(t.table.kernels))[:kernels] for t in tables)
-    return CurveFit(tables, rows, 1.0)
+def curve_fit(*tables: Measurements, count: int | None = None) -> CurveFit:
+    return CurveFit(tuple(kernels_of(table, count) for table in tables), 1.0)
 
 
-def power_fit(table: TrainingTable, kernels: int | None = None) -> PowerFit:
-    rows = np.arange(len(table.table.kernels))[:kernels]
-    return PowerFit(table, rows, curve_fit(table).gpus[0])
+def one_gpu() -> CurveFit:
+    return curve_fit(made.measurements(5))
+
+
+def cu_axis() -> CurveFit:
+    return curve_fit(made.with_cu_axis(5))
+
+
+def two_gpus() -> CurveFit:
+    other = replace(made.measurements(4, seed=3), device="gtx1080ti")
+    return curve_fit(made.measurements(5), other)
+
+
+def with_the_rule() -> CurveFit:
+    """Wang and Chu's rule beside the curve, but for one kernel that lacks a counter."""
+    lacking = made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan)
+    kernels = kernels_of(lacking, with_rule=True)
+    assert kernels.traits.without_rule.tolist() == [False, False, True, False, False]
+    return CurveFit((kernels,), 1.0)
+
+
+CURVE_FITS = [one_gpu, cu_axis, two_gpus, with_the_rule]
+
+
+def power_fit() -> PowerFit:
+    kernels = kernels_of(made.measurements(5))
+    return PowerFit(kernels, kernels.gpu)
 
 
 def somewhere(start: Floats, scale: float) -> Floats:
     """Parameters away from the start."""
     return start + scale * np.random.default_rng(1).normal(size=start.shape)
-
-
-def one_gpu() -> CurveFit:
-    return curve_fit(known(made.measurements(5)))
-
-
-def cu_axis() -> CurveFit:
-    return curve_fit(known(made.with_cu_axis(5)))
-
-
-def two_gpus() -> CurveFit:
-    other = replace(made.measurements(4, seed=3), device="gtx1080ti")
-    return curve_fit(known(made.measurements(5)), known(other))
-
-
-def with_the_rule() -> CurveFit:
-    """Wang and Chu's rule beside the curve, but for one kernel that lacks a counter."""
-    table = known(
-        made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan), with_rule=True
-    )
-    assert table.traits.without_rule.tolist() == [False, False, True, False, False]
-    return curve_fit(table)
-
-
-CURVE_FITS = [one_gpu, cu_axis, two_gpus, with_the_rule]
 
 
 class TestCurve:
@@ -113,16 +114,16 @@ class TestPowerSplit:
         Core energy 1.2, memory energy 0.8 per work: 30 + 70 (0.6 + 0.4) / 2 = 65 W of 100 W;
         with 20 W idle there and all energy memory's: 20 + 70 0.8 / 2 = 48 W.
         """
-        log_energy = [np.log([1.0, 1.2, 1.2]), np.log([1.0, 0.8, 0.8])]
-        idle_w = np.array([30.0, 30.0, 20.0])
-        split = PowerSplit.of(np, idle_w, log_energy, np.array([100.0, 100.0]), 0)
+        core, memory = np.log([1.0, 1.2, 1.2]), np.log([1.0, 0.8, 0.8])
+        idle_w, base_w = np.array([30.0, 30.0, 20.0]), np.array([100.0, 100.0])
+        split = PowerSplit(np, idle_w, base_w, core, memory, 0)
         log_time = np.log([[1.0, 2.0, 2.0]] * 2)
         power = np.exp(split.log_power(np.array([0.0, 50.0]), log_time))
         assert power[0] == pytest.approx([1, 0.65, 0.55])
         assert power[1, 2] == pytest.approx(0.48)
 
     def test_idle_power_above_the_base_power_leaves_a_watt(self) -> None:
-        split = PowerSplit.of(np, np.full(2, 30.0), [np.zeros(2)] * 2, np.array([20.0]), 0)
+        split = PowerSplit(np, np.full(2, 30.0), np.array([20.0]), np.zeros(2), np.zeros(2), 0)
         # By hand: (30 + 1 / 2) / (30 + 1).
         power = np.exp(split.log_power(np.zeros(1), np.log([[1.0, 2.0]])))
         assert power[0, 1] == pytest.approx(30.5 / 31)
@@ -132,18 +133,17 @@ class TestGradient:
     """Against finite differences of the forward model, away from the start."""
 
     @pytest.mark.parametrize("make", CURVE_FITS)
-    def test_of_time(self, make: type) -> None:
-        posterior = CurveBatch([make()]).posterior
-        self.check(posterior, somewhere(posterior.start, 0.3 * 0.1))
+    def test_of_time(self, make: Callable[[], CurveFit]) -> None:
+        self.check(CurveBatch([make()]).posterior, 0.1)
 
     def test_of_power(self) -> None:
-        posterior = PowerBatch([power_fit(known(made.measurements(5)))]).posterior
-        self.check(posterior, somewhere(posterior.start, 0.05))
+        self.check(power_posterior([power_fit()]), 0.05)
 
     @staticmethod
-    def check(posterior: object, points: Floats) -> None:
-        numeric = approx_fprime(points[0], lambda v: posterior.evaluate(v[None])[0][0], 1e-7)
-        assert posterior.evaluate(points)[1][0] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
+    def check(posterior: Posterior, away: float) -> None:
+        [point] = somewhere(posterior.start, away)
+        numeric = approx_fprime(point, lambda v: posterior.evaluate(v[None])[0][0], 1e-7)
+        assert posterior.evaluate(point[None])[1][0] == pytest.approx(numeric, rel=1e-3, abs=2e-2)
 
 
 def robust(errors: Sequence[Floats]) -> float:
@@ -153,68 +153,70 @@ def robust(errors: Sequence[Floats]) -> float:
 
 
 class TestTrainingIsPrediction:
-    """The loss in torch is that of what the model made of the same parameters predicts in NumPy."""
+    """The loss in torch is that of what the model of the same parameters predicts in NumPy."""
 
     @pytest.mark.parametrize("make", CURVE_FITS)
-    def test_of_time(self, make: type) -> None:
+    def test_of_time(self, make: Callable[[], CurveFit]) -> None:
         fit = make()
         batch = CurveBatch([fit])
-        points = somewhere(batch.posterior.start, 0.1)
-        values = batch.posterior.named(torch.from_numpy(points))
-        [model] = batch.models([{name: own[0].numpy() for name, own in values.items()}])
+        loss, values = self.somewhere(batch.posterior)
+        [model] = batch.models([values])
         errors = [
-            model.prior(table.traits, gpu, number).predicted() - table.log_time
-            for number, (table, gpu) in enumerate(zip(fit.tables, model.gpus, strict=True))
+            model.prior(own.traits, gpu, number).predicted() - own.log_ratios["time"]
+            for number, (own, gpu) in enumerate(zip(fit.kernels, model.gpus, strict=True))
         ]
-        assert batch._loss(values).item() == pytest.approx(robust(errors), rel=1e-9)
+        assert loss == pytest.approx(robust(errors), rel=1e-9)
 
     def test_of_power(self) -> None:
         """Of power at the times that were measured."""
-        table = known(made.measurements(5))
-        batch = PowerBatch([power_fit(table)])
-        points = somewhere(batch.posterior.start, 0.1)
-        values = batch.posterior.named(torch.from_numpy(points))
-        loss = batch._loss(values).item()
-        [model] = batch.models([{name: own[0].numpy() for name, own in values.items()}])
-        [time_model] = fit_curves([curve_fit(table)])
-        gpu = time_model.gpus[0]
-        time = replace(time_model.prior(table.traits, gpu, 0), log_ratios=lambda _: table.log_time)
-        prior = model.prior(table.traits.use, table.base_w, gpu, time)
-        predicted = prior.predicted()[:, table.table.grid.size :]
-        assert loss == pytest.approx(robust([predicted - table.log_power]), rel=1e-9)
+        fit = power_fit()
+        loss, values = self.somewhere(power_posterior([fit]))
+        model, kernels = fit.model(values), fit.kernels
+        measured = SurfacePrior(
+            log_ratios=lambda _: kernels.log_ratios["time"],
+            mean=np.zeros((1, 5)),
+            variance=np.ones((1, 5)),
+            misfit=np.zeros((1, made.CLOCKS.size)),
+        )
+        prior = model.prior(kernels.traits.use, kernels.base_w, fit.gpu, measured)
+        predicted = prior.predicted()[:, made.CLOCKS.size :]
+        assert loss == pytest.approx(robust([predicted - kernels.log_ratios["power"]]), rel=1e-9)
+
+    @staticmethod
+    def somewhere(posterior: Posterior) -> tuple[float, dict[str, Floats]]:
+        """The loss away from the start, and the parameters there."""
+        values = posterior.named(torch.from_numpy(somewhere(posterior.start, 0.1)))
+        return posterior.loss(values).item(), {n: own[0].numpy() for n, own in values.items()}
 
 
 class TestBatch:
     @pytest.mark.parametrize("table", [made.measurements(8), made.with_cu_axis(8)])
     def test_value_and_gradient_of_fits_of_several_sizes(self, table: Measurements) -> None:
         """Each fit's is what it is alone, and nothing comes of what fills up the batch."""
-        data = known(table)
-        fits = [curve_fit(data, kernels=count) for count in (8, 3, 5)]
-        together = CurveBatch(fits)
-        points = somewhere(together.posterior.start, 0.05)
-        values, gradients = together.posterior.evaluate(points)
-        alpha = slice(
-            -8 * len(together.posterior.named(torch.from_numpy(points))["alpha"][0]), None
-        )
-        for b, fit in enumerate(fits):
-            alone = CurveBatch([fit]).posterior
-            own = points[b : b + 1, : alpha.start]
-            shape = (-1, 8)
-            weights = points[b, alpha].reshape(shape)
-            used = weights[:, : len(fit.rows[0])].reshape(1, -1)
-            value, gradient = alone.evaluate(np.hstack([own, used]))
-            filling = 0.5 * (weights[:, len(fit.rows[0]) :] ** 2).sum()
-            assert values[b] == pytest.approx(value[0] + filling, rel=1e-9)
-            assert gradients[b, : alpha.start] == pytest.approx(
-                gradient[0, : own.shape[1]], abs=1e-9
-            )
+        counts = (8, 3, 5)
+        fits = [curve_fit(table, count=count) for count in counts]
+        together = CurveBatch(fits).posterior
+        points = somewhere(together.start, 0.05)
+        alpha = together.named(torch.from_numpy(points.copy()))["alpha"].numpy()
+        common = points.shape[1] - alpha[0].size  # the numbers of the curve
+        for b, count in enumerate(counts):
+            alpha[b][:, count:] = 0
+        points[:, common:] = alpha.reshape(len(fits), -1)
+        values, gradients = together.evaluate(points)
+        for b, (fit, count) in enumerate(zip(fits, counts, strict=True)):
+            own = np.concatenate([points[b, :common], alpha[b][:, :count].ravel()])
+            [value], [gradient] = CurveBatch([fit]).posterior.evaluate(own[None])
+            assert values[b] == pytest.approx(value, rel=1e-12)
+            assert gradients[b, :common] == pytest.approx(gradient[:common], abs=1e-9)
+            assert (gradients[b, common:].reshape(alpha[b].shape)[:, count:] == 0).all()
 
     def test_models_are_those_of_fits_alone(self) -> None:
-        data = known(made.measurements(8))
-        fits = [curve_fit(data, kernels=count) for count in (8, 4, 6)]
+        table = made.measurements(8)
+        kernels = kernels_of(table)
+        fits = [curve_fit(table, count=count) for count in (8, 4, 6)]
         for model, fit in zip(fit_curves(fits), fits, strict=True):
             [alone] = fit_curves([fit])
-            own, other = (m.prior(data.traits, m.gpus[0], 0).predicted() for m in (model, alone))
+            own, other = (m.prior(kernels.traits, m.gpus[0], 0).predicted() for m in (model, alone))
             assert own == pytest.approx(other, abs=1e-4)
 
     def test_the_optimiser_is_scipys(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
-from mlscale.predictors.bottleneck.process import squared_distance, standardised
+from mlscale.predictors.bottleneck.process import scaling, squared_distance, standardised
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
 NOISE = 0.3  # variance of what does not repeat, against 1 of what does
@@ -38,7 +38,7 @@ class Correction:
         centre = predicted.mean(axis=0)
         directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:AXES]
         raw = _inputs(named, names, (predicted - centre) @ directions.T)
-        mean, spread = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0) + 1e-9
+        mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
         alike = _alike(points, points) + NOISE * np.eye(len(points))
         weights = np.asarray(np.linalg.solve(alike, actual - predicted))

@@ -14,6 +14,7 @@ one or the other. K kernels, N configurations, J shares (memory; with a CU axis 
 torch trains several fits at once, their axis comes before all others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,6 +30,8 @@ LEAST_USE = 1e-3  # a use below is not told from none
 LEAST_SHARE = 1e-9
 SLOWING_SCALE = 0.05  # of the kernel's own exponent in CU count, per unit of its latent
 CLOCK_TABLES = ("cu", "engine", "memory")
+# Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
+SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(0.7))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +190,7 @@ class BottleneckCurve:
         load: KernelLoad,
         ratios: GridRatios,
     ) -> Self:
-        """From the trained numbers by name; see `Priors` in fit.py.
+        """From the trained numbers by name; see `curve_priors`.
 
         trained: the number of the GPU among the trained ones, and its `table_weights`; None for a
         GPU without training data, whose clocks are taken to be what they are called.
@@ -242,3 +245,32 @@ class BottleneckCurve:
 def latent_count(shares: int) -> int:
     """The number of a kernel's latents: one of each share, and with a CU axis one of slowing."""
     return shares + (shares > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Independent normal priors of a parameter of that shape.
+
+    mean: one for all, or an array of that shape. sd: standard deviation.
+    """
+
+    shape: tuple[int, ...]
+    mean: float | Floats
+    sd: float
+
+
+def curve_priors(grids: Sequence[ConfigGrid], shares: int) -> dict[str, Prior]:
+    """The trained numbers of the curve by name, for GPUs of those grids and J shares."""
+    priors = {
+        "sharpness": Prior((1,), SHARPNESS[shares], 0.5),  # log of p
+        "gpu_sharpness": Prior((len(grids),), 0.0, 0.3),  # what each GPU adds to it
+        "gain": Prior((shares,), 0.0, 0.3),  # log of the factor of the physics' log odds
+        "offset": Prior((len(grids), shares), 0.0, 1.0),  # what each GPU adds to them
+        "capacity": Prior((1,), 0.0, 0.2),  # log of the issue rate of very many waves
+        "softness": Prior((1,), SOFTNESS, 0.5),  # log of the waves that reach half of it
+        "slowing": Prior((1,), 0.0, 0.1),  # exponent of the CU count
+    }
+    for g, grid in enumerate(grids):  # what a step of the grid is in truth, as a log ratio
+        for name, length, sd in zip(CLOCK_TABLES, grid.shape, (0.05, 0.03, 0.03), strict=True):
+            priors[f"{name}{g}"] = Prior((length,), 0.0, sd)
+    return priors

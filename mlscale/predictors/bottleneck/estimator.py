@@ -84,23 +84,13 @@ class Bottleneck(Predictor):
 
         Those for time and for power of the same tables share the fits of the time.
         """
-        from mlscale.predictors.bottleneck.held_out import Job, train_together
+        from mlscale.predictors.bottleneck.held_out import train_together
 
-        tasks = [
-            Job(
-                predictor.quantity,
-                predictor._training_sets(training, base),  # noqa: SLF001
-                predictor.amplitude,
-                predictor.intervals,
-            )
-            for predictor, training, base in jobs
-        ]
-        for (predictor, _, _), task, trained in zip(
-            jobs, tasks, train_together(tasks), strict=True
-        ):
+        tasks = [(p, p._training_sets(training, base)) for p, training, base in jobs]  # noqa: SLF001
+        for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):
             predictor.time_, predictor.power_ = trained.time, trained.power
             predictor.scores_ = trained.scores
-            predictor._remember([table for table, _ in task.sets])  # noqa: SLF001
+            predictor._remember([table for table, _ in sets])  # noqa: SLF001
 
     def _remember(self, tables: Sequence[Measurements]) -> None:
         """Keep the names of the training kernels and their counters."""
@@ -120,6 +110,7 @@ class Bottleneck(Predictor):
             raise InputError(f"'{self.name}' needs two training kernels at least")
         if all(table.grid.size == 1 for table, _ in sets):
             raise InputError(f"'{self.name}' needs two configurations at least")
+        sets[0][0].quantity(self.quantity)
         return sets
 
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:

@@ -1,7 +1,5 @@
 """Training the time and the power of `bottleneck`: many fits of one kind as one batch in torch.
 
-A training makes about a dozen fits of the curve, one with all kernels and one without each group of
-applications; a study makes as many for each of its folds. They do not depend on one another.
 B fits, n kernels of each, filled up to the most that one has; N configurations.
 """
 
@@ -20,17 +18,13 @@ from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GridRatios,
     KernelLoad,
+    Prior,
     base_position,
+    curve_priors,
     latent_count,
     table_weights,
 )
-from mlscale.predictors.bottleneck.posterior import (
-    Posterior,
-    Prior,
-    Tensor,
-    Values,
-    robust_loss,
-)
+from mlscale.predictors.bottleneck.posterior import Posterior, Tensor, Values, robust_loss
 from mlscale.predictors.bottleneck.power import (
     INPUTS,
     PowerModel,
@@ -38,208 +32,161 @@ from mlscale.predictors.bottleneck.power import (
     energy_weights,
     power_inputs,
 )
-from mlscale.predictors.bottleneck.process import Process
+from mlscale.predictors.bottleneck.process import Process, scaling, standardised
 from mlscale.predictors.bottleneck.time import (
     GpuPeaks,
     KernelTraits,
     TimeModel,
     blended,
     rule_and_weight,
-    value_shapes,
 )
 
 CURVE_STEPS, POWER_STEPS = 120, 200
 NUMBERS_PER_BATCH = 250_000  # kernels x configurations of the fits that run together
-# Prior means and standard deviations of the curve's numbers, see `value_shapes`; decision 0008.
-CURVE_PRIORS = {
-    "gpu_sharpness": (0.0, 0.3),
-    "gain": (0.0, 0.3),
-    "offset": (0.0, 1.0),
-    "capacity": (0.0, 0.2),
-    "softness": (float(np.log(0.7)), 0.5),
-    "slowing": (0.0, 0.1),
-    "cu": (0.0, 0.05),
-    "engine": (0.0, 0.03),
-    "memory": (0.0, 0.03),
-}
-# By the number of shares: how sharp bottlenecks are thought to be.
-SHARPNESS, SHARPNESS_SD = {1: float(np.log(5)), 2: float(np.log(3))}, 0.5
 IDLE_SHARE = 0.6  # of the least power at the base: what the idle watts are thought to be
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingTable:
-    """One GPU's measurements with a base, and what its K kernels' profiles there tell."""
+class GpuKernels:
+    """The training kernels of one GPU: what profiles tell, and their log ratios (n, N).
 
-    table: Measurements
-    base: HardwareConfig
+    gpu: with the peaks that these kernels show. log_ratios: of 'time' and, where it was measured,
+    of 'power'; base_w (n,): the power at the base, NaN where it was not.
+    """
+
+    gpu: GpuPeaks
     traits: KernelTraits
+    applications: tuple[str, ...]
+    log_ratios: dict[str, Floats]
+    base_w: Floats
 
-    @cached_property
-    def log_time(self) -> Floats:
-        """Log time ratios (K, N)."""
-        return self.log_ratios("time")
-
-    @cached_property
-    def log_power(self) -> Floats:
-        """Log power ratios (K, N). Raises InputError where power was not measured."""
-        return self.log_ratios("power")
-
-    def log_ratios(self, quantity: str) -> Floats:
-        """Log ratios of a quantity (K, N)."""
-        relative = self.table.relative(quantity, self.base)
-        return np.log(relative).reshape(len(relative), self.table.grid.size)
-
-    @cached_property
-    def base_w(self) -> Floats:
-        """Power at the base (K,). Raises InputError."""
-        return self.table.profiles(self.base).quantity("power")
-
-    @cached_property
-    def similarity(self) -> dict[str, Floats]:
-        """What makes the kernels alike, (K,) each; see `KernelTraits.similarity`."""
-        use = self.traits.use
-        return self.traits.similarity(
-            GpuPeaks.of(self.table.device, self.table.grid, self.base, use)
+    @classmethod
+    def of(cls, table: Measurements, base: HardwareConfig, with_rule: bool) -> Self:
+        """All kernels of a table. Raises InputError, see `kernel_use`."""
+        profiles, grid = table.profiles(base), table.grid
+        traits = KernelTraits.of(profiles, grid, with_rule)
+        power_w = profiles.power_w
+        quantities = ("time",) if power_w is None else ("time", "power")
+        return cls(
+            gpu=GpuPeaks.of(table.device, grid, base, traits.use),
+            traits=traits,
+            applications=table.applications,
+            log_ratios={
+                name: np.log(table.relative(name, base)).reshape(-1, grid.size)
+                for name in quantities
+            },
+            base_w=np.full(len(profiles.kernels), np.nan) if power_w is None else power_w,
         )
 
-    @property
-    def with_rule(self) -> bool:
-        """Whether Wang and Chu's rule stands beside the curve."""
-        return self.traits.rule is not None
+    def select(self, rows: Indices) -> Self:
+        """Some of the kernels, with the peaks that these alone show."""
+        traits = self.traits.select(rows)
+        return replace(
+            self,
+            gpu=GpuPeaks.of(self.gpu.device, self.gpu.grid, self.gpu.base, traits.use),
+            traits=traits,
+            applications=tuple(self.applications[k] for k in rows),
+            log_ratios={name: logs[rows] for name, logs in self.log_ratios.items()},
+            base_w=self.base_w[rows],
+        )
+
+    def __len__(self) -> int:
+        """The number of kernels."""
+        return len(self.applications)
 
 
 @dataclass(frozen=True, eq=False)
 class CurveFit:
-    """One fit of the curve: on some kernels of each table; amplitude: of the process."""
+    """One fit of the curve to the kernels of each GPU; amplitude: of the process."""
 
-    tables: tuple[TrainingTable, ...]
-    rows: tuple[Indices, ...]
+    kernels: tuple[GpuKernels, ...]
     amplitude: float
-
-    @cached_property
-    def traits(self) -> list[KernelTraits]:
-        """Those of the kernels of each table."""
-        pairs = zip(self.tables, self.rows, strict=True)
-        return [known.traits.select(rows) for known, rows in pairs]
-
-    @cached_property
-    def gpus(self) -> tuple[GpuPeaks, ...]:
-        """The GPU of each table, with the peaks that these kernels show."""
-        return tuple(
-            GpuPeaks.of(known.table.device, known.table.grid, known.base, traits.use)
-            for known, traits in zip(self.tables, self.traits, strict=True)
-        )
 
     @cached_property
     def process(self) -> Process:
         """The process over these kernels' inputs, without weights."""
-        pairs = zip(self.gpus, self.traits, strict=True)
-        return Process.of([gpu.inputs(traits.use) for gpu, traits in pairs], self.amplitude)
+        return Process.of([own.gpu.inputs(own.traits.use) for own in self.kernels], self.amplitude)
 
     @property
     def shares(self) -> int:
-        """1, or 2 where a table has several CU counts."""
-        return 1 + any(len(known.table.grid.cu_count) > 1 for known in self.tables)
-
-    @property
-    def numbers(self) -> int:
-        """Kernels x configurations."""
-        return sum(
-            len(rows) * known.table.grid.size
-            for known, rows in zip(self.tables, self.rows, strict=True)
-        )
+        """1, or 2 where a grid has several CU counts."""
+        return 1 + any(len(own.gpu.grid.cu_count) > 1 for own in self.kernels)
 
     @property
     def kind(self) -> Any:
         """Fits of the same kind can run as one batch."""
-        return [(known.table.grid, known.base, known.with_rule) for known in self.tables]
+        return [(own.gpu.grid, own.gpu.base, own.traits.rule is None) for own in self.kernels]
 
-    def priors(self) -> dict[str, Prior]:
-        """Those of every number of the curve, see `value_shapes`."""
-        shapes = value_shapes([known.table.grid for known in self.tables], self.shares)
-        known = {**CURVE_PRIORS, "sharpness": (SHARPNESS[self.shares], SHARPNESS_SD)}
-        return {
-            name: Prior(shape, *known[name.rstrip("0123456789")]) for name, shape in shapes.items()
-        }
+    @property
+    def numbers(self) -> int:
+        """Kernels x configurations."""
+        return sum(own.log_ratios["time"].size for own in self.kernels)
 
     def model(self, values: dict[str, Floats], alpha: Floats) -> TimeModel:
         """The model without corrections and misfits; alpha (L, n): the weights, whitened."""
+        gpus = tuple(own.gpu for own in self.kernels)
         return TimeModel(
-            gpus=self.gpus,
-            values={name: own for name, own in values.items() if name != "alpha"},
+            gpus=gpus,
+            values=values,
             process=replace(self.process, weights=alpha @ self.process.whitening),
             shares=self.shares,
-            uses_rule=self.tables[0].with_rule,
-            corrections=(None,) * len(self.gpus),
-            misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in self.gpus),
+            uses_rule=self.kernels[0].traits.rule is not None,
+            corrections=(None,) * len(gpus),
+            misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class PowerFit:
-    """One fit of the power's split, on some kernels of a table; gpu: the time model's."""
+    """One fit of the power's split to kernels of a GPU; gpu: with the peaks of the time model."""
 
-    known: TrainingTable
-    rows: Indices
+    kernels: GpuKernels
     gpu: GpuPeaks
 
     @cached_property
-    def raw_inputs(self) -> Floats:
-        """The kernels' `power_inputs`."""
-        return power_inputs(self.known.traits.select(self.rows).use, self.gpu)
-
-    @cached_property
-    def scaling(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the inputs; 0 and 1 of one that no kernel has."""
-        mean, spread = np.zeros(len(INPUTS)), np.ones(len(INPUTS))
-        some = ~np.isnan(self.raw_inputs).all(axis=0)
-        mean[some] = np.nanmean(self.raw_inputs[:, some], axis=0)
-        spread[some] = np.nanstd(self.raw_inputs[:, some], axis=0) + 1e-9
-        return mean, spread
-
-    @property
-    def points(self) -> Floats:
-        """The standardised inputs (n, D)."""
-        mean, spread = self.scaling
-        return np.nan_to_num((self.raw_inputs - mean) / spread)
-
-    @property
-    def numbers(self) -> int:
-        """Kernels x configurations."""
-        return len(self.rows) * self.gpu.grid.size
+    def inputs(self) -> tuple[Floats, Floats, Floats]:
+        """The standardised inputs (n, D), and the mean and the standard deviation of each."""
+        raw = power_inputs(self.kernels.traits.use, self.gpu)
+        mean, spread = scaling(raw)
+        return standardised(raw, mean, spread, farthest=np.inf), mean, spread
 
     @property
     def kind(self) -> Any:
         """Fits of the same kind can run as one batch."""
         return self.gpu.grid, self.gpu.base
 
+    @property
+    def numbers(self) -> int:
+        """Kernels x configurations."""
+        return self.kernels.log_ratios["power"].size
+
     def priors(self) -> dict[str, Prior]:
-        """Log idle watts at the base, of each configuration, of clocks; log odds of the split."""
-        _, engines, memories = self.gpu.grid.shape
-        idle = np.log(IDLE_SHARE * self.known.base_w[self.rows].min())
-        ratios = self.known.log_power[self.rows].mean(axis=0)
+        """Log idle watts at the base, of each configuration; energies by clock; the split."""
+        configurations, (_, engines, memories) = self.gpu.grid.size, self.gpu.grid.shape
+        least_w, ratios = np.min(self.kernels.base_w), self.kernels.log_ratios["power"]
         return {
-            "idle": Prior((1,), idle, 0.3),
-            "idle_ratio": Prior((self.gpu.grid.size,), ratios, 0.2 / np.sqrt(0.2)),
+            "idle": Prior((1,), float(np.log(IDLE_SHARE * least_w)), 0.3),
+            "idle_ratio": Prior((configurations,), ratios.mean(axis=0), np.sqrt(0.2)),
             "core": Prior((engines,), 0.0, 0.5),
             "memory": Prior((memories,), 0.0, 0.1),
             "split": Prior((1 + len(INPUTS),), 0.0, 1.0),
         }
 
-    def model(self, values: dict[str, Floats], idle_w: Floats) -> PowerModel:
+    def model(self, values: dict[str, Floats]) -> PowerModel:
         """The model without a misfit."""
-        grid, (_, engine, memory) = self.gpu.grid, self.gpu.grid.index(self.gpu.base)
-        values["core"][engine] = values["memory"][memory] = 0
-        mean, spread = self.scaling
+        _, engine, memory = self.gpu.grid.index(self.gpu.base)
+        for name, step in (("core", engine), ("memory", memory)):
+            values[name][step] = 0
+        values["idle_ratio"][base_position(self.gpu.grid, self.gpu.base)] = 0
+        _, mean, spread = self.inputs
         return PowerModel(
-            idle_w=idle_w,
+            idle_w=np.exp(values["idle"] + values["idle_ratio"]),
             log_core=values["core"],
             log_memory=values["memory"],
             split=values["split"],
             mean=mean,
             spread=spread,
-            misfit=np.zeros((1, 2 * grid.size)),
+            misfit=np.zeros((1, 2 * self.gpu.grid.size)),
         )
 
 
@@ -261,8 +208,8 @@ def fit_powers(fits: Sequence[PowerFit]) -> list[PowerModel]:
     """Train a power model, without a misfit, for every fit."""
 
     def train(some: Sequence[PowerFit]) -> list[PowerModel]:
-        batch = PowerBatch(some)
-        return batch.models(batch.posterior.most_probable(POWER_STEPS))
+        values = power_posterior(some).most_probable(POWER_STEPS)
+        return [fit.model(own) for fit, own in zip(some, values, strict=True)]
 
     return _in_batches(fits, train)
 
@@ -279,122 +226,107 @@ def _in_batches(fits: Sequence[Fit], train: Callable[[Sequence[Fit]], list[Model
     return [models[i] for i in range(len(fits))]
 
 
-@dataclass(frozen=True, eq=False)
-class _GpuBatch:
-    """One GPU's kernels in every fit of a batch, as tensors.
-
-    real (B, n): 1 of a kernel, 0 of what fills up the batch. where: these among all kernels.
-    rule: the log times of Wang and Chu's rule and its weight.
-    """
-
-    load: KernelLoad
-    ratios: GridRatios
-    weights: list[Tensor]
-    log_time: Tensor
-    rule: list[Tensor] | None
-    real: Tensor
-    where: slice
-
-    @classmethod
-    def of(cls, fits: Sequence[CurveFit], g: int, start: int) -> Self:
-        known = fits[0].tables[g]
-        ratios = GridRatios.of(known.table.grid, known.base)
-        loads = [vars(fit.gpus[g].load(fit.traits[g].use, ratios)) for fit in fits]
-        rules = [rule_and_weight(fit.traits[g]) for fit in fits]
-        real = _stacked([np.ones(len(fit.rows[g])) for fit in fits], fill=0.0)
-        weights = table_weights(known.table.grid, known.base, known.table.grid)
-        return cls(
-            load=KernelLoad(
-                **{name: _stacked([load[name] for load in loads]) for name in loads[0]}
-            ),
-            ratios=GridRatios(**{name: _tensor(value) for name, value in vars(ratios).items()}),
-            weights=[_tensor(one) for one in weights],
-            log_time=_stacked([fit.tables[g].log_time[fit.rows[g]] for fit in fits]),
-            rule=[_stacked(parts) for parts in zip(*rules, strict=True)]
-            if known.with_rule
-            else None,
-            real=real,
-            where=slice(start, start + real.shape[1]),
-        )
-
-    def loss(self, g: int, values: Values, latents: Tensor) -> Tensor:
-        """Minus the log likelihoods (B,) of this GPU's kernels; latents (B, L, all kernels)."""
-        curve = BottleneckCurve.of(torch, values, (g, self.weights), self.load, self.ratios)
-        log_time = curve.log_time(latents[..., self.where])
-        if self.rule is not None:
-            log_time = blended(log_time, *self.rule)
-        return robust_loss(log_time, self.log_time, self.real)
-
-
 class CurveBatch:
-    """Fits of the curve that run together. places: of each fit's kernels among the batch's."""
+    """Fits of the curve that run together."""
 
     def __init__(self, fits: Sequence[CurveFit]) -> None:
         self.fits = fits
-        self._gpus: list[_GpuBatch] = []
-        for g in range(len(fits[0].tables)):
-            start = self._gpus[-1].where.stop if self._gpus else 0
-            self._gpus.append(_GpuBatch.of(fits, g, start))
-        size = self._gpus[-1].where.stop
-        starts = [gpu.where.start for gpu in self._gpus]
+        number_of_gpus, start = len(fits[0].kernels), 0
+        losses, starts = [], []
+        for number in range(number_of_gpus):
+            size = max(len(fit.kernels[number]) for fit in fits)
+            losses.append(
+                _gpu_loss(number, [f.kernels[number] for f in fits], slice(start, start + size))
+            )
+            starts.append(start)
+            start += size
         self._places = [
-            np.concatenate([s + np.arange(len(r)) for s, r in zip(starts, fit.rows, strict=True)])
-            for fit in fits
+            np.concatenate(
+                [s + np.arange(len(own)) for s, own in zip(starts, f.kernels, strict=True)]
+            )
+            for f in fits
         ]
-        bases = np.zeros((len(fits), size, size))
+        bases = np.zeros((len(fits), start, start))
         for basis, fit, place in zip(bases, fits, self._places, strict=True):
             basis[np.ix_(place, place)] = fit.process.basis
-        self._basis = torch.from_numpy(bases)
-        alpha = Prior((latent_count(fits[0].shares), size), 0.0, 1.0)
-        self.posterior = Posterior([{**fit.priors(), "alpha": alpha} for fit in fits], self._loss)
+        bases_of_fits = torch.from_numpy(bases)
 
-    def _loss(self, values: Values) -> Tensor:
-        latents = values["alpha"] @ self._basis
-        return torch.stack([g.loss(i, values, latents) for i, g in enumerate(self._gpus)]).sum(0)
+        def loss(values: Values) -> Tensor:
+            latents = values["alpha"] @ bases_of_fits
+            return torch.stack([own(values, latents) for own in losses]).sum(0)
+
+        priors = curve_priors([own.gpu.grid for own in fits[0].kernels], fits[0].shares)
+        priors["alpha"] = Prior((latent_count(fits[0].shares), start), 0.0, 1.0)
+        self.posterior = Posterior([priors] * len(fits), loss)
 
     def models(self, values: Sequence[dict[str, Floats]]) -> list[TimeModel]:
         """The models at each fit's parameters."""
         return [
-            fit.model(own, own["alpha"][:, place])
+            fit.model(own, own.pop("alpha")[:, place])
             for fit, own, place in zip(self.fits, values, self._places, strict=True)
         ]
 
 
-class PowerBatch:
-    """Fits of the power's split that run together."""
+def _gpu_loss(
+    number: int, kernels: Sequence[GpuKernels], where: slice
+) -> Callable[[Values, Tensor], Tensor]:
+    """From values and latents to minus the log likelihoods (B,) of one GPU's kernels.
 
-    def __init__(self, fits: Sequence[PowerFit]) -> None:
-        self.fits = fits
-        grid, base = fits[0].gpu.grid, fits[0].gpu.base
-        self._base = base_position(grid, base)
-        self._elsewhere = _tensor(np.where(np.arange(grid.size) == self._base, 0.0, 1.0))
-        self._weights = [_tensor(weights) for weights in energy_weights(grid, base)]
-        self._log_time, self._log_power, self._base_w = (
-            _stacked([getattr(fit.known, name)[fit.rows] for fit in fits])
-            for name in ("log_time", "log_power", "base_w")
+    number: of the GPU. kernels: of each fit. where: they stand among all kernels.
+    """
+    gpu, traits = kernels[0].gpu, [own.traits for own in kernels]
+    ratios = GridRatios.of(gpu.grid, gpu.base)
+    on_torch = GridRatios(**{name: _tensor(value) for name, value in vars(ratios).items()})
+    loads = [vars(own.gpu.load(own.traits.use, ratios)) for own in kernels]
+    load = KernelLoad(**{name: _stacked([own[name] for own in loads]) for name in loads[0]})
+    weights = [_tensor(own) for own in table_weights(gpu.grid, gpu.base, gpu.grid)]
+    rule = None
+    if traits[0].rule is not None:
+        rule = [_stacked(parts) for parts in zip(*map(rule_and_weight, traits), strict=True)]
+    log_time = _stacked([own.log_ratios["time"] for own in kernels])
+    real = _stacked([np.ones(len(own)) for own in kernels], fill=0.0)
+
+    def loss(values: Values, latents: Tensor) -> Tensor:
+        curve = BottleneckCurve.of(torch, values, (number, weights), load, on_torch)
+        predicted = curve.log_time(latents[..., where])
+        if rule is not None:
+            predicted = blended(predicted, *rule)
+        return robust_loss(predicted, log_time, real)
+
+    return loss
+
+
+def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
+    """The posterior of fits of the power's split that run together."""
+    grid, base = fits[0].gpu.grid, fits[0].gpu.base
+    at_base = base_position(grid, base)
+    elsewhere = _tensor(np.where(np.arange(grid.size) == at_base, 0.0, 1.0))
+    core, memory = (_tensor(weights) for weights in energy_weights(grid, base))
+    log_time, log_power = (
+        _stacked([fit.kernels.log_ratios[name] for fit in fits]) for name in ("time", "power")
+    )
+    base_w, points = (
+        _stacked([f.kernels.base_w for f in fits]),
+        _stacked([f.inputs[0] for f in fits]),
+    )
+    real = _stacked([np.ones(len(fit.kernels)) for fit in fits], fill=0.0)
+
+    def loss(values: Values) -> Tensor:
+        split = PowerSplit(
+            xp=torch,
+            idle_w=torch.exp(values["idle"] + elsewhere * values["idle_ratio"]),
+            base_w=base_w,
+            log_core=values["core"] @ core,
+            log_memory=values["memory"] @ memory,
+            base=at_base,
         )
-        self._points = _stacked([fit.points for fit in fits])
-        self._real = _stacked([np.ones(len(fit.rows)) for fit in fits], fill=0.0)
-        self.posterior = Posterior([fit.priors() for fit in fits], self._loss)
+        odds = values["split"][:, None, :1] + points @ values["split"][:, 1:, None]
+        return robust_loss(split.log_power(odds[..., 0], log_time), log_power, real)
 
-    def _loss(self, values: Values) -> Tensor:
-        idle_w = torch.exp(values["idle"] + self._elsewhere * values["idle_ratio"])
-        log_energy = [values["core"] @ self._weights[0], values["memory"] @ self._weights[1]]
-        split = PowerSplit.of(torch, idle_w, log_energy, self._base_w, self._base)
-        odds = values["split"][:, None, :1] + self._points @ values["split"][:, 1:, None]
-        log_power = split.log_power(odds[..., 0], self._log_time)
-        return robust_loss(log_power, self._log_power, self._real)
-
-    def models(self, values: Sequence[dict[str, Floats]]) -> list[PowerModel]:
-        """The models at each fit's parameters."""
-        elsewhere = self._elsewhere.numpy()
-        return [
-            fit.model(own, np.exp(own["idle"] + elsewhere * own["idle_ratio"]))
-            for fit, own in zip(self.fits, values, strict=True)
-        ]
+    return Posterior([fit.priors() for fit in fits], loss)
 
 
-def _stacked(arrays: list[Floats], fill: float = 1.0) -> Tensor:
+def _stacked(arrays: Sequence[Floats], fill: float = 1.0) -> Tensor:
     """Arrays (n, ...) of several fits as one (B, n, ...), filled up to the longest."""
     size = max(len(array) for array in arrays)
     stack = np.full((len(arrays), size, *arrays[0].shape[1:]), fill)

@@ -6,13 +6,13 @@ in one call of torch, whose cost is by the call rather than by the fit. B fits, 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats
+from mlscale.predictors.bottleneck.curve import Prior
 
 try:
     import torch
@@ -33,18 +33,6 @@ Loss = Callable[[Values], Tensor]
 Evaluate = Callable[[Floats], tuple[Floats, Floats]]
 
 
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """Independent normal priors of a parameter of that shape.
-
-    mean: one for all, or an array of that shape. sd: standard deviation.
-    """
-
-    shape: tuple[int, ...]
-    mean: float | Floats
-    sd: float
-
-
 class Posterior:
     """The posterior of B fits' parameters.
 
@@ -54,7 +42,7 @@ class Posterior:
 
     def __init__(self, priors: Sequence[dict[str, Prior]], loss: Loss) -> None:
         self._shapes = {name: prior.shape for name, prior in priors[0].items()}
-        self._loss = loss
+        self.loss = loss
         self.start = np.array([_joined(own, "mean") for own in priors])
         self._mean = torch.from_numpy(self.start)
         self._precision = torch.from_numpy(np.array([_joined(own, "sd") for own in priors]) ** -2)
@@ -69,7 +57,7 @@ class Posterior:
         """Minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
         vectors = torch.tensor(points, requires_grad=True)
         off = (vectors - self._mean) ** 2 * self._precision
-        value = 0.5 * off.sum(1) + self._loss(self.named(vectors))
+        value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
         (gradient,) = torch.autograd.grad(value.sum(), vectors)
         return value.detach().numpy(), gradient.numpy()
 

@@ -9,6 +9,7 @@ from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.grid import ConfigGrid
 from mlscale.predictors.bottleneck.curve import Array, base_position, table_weights
+from mlscale.predictors.bottleneck.process import standardised
 from mlscale.predictors.bottleneck.time import GpuPeaks
 from mlscale.predictors.conditioning import SurfacePrior
 
@@ -27,23 +28,18 @@ class PowerSplit:
     The one formula for NumPy, which predicts, and torch, which trains; `xp` is the one or the
     other, and an axis of fits may come before all others. K kernels, N configurations.
 
-    idle_w (N,): watts of every configuration, whatever the kernel. dynamic_w (K,): what the base
-    power has above them, 1 W at least. log_core, log_memory (N,): log of the energy per unit of
-    work at the engine and the memory clock, relative to the base. base: its position among the N.
+    idle_w (N,): watts of every configuration, whatever the kernel. base_w (K,): watts at the base;
+    dynamic is what they have above the idle ones there, 1 W at least. log_core, log_memory (N,):
+    log of the energy per unit of work at the engine and the memory clock, relative to the base.
+    base: its position among the N.
     """
 
     xp: Any
     idle_w: Array
-    dynamic_w: Array
+    base_w: Array
     log_core: Array
     log_memory: Array
     base: int
-
-    @classmethod
-    def of(cls, xp: Any, idle_w: Array, log_energy: list[Array], base_w: Array, base: int) -> Self:
-        """From watts at the base (K,). log_energy: of core and memory, see above."""
-        dynamic_w = xp.clip(base_w - idle_w[..., base : base + 1], LEAST_DYNAMIC_W, None)
-        return cls(xp, idle_w, dynamic_w, log_energy[0], log_energy[1], base)
 
     def log_power(self, odds: Array, log_time: Array) -> Array:
         """Log power ratios (K, N).
@@ -55,8 +51,10 @@ class PowerSplit:
         phi = (0.5 + 0.5 * xp.tanh(0.5 * odds))[..., None]
         core, memory = (xp.exp(log)[..., None, :] for log in (self.log_core, self.log_memory))
         energy = (1 - phi) * core + phi * memory
-        watts = self.idle_w[..., None, :] + self.dynamic_w[..., None] * energy * xp.exp(-log_time)
-        return xp.log(watts / watts[..., self.base : self.base + 1])
+        base = slice(self.base, self.base + 1)
+        dynamic_w = xp.clip(self.base_w - self.idle_w[..., base], LEAST_DYNAMIC_W, None)
+        watts = self.idle_w[..., None, :] + dynamic_w[..., None] * energy * xp.exp(-log_time)
+        return xp.log(watts / watts[..., base])
 
 
 def energy_weights(grid: ConfigGrid, base: Any) -> list[Floats]:
@@ -91,14 +89,15 @@ class PowerModel:
         """
         base = base_position(gpu.grid, gpu.base)
         core, memory = energy_weights(gpu.grid, gpu.base)
-        log_energy = [self.log_core @ core, self.log_memory @ memory]
-        split = PowerSplit.of(np, self.idle_w, log_energy, base_w, base)
+        log_core, log_memory = self.log_core @ core, self.log_memory @ memory
+        split = PowerSplit(np, self.idle_w, base_w, log_core, log_memory, base)
 
         def log_ratios(latents: Floats) -> Floats:
             log_time = time.log_ratios(latents[:-1])
             return np.hstack([log_time, split.log_power(latents[-1], log_time)])
 
-        points = np.nan_to_num((power_inputs(use, gpu) - self.mean) / self.spread)
+        raw = power_inputs(use, gpu)
+        points = standardised(raw, self.mean, self.spread, farthest=np.inf)
         odds = self.split[0] + points @ self.split[1:]
         variance = np.full((1, len(odds)), UNEXPLAINED_VARIANCE)
         return SurfacePrior(

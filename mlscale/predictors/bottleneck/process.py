@@ -46,7 +46,7 @@ class Process:
         joined = {name: np.concatenate([own[name] for own in inputs]) for name in inputs[0]}
         names = tuple(name for name, values in joined.items() if not np.isnan(values).all())
         raw = np.column_stack([joined[name] for name in names])
-        mean, spread = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0) + 1e-9
+        mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
         sizes = [len(next(iter(own.values()))) for own in inputs]
         gpu = np.repeat(np.arange(len(sizes)), sizes)
@@ -135,6 +135,15 @@ def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
     return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
 
 
-def standardised(raw: Floats, mean: Floats, spread: Floats) -> Floats:
+def scaling(raw: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of inputs (K, D); 0 and 1 of one that no kernel has."""
+    mean, spread = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
+    some = ~np.isnan(raw).all(axis=0)
+    mean[some] = np.nanmean(raw[:, some], axis=0)
+    spread[some] = np.nanstd(raw[:, some], axis=0) + 1e-9
+    return mean, spread
+
+
+def standardised(raw: Floats, mean: Floats, spread: Floats, farthest: float = FARTHEST) -> Floats:
     """Inputs (K, D) by their mean and standard deviation, clipped; a missing one is at the mean."""
-    return np.nan_to_num(np.clip((raw - mean) / spread, -FARTHEST, FARTHEST))
+    return np.nan_to_num(np.clip((raw - mean) / spread, -farthest, farthest))

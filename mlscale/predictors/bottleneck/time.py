@@ -17,12 +17,12 @@ from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, missing_counters
 from mlscale.predictors.bottleneck.correction import Correction
 from mlscale.predictors.bottleneck.curve import (
-    CLOCK_TABLES,
     Array,
     BottleneckCurve,
     GridRatios,
     KernelLoad,
     active_issue,
+    curve_priors,
     latent_count,
     table_weights,
     waves_per_simd,
@@ -131,30 +131,9 @@ def rule_and_weight(kernels: KernelTraits) -> tuple[Floats, Floats] | None:
     return np.nan_to_num(kernels.rule), weight
 
 
-def value_shapes(grids: list[ConfigGrid], shares: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every trained number of the curve, for GPUs of those grids and J shares.
-
-    sharpness: log of p; gpu_sharpness: what each GPU adds. gain, offset: of the physics' log odds,
-    log and as it is. capacity: log of the issue rate at full load; softness: log of the waves at
-    which half of it is reached; slowing: exponent of the CU count. cu, engine, memory with the
-    GPU's number: what a step of the grid is in truth, as a log ratio.
-    """
-    shapes: dict[str, tuple[int, ...]] = {
-        "sharpness": (1,),
-        "gpu_sharpness": (len(grids),),
-        "gain": (shares,),
-        "offset": (len(grids), shares),
-        **dict.fromkeys(("capacity", "softness", "slowing"), (1,)),
-    }
-    for g, grid in enumerate(grids):
-        for name, length in zip(CLOCK_TABLES, grid.shape, strict=True):
-            shapes[f"{name}{g}"] = (length,)
-    return shapes
-
-
 @dataclass(frozen=True, eq=False)
 class TimeModel:
-    """A trained model. values: the curve's numbers by name, see `value_shapes`.
+    """A trained model. values: the curve's numbers by name, see `curve_priors`.
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_rule: whether
     Wang and Chu's rule stands beside the curve. Of each GPU, corrections: what the curve misses;
@@ -243,10 +222,10 @@ class TimeModel:
         shares = int(state["shares"])
         if shares not in (1, 2):
             raise ValueError(f"a model has 1 or 2 shares, not {shares}")
-        shapes = value_shapes([gpu.grid for gpu in gpus], shares)
+        priors = curve_priors([gpu.grid for gpu in gpus], shares)
         return cls(
             gpus=tuple(gpus),
-            values={name: shaped(state["values"][name], *size) for name, size in shapes.items()},
+            values={n: shaped(state["values"][n], *prior.shape) for n, prior in priors.items()},
             process=Process.restore(state["process"], latent_count(shares)),
             shares=shares,
             uses_rule=bool(state["uses_other"]),
