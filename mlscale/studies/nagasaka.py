@@ -27,6 +27,7 @@ from mlscale.papers.nagasaka import (
     unlearnt,
 )
 from mlscale.studies.metrics import absolute_percentage_error, summarise
+from mlscale.studies.splits import Fold, grouped_folds
 
 Grouping = Literal["kernel", "application"]
 
@@ -325,11 +326,8 @@ def _left_out(case: PowerCase, cases: Sequence[PowerCase]) -> list[str]:
     return [kernel for kernel in dict.fromkeys(others) if kernel not in case.inputs.kernels]
 
 
-def _folds(groups: Indices, seed: int) -> list[tuple[Indices, Indices]]:
-    from sklearn.model_selection import GroupKFold
-
+def _folds(groups: Indices, seed: int) -> list[Fold]:
     count = min(FOLDS, len(np.unique(groups)))
     if count < 2:
         raise InputError("cross-validation needs two groups of kernels at least, not one")
-    splitter = GroupKFold(count, shuffle=True, random_state=seed)
-    return list(splitter.split(np.zeros(len(groups)), groups=groups))
+    return grouped_folds(groups, count, seed)

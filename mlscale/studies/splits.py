@@ -1,8 +1,9 @@
 """Protocols: who is held out. Kernels of one application are always held out together."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlscale.arrays import Indices
 from mlscale.errors import InputError
@@ -22,7 +23,7 @@ def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]
     k-fold: 5 folds of the applications; holdout: 20 % of the applications once, as the paper
     holds out 20 % of its kernels. Raises InputError where there are too few applications.
     """
-    from sklearn.model_selection import GroupKFold, GroupShuffleSplit, LeaveOneGroupOut
+    from sklearn.model_selection import GroupShuffleSplit, LeaveOneGroupOut
 
     count = len(set(applications))
     needed = FOLDS if protocol == "k-fold" else 2
@@ -32,7 +33,7 @@ def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]
         case "leave-one-application-out":
             splitter = LeaveOneGroupOut()
         case "k-fold":
-            splitter = GroupKFold(FOLDS, shuffle=True, random_state=_OUTER_SEED + seed)
+            return grouped_folds(np.array(applications), FOLDS, _OUTER_SEED + seed)
         case "holdout":
             splitter = GroupShuffleSplit(
                 1, test_size=HELD_OUT_SHARE, random_state=_OUTER_SEED + seed
@@ -40,6 +41,14 @@ def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]
         case _:
             raise InputError(f"there is no protocol '{protocol}'; one of {', '.join(PROTOCOLS)}")
     return list(splitter.split(np.zeros(len(applications)), groups=np.array(applications)))
+
+
+def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:
+    """That many folds, drawn at random; groups (K,): kernels of one group are held out together."""
+    from sklearn.model_selection import GroupKFold
+
+    splitter = GroupKFold(count, shuffle=True, random_state=seed)
+    return list(splitter.split(np.zeros(len(groups)), groups=groups))
 
 
 def is_random(protocol: str) -> bool:
