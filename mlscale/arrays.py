@@ -15,13 +15,13 @@ def shaped(array: Any, *shape: int | None) -> Floats:
 
     Raises ValueError on another shape and on values that are not numbers.
     """
-    given = np.asarray(array)
-    fits = len(given.shape) == len(shape) and all(
-        want in (None, length) for want, length in zip(shape, given.shape, strict=True)
+    checked = np.asarray(array)
+    fits = len(checked.shape) == len(shape) and all(
+        want in (None, length) for want, length in zip(shape, checked.shape, strict=True)
     )
-    if not fits or given.dtype.kind not in "fib":
-        raise ValueError(f"an array has the shape {given.shape}, not {shape}")
-    return given
+    if not fits or checked.dtype.kind not in "fib":
+        raise ValueError(f"an array has the shape {checked.shape}, not {shape}")
+    return checked
 
 
 def positive(array: Floats, what: str) -> Floats:

@@ -136,14 +136,16 @@ class ConfigGrid:
         """
         if text == "mid":
             return self.mid
-        given = parse_settings(text)
+        settings = parse_settings(text)
         for axis in AXES:
             steps = getattr(self, axis)
-            if axis not in given:
+            if axis not in settings:
                 if len(steps) > 1:
                     raise InputError(f"'{text}' gives no {axis}; one of {format_steps(steps)}")
-                given[axis] = steps[0]
-        return HardwareConfig(int(given["cu_count"]), given["engine_mhz"], given["memory_mhz"])
+                settings[axis] = steps[0]
+        return HardwareConfig(
+            int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"]
+        )
 
 
 def _plain(number: float) -> float:

@@ -137,23 +137,23 @@ class Measurements:
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
         """The same measurements of some kernels, by position."""
-        chosen = [int(k) for k in kernels]
+        positions = [int(k) for k in kernels]
         return replace(
             self,
-            kernels=tuple(self.kernels[k] for k in chosen),
-            applications=tuple(self.applications[k] for k in chosen),
-            time_samples=self.time_samples[:, chosen],
-            power_samples=None if self.power_samples is None else self.power_samples[:, chosen],
-            counter_samples=self.counter_samples[:, chosen],
+            kernels=tuple(self.kernels[k] for k in positions),
+            applications=tuple(self.applications[k] for k in positions),
+            time_samples=self.time_samples[:, positions],
+            power_samples=None if self.power_samples is None else self.power_samples[:, positions],
+            counter_samples=self.counter_samples[:, positions],
         )
 
     def without_counters(self, names: Collection[str]) -> "Measurements":
         """The same measurements without the named counters."""
-        kept = [f for f, name in enumerate(self.counter_names) if name not in names]
+        others = [f for f, name in enumerate(self.counter_names) if name not in names]
         return replace(
             self,
-            counter_names=tuple(self.counter_names[f] for f in kept),
-            counter_samples=self.counter_samples[..., kept],
+            counter_names=tuple(self.counter_names[f] for f in others),
+            counter_samples=self.counter_samples[..., others],
         )
 
     def to_table(self) -> Table:
@@ -289,8 +289,8 @@ def _complete_kernels(
     what = f"{table.source}: {len(lacking)} of {len(kernels)} kernels lack configurations: "
     if incomplete == "error":
         raise InputError(f"{what}{worst}{more}; measure them or use --incomplete drop")
-    kept = [k for k, kernel in enumerate(kernels) if kernel not in lacking]
-    if not kept:
+    complete = [k for k, kernel in enumerate(kernels) if kernel not in lacking]
+    if not complete:
         raise InputError(f"{what}{worst}{more}; no kernel is complete")
     warnings.warn(f"{what}{worst}{more}; dropped", DataWarning, stacklevel=2)
-    return kept
+    return complete

@@ -81,20 +81,20 @@ class Profiles:
 
     def select(self, kernels: Sequence[int]) -> "Profiles":
         """The same profiles of some kernels, by position."""
-        chosen = list(kernels)
+        positions = list(kernels)
 
         def of(values: Floats | None) -> Floats | None:
-            return None if values is None else values[chosen]
+            return None if values is None else values[positions]
 
         return replace(
             self,
-            kernels=tuple(self.kernels[k] for k in chosen),
-            applications=tuple(self.applications[k] for k in chosen),
-            time_ms=self.time_ms[chosen],
+            kernels=tuple(self.kernels[k] for k in positions),
+            applications=tuple(self.applications[k] for k in positions),
+            time_ms=self.time_ms[positions],
             power_w=of(self.power_w),
-            counters=self.counters[chosen],
+            counters=self.counters[positions],
             points=tuple(
-                replace(point, time_ms=point.time_ms[chosen], power_w=of(point.power_w))
+                replace(point, time_ms=point.time_ms[positions], power_w=of(point.power_w))
                 for point in self.points
             ),
         )

@@ -77,9 +77,9 @@ class Table:
         values = self.numbers[name]
         bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
         if bad.size:
-            given = "is not given" if np.isnan(values[bad[0]]) else f"is {values[bad[0]]:g}"
+            value = "is not given" if np.isnan(values[bad[0]]) else f"is {values[bad[0]]:g}"
             raise InputError(
-                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {given}; "
+                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {value}; "
                 f"it must be positive and finite{_and_more(bad.size)}"
             )
         return values

@@ -96,8 +96,8 @@ def create(predictor: str | type[Predictor] | Predictor, **parameters: Any) -> P
         new = find_predictor(predictor)()
     else:
         new = _checked(predictor, getattr(predictor, "__qualname__", repr(predictor)))()
-    known = new.get_params()
-    return new.set_params(**{k: v for k, v in parameters.items() if k in known})
+    names = new.get_params().keys()
+    return new.set_params(**{k: v for k, v in parameters.items() if k in names})
 
 
 def _import_class(name: str) -> Any:

@@ -54,9 +54,9 @@ class Predictor(ABC):
 
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters. Raises InputError on one that does not exist."""
-        known = self.get_params()
+        names = self.get_params().keys()
         for name, value in params.items():
-            if name not in known:
+            if name not in names:
                 raise InputError(f"the predictor '{self.name}' has no parameter '{name}'")
             setattr(self, name, value)
         return self
@@ -105,7 +105,6 @@ class GivesIntervals(Protocol):
 
         Both are None where intervals were not calibrated. Raises InputError.
         """
-        ...
 
 
 @runtime_checkable
@@ -114,11 +113,9 @@ class Savable(Protocol):
 
     def state(self) -> State:
         """Return what fitting learnt: nested dicts and lists of arrays and JSON values."""
-        ...
 
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; a damaged state raises KeyError, TypeError, ValueError."""
-        ...
 
 
 @runtime_checkable
@@ -127,11 +124,9 @@ class HasFeatures(Protocol):
 
     def needs(self) -> tuple[str, ...]:
         """Return the features that a profile must have."""
-        ...
 
     def feature_names(self) -> tuple[str, ...]:
         """Return all features that it looks at, needed or not."""
-        ...
 
 
 @runtime_checkable
@@ -140,7 +135,6 @@ class Explains(Protocol):
 
     def explain(self, profiles: Profiles) -> Explanation:
         """Return the kernels' features beside those of the training kernels. InputError."""
-        ...
 
 
 @runtime_checkable
@@ -150,7 +144,6 @@ class FitsTogether(Protocol):
     @classmethod
     def fit_together(cls, jobs: Sequence[tuple[Any, Training, Bases]]) -> None:
         """Fit every predictor of the jobs, each as by `fit`."""
-        ...
 
 
 @runtime_checkable
@@ -159,7 +152,6 @@ class PoolsGpus(Protocol):
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the devices that it has learnt from."""
-        ...
 
 
 @runtime_checkable
@@ -171,7 +163,6 @@ class PredictsOtherGpus(Protocol):
 
         grid: the one that will be predicted. Raises InputError.
         """
-        ...
 
 
 @runtime_checkable
@@ -180,7 +171,6 @@ class UsesMeasuredPoints(Protocol):
 
     def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """Return how wide the intervals are, (K,), and after one more measurement, (K, N)."""
-        ...
 
 
 def predict_surfaces(

@@ -198,21 +198,21 @@ class FeatureScaling:
         return tuple(n for n, may in zip(self.names, self.may_be_missing, strict=True) if not may)
 
     def _flags(self, filled: Floats, scaled: Floats, missing: Mask) -> tuple[str, ...]:
-        found = []
+        flags = []
         for f, name in enumerate(self.names):
             low, high = self.minimum[f], self.maximum[f]
             if missing[f]:
-                found.append(f"{name} missing")
+                flags.append(f"{name} missing")
             elif low == high and filled[f] != low:
-                found.append(f"{name} {filled[f]:.4g} differs from the one trained value {low:.4g}")
+                flags.append(f"{name} {filled[f]:.4g} differs from the one trained value {low:.4g}")
             elif filled[f] < low or filled[f] > high:
                 over = max(-scaled[f], scaled[f] - 1)
                 side, limit = ("below", low) if filled[f] < low else ("above", high)
-                found.append(
+                flags.append(
                     f"{name} {filled[f]:.4g} {side} trained {limit:.4g} "
                     f"by {100 * over:.3g} % of the range"
                 )
-        return tuple(found)
+        return tuple(flags)
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON values for the model file."""

@@ -65,8 +65,8 @@ class Nearest(Predictor):
 
     def explain(self, profiles: Profiles) -> Explanation:
         """The features beside their training range, and the training kernels'. InputError."""
-        known = self.kernels_
-        training = None if known is None else TrainingKernels(known, self.points_)
+        names = self.kernels_
+        training = None if names is None else TrainingKernels(names, self.points_)
         return self.scaling_.explain(profiles, training)
 
     def state(self) -> State:
@@ -83,8 +83,8 @@ class Nearest(Predictor):
         """Take over what `state` gave; files of before the kernels' names were kept lack them."""
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
-        known = state.get("kernels")
-        self.kernels_ = None if known is None else tuple(map(str, known))
+        names = state.get("kernels")
+        self.kernels_ = None if names is None else tuple(map(str, names))
         count = None if self.kernels_ is None else len(self.kernels_)
         self.points_ = shaped(state["points"], count, len(self.scaling_.names))
         self.log_surfaces_ = shaped(state["log_surfaces"], len(self.points_), *self.grid_.shape)

@@ -134,13 +134,14 @@ class Wu(Predictor):
         """The features beside their training range, and the clusters. Raises InputError."""
         points, _ = self.scaling_.transform(profiles)
         chosen = self._tables.choose(points)
-        known = None if self.training_ is None else self._tables.choose(self.training_.points)
+        training = self.training_
+        of_training = None if training is None else self._tables.choose(training.points)
         choices = tuple(
             Choice(
                 region=_region_name(one.region, self.grid_),
                 count=len(one.centroids),
                 chosen=chosen[:, s],
-                training=None if known is None else known[:, s],
+                training=None if of_training is None else of_training[:, s],
             )
             for s, one in enumerate(cu_axis_last(self.cluster_sets_))
         )
@@ -167,8 +168,8 @@ class Wu(Predictor):
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
         features = len(self.scaling_.names)
-        known = state.get("training")
-        self.training_ = None if known is None else TrainingKernels.restore(known, features)
+        training = state.get("training")
+        self.training_ = None if training is None else TrainingKernels.restore(training, features)
         sizes = region_sizes(self.grid_.shape)
         sets = []
         for saved in state["cluster_sets"]:

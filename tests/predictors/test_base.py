@@ -20,7 +20,7 @@ SMALL = {"clusters": 4, "trees": 10, "seed": 3}  # keeps every predictor quick
 TRAINING = range(8)
 HELD_OUT = [8, 9, 10, 11]
 
-# wang-chu needs the counters of a real GPU; test_wang_chu_predictor.py holds it to the interface.
+# wang-chu needs the counters of a real GPU; test_wang_chu.py holds it to the interface.
 NAMES = [name for name, kind in PREDICTORS.items() if kind.applies_to(made.measurements())]
 
 every_predictor = pytest.mark.parametrize("name", NAMES)
