@@ -2,16 +2,20 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from command import succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import bottleneck_kernels as blocks
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, save, train
-from mlscale.predictions import COLUMNS
+from mlscale.predictions import COLUMNS, COVERAGE
+from mlscale.predictors.base import GivesIntervals
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 
@@ -36,6 +40,8 @@ def two_kernels(power: bool = True) -> Profiles:
 
 
 MODEL = core_bound()
+SIDES = ("low", "high")
+BOTTLENECK_MID = blocks.CLOCKS.mid
 
 
 class TestRows:
@@ -243,3 +249,48 @@ class TestTrain:
         for quantity, surfaces in trained.items():
             alone = create("nearest", quantity=quantity).fit(measurements, MID).predict(kernels)
             np.testing.assert_array_equal(surfaces.values, alone.values)
+
+
+@pytest.fixture(scope="module")
+def bottleneck() -> Model:
+    return train(blocks.measurements(12), BOTTLENECK_MID, "bottleneck")
+
+
+class TestIntervals:
+    def test_rows_have_the_predictors_own(self, bottleneck: Model) -> None:
+        """Expected: base value x the surfaces of predict_interval."""
+        profiles = blocks.measurements(3, seed=1).profiles(BOTTLENECK_MID)
+        rows = bottleneck.predict(profiles, COVERAGE).rows()
+        for quantity, name in (("time", "time_ms"), ("power", "power_w")):
+            predictor = bottleneck.predictors[quantity]
+            assert isinstance(predictor, GivesIntervals)
+            surfaces = predictor.predict_interval(profiles, COVERAGE)
+            at_base = profiles.quantity(quantity)
+            for side in SIDES:
+                found = np.array([row[f"{name}_{side}"] for row in rows]).reshape(3, -1)
+                expected = at_base[:, None] * getattr(surfaces, side).reshape(3, -1)
+                np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+    def test_hold_the_value_and_close_at_the_base(self, bottleneck: Model) -> None:
+        profiles = blocks.measurements(3, seed=1).profiles(BOTTLENECK_MID)
+        between = HardwareConfig(16, 600.0, 1500.0)
+        for row in bottleneck.predict(profiles, COVERAGE).rows([BOTTLENECK_MID, between]):
+            for name in ("time_ms", "power_w"):
+                low, value, high = row[f"{name}_low"], row[name], row[f"{name}_high"]
+                if row["engine_mhz"] == BOTTLENECK_MID.engine_mhz:
+                    assert low == value == high
+                else:
+                    assert low < value < high
+
+    def test_are_shown(
+        self, bottleneck: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        save(bottleneck, tmp_path / "m.mlscale")
+        blocks.measurements(2, seed=1).write(tmp_path / "p.csv")
+        out, _ = succeed(
+            capsys, "predict", str(tmp_path / "m.mlscale"), str(tmp_path / "p.csv"), "--at", "mid"
+        )
+        heading, _, *rows = out.splitlines()
+        assert heading.count("90% from") == 2
+        values = rows[0].split()
+        assert values[4] == values[6] == values[7]  # time at the base, and its interval
