@@ -43,6 +43,7 @@ _MODULES = {
         "create",
         "find_predictor",
     ),
+    "mlscale.studies.study": ("study",),
     "mlscale.errors": ("InputError", "DataWarning"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

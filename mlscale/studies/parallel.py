@@ -9,8 +9,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import joblib
-
 from mlscale import __version__
 from mlscale.data.measurements import Measurements
 from mlscale.records import Progress
@@ -63,6 +61,8 @@ def _results(
     if client is None and min(jobs, len(left)) < 2:
         yield from ((number, work(*calls[number])) for number in left)
         return
+    import joblib
+
     backend: AbstractContextManager[Any] = nullcontext()
     if client is not None:
         large = {id(a): a for call in calls for a in call if isinstance(a, Measurements)}
