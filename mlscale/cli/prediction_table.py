@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PART = 250_000  # kernels x configurations that are predicted and encoded at a time
 FEW_ROWS = 5000  # are written before Arrow is imported
+SPECIAL = re.compile('[",\r\n]')  # a cell of CSV with one of these needs quotes
 
 Targets = list[HardwareConfig] | None
 Encoded = TypeVar("Encoded")
@@ -147,7 +148,7 @@ def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
 
 def _csv_cell(word: str) -> str:
     """A word as a cell of CSV, in quotes only if it needs them."""
-    return '"' + word.replace('"', '""') + '"' if re.search('[",\r\n]', word) else word
+    return '"' + word.replace('"', '""') + '"' if SPECIAL.search(word) else word
 
 
 def _number_cells(column: NDArray[Any]) -> "pa.Array":
@@ -155,8 +156,12 @@ def _number_cells(column: NDArray[Any]) -> "pa.Array":
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if np.isnan(column).all():
+        return pa.nulls(len(column), pa.string())
     cells = pc.cast(_numbers(column), pa.string())
     differs = (column == np.floor(column)) | (column < 1e-4) | (column >= 1e9)
+    if not differs.any():
+        return cells
     words = map(repr, column[differs].tolist())
     return pc.replace_with_mask(cells, _numbers(differs), _strings(words))
 
