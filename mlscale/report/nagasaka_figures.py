@@ -4,20 +4,23 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from mlscale.papers.nagasaka import BASELINE
-from mlscale.report.style import COLOURS, save_figure
+from mlscale.report.style import (
+    COLOURS,
+    HATCH,
+    bars_with_values,
+    legend_below,
+    name_rows,
+    new_figure,
+    save_figure,
+)
 from mlscale.studies.nagasaka import Grouping, PowerCase, model_row, unseen_rows
 
 _ACTUAL, _ESTIMATED = "#000000", "#999999"
-_UNSEEN = COLOURS[1]
 _BY_KERNEL, _BY_APPLICATION = COLOURS[4], COLOURS[0]
-_NEGATIVE = COLOURS[1]
-_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+_UNSEEN = _NEGATIVE = COLOURS[1]
 
 
 def draw(folder: Path, cases: Sequence[PowerCase], chosen: str) -> list[Path]:
@@ -46,40 +49,25 @@ def draw_sets(case: PowerCase, stem: Path) -> list[Path]:
     Returns the files. Raises InputError.
     """
     sets = tuple(case.inputs.sets)
-    figure = Figure(figsize=(10, 1.5 + 0.42 * len(sets)), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(_title(case, "power by sets of counters"), fontsize=10)
-    rows = np.arange(len(sets))[::-1]
-    squared, percent = figure.subplots(1, 2, sharey=True)
-    baseline = ["//" if name == BASELINE else "" for name in sets]
+    title = _title(case, "power by sets of counters")
+    figure = new_figure(10, 1.5 + 0.42 * len(sets), title, fontsize=10)
+    panels = figure.subplots(1, 2, sharey=True)
+    name_rows(panels[1], sets, "average error [%]", upwards=False)
+    rows = name_rows(panels[0], sets, "average squared error [W²]", upwards=False)
     colours: dict[Grouping, str] = {"kernel": _BY_KERNEL, "application": _BY_APPLICATION}
-    for position, (grouping, colour) in enumerate(colours.items()):
+    is_baseline = [name == BASELINE for name in sets]
+    for offset, (grouping, colour) in zip((0.2, -0.2), colours.items(), strict=True):
         results = [case.result(name, grouping) for name in sets]
-        for panel, values in (
-            (squared, [r.mean_squared_error_w2 for r in results]),
-            (percent, [float(r.errors_percent.mean()) for r in results]),
-        ):
-            bars = panel.barh(
-                rows + 0.2 - 0.4 * position,
-                values,
-                height=0.38,
-                color=colour,
-                hatch=baseline,
-                edgecolor="white",
-            )
-            labels = [f"{value:.{1 if value < 100 else 0}f}" for value in values]
-            panel.bar_label(bars, labels, fontsize=8, padding=3, bbox=_WHITE)
-    for panel, label in ((squared, "average squared error [W²]"), (percent, "average error [%]")):
-        panel.set_xlabel(label)
-        panel.margins(x=0.12)
-        panel.spines[["top", "right"]].set_visible(False)
-    squared.set_yticks(rows, sets)
+        squared_w2 = [result.mean_squared_error_w2 for result in results]
+        percent = [float(result.errors_percent.mean()) for result in results]
+        for panel, values in zip(panels, (squared_w2, percent), strict=True):
+            bars_with_values(panel, rows + offset, values, colour, is_baseline, height=0.38)
     handles = [
         Patch(facecolor=_BY_KERNEL, label="ten folds by kernel, as in the paper"),
         Patch(facecolor=_BY_APPLICATION, label="ten folds by application"),
-        Patch(facecolor="#BBBBBB", edgecolor="white", hatch="//", label="no counters (baseline)"),
+        Patch(facecolor="#BBBBBB", edgecolor="white", hatch=HATCH, label="no counters (baseline)"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
+    legend_below(figure, handles, 3)
     return save_figure(figure, stem)
 
 
@@ -89,52 +77,38 @@ def draw_watts(case: PowerCase, chosen: str, unseen: Collection[str], stem: Path
     unseen: the kernels that the model cannot see, which are hatched and marked by a star. Returns
     the files. Raises InputError.
     """
-    kernels, actual_w = case.inputs.kernels, case.inputs.power_w
-    estimated_w = case.result(chosen).estimated_w.mean(axis=0)
-    order = np.argsort(actual_w, kind="stable")
-    blind = [kernels[k] in unseen for k in order]
-    figure = Figure(figsize=(8, 1.8 + 0.27 * len(kernels)), layout="constrained")
-    FigureCanvasAgg(figure)
+    order = np.argsort(case.inputs.power_w, kind="stable")
+    actual_w = case.inputs.power_w[order]
+    estimated_w = case.result(chosen).estimated_w.mean(axis=0)[order]
+    kernels = [case.inputs.kernels[k] for k in order]
+    is_unseen = [kernel in unseen for kernel in kernels]
     title = _title(case, f"power estimated with {chosen} counters, folds by application")
-    figure.suptitle(title, fontsize=10)
+    figure = new_figure(8, 1.8 + 0.27 * len(kernels), title, fontsize=10)
     panel = figure.subplots()
-    rows = np.arange(len(kernels))
-    panel.barh(rows + 0.2, actual_w[order], height=0.38, color=_ACTUAL)
+    names = [f"{k} *" if blind else k for k, blind in zip(kernels, is_unseen, strict=True)]
+    label = "average power [W]; beside the bars: (estimated - actual) / actual"
+    rows = name_rows(panel, names, label)
+    panel.barh(rows + 0.2, actual_w, height=0.38, color=_ACTUAL)
     panel.barh(
         rows - 0.2,
-        estimated_w[order],
+        estimated_w,
         height=0.38,
-        color=[_UNSEEN if b else _ESTIMATED for b in blind],
-        hatch=["//" if b else "" for b in blind],
+        color=[_UNSEEN if blind else _ESTIMATED for blind in is_unseen],
+        hatch=[HATCH if blind else "" for blind in is_unseen],
         edgecolor="white",
         linewidth=0.5,
     )
     errors = 100 * (estimated_w / actual_w - 1)
-    ends = np.maximum(actual_w, estimated_w)
-    for row, k in enumerate(order):
-        panel.annotate(
-            f"{errors[k]:+.0f} %", (ends[k], row), (4, 0), textcoords="offset points", va="center"
-        ).set_fontsize(7)
-    names = [f"{kernels[k]} *" if b else kernels[k] for k, b in zip(order, blind, strict=True)]
-    panel.set_yticks(rows, names, fontsize=8)
-    panel.set_ylim(-0.6, len(kernels) - 0.4)
-    panel.margins(x=0.1)
-    panel.set_xlabel("average power [W]; beside the bars: (estimated - actual) / actual")
-    panel.spines[["top", "right"]].set_visible(False)
+    for row, end, error in zip(rows, np.maximum(actual_w, estimated_w), errors, strict=True):
+        text = panel.annotate(f"{error:+.0f} %", (end, row), (4, 0), textcoords="offset points")
+        text.set(va="center", fontsize=7)
+    unseen_label = "* estimated, held out: the model cannot see all of the kernel"
     handles = [
         Patch(facecolor=_ACTUAL, label="actual"),
         Patch(facecolor=_ESTIMATED, label="estimated, held out"),
+        Patch(facecolor=_UNSEEN, edgecolor="white", hatch=HATCH, label=unseen_label),
     ]
-    if any(blind):
-        handles.append(
-            Patch(
-                facecolor=_UNSEEN,
-                edgecolor="white",
-                hatch="//",
-                label="* estimated, held out: the model cannot see all of the kernel",
-            )
-        )
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
+    legend_below(figure, handles if any(is_unseen) else handles[:2], 3)
     return save_figure(figure, stem)
 
 
@@ -145,32 +119,17 @@ def draw_contributions(case: PowerCase, chosen: str, stem: Path) -> list[Path]:
     """
     shares = model_row(case, chosen)["contribution_percent"]
     names, percent = list(shares), np.array(list(shares.values()))
-    figure = Figure(figsize=(7, 1.4 + 0.36 * len(names)), layout="constrained")
-    FigureCanvasAgg(figure)
     title = _title(case, f"what the estimated power is made of, {chosen} counters")
-    figure.suptitle(title, fontsize=10)
-    panel: Axes = figure.subplots()
-    rows = np.arange(len(names))[::-1]
-    negative = percent < 0
-    bars = panel.barh(
-        rows,
-        percent,
-        height=0.7,
-        color=[_NEGATIVE if n else _BY_APPLICATION for n in negative],
-        hatch=["//" if n else "" for n in negative],
-        edgecolor="white",
-    )
-    panel.bar_label(bars, fmt="%.1f", fontsize=8, padding=3, bbox=_WHITE)
+    figure = new_figure(7, 1.4 + 0.36 * len(names), title, fontsize=10)
+    panel = figure.subplots()
+    rows = name_rows(panel, names, "average contribution to the estimated power [%]", upwards=False)
+    colours = [_NEGATIVE if value < 0 else _BY_APPLICATION for value in percent]
+    bars_with_values(panel, rows, percent, colours, percent < 0, height=0.7)
     panel.axvline(0, color="grey", linewidth=0.8)
-    panel.margins(x=0.12)
-    panel.set_yticks(rows, names, fontsize=9)
-    panel.set_xlabel("average contribution to the estimated power [%]")
-    panel.spines[["top", "right"]].set_visible(False)
     return save_figure(figure, stem)
 
 
-def _title(case: PowerCase, what: str) -> str:
+def _title(case: PowerCase, subject: str) -> str:
     count = len(case.inputs.kernels)
-    return (
-        f"{case.table}: {what}\n{count} kernels ({case.kernels}), {case.device}, base {case.base}"
-    )
+    described = f"{count} kernels ({case.kernels}), {case.device}, base {case.base}"
+    return f"{case.table}: {subject}\n{described}"

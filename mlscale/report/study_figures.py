@@ -1,10 +1,10 @@
 """The figures of section V of Wu et al., HPCA 2015, from the rows of a study; PNG and SVG each.
 
-Colours are told apart by colour-blind readers, and never the only sign. Where a study was
-repeated, the range over the seeds is drawn.
+Where a study was repeated, the range over the seeds is drawn.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES
-from mlscale.report.heat_maps import heat_maps
-from mlscale.report.style import COLOURS, MARKERS, new_figure, save_figure
+from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.report.style import AXIS_LABELS, COLOURS, MARKERS, new_figure, save_figure
 from mlscale.studies.candidates import ORACLE
 from mlscale.studies.wu2015 import BIN_WIDTH, BINS, CLUSTER_COUNTS
 from mlscale.studies.wu2015_summary import Row, Spread, boxes, by_base, labels, overall, shares
@@ -27,10 +28,15 @@ from mlscale.studies.wu2015_summary import Row, Spread, boxes, by_base, labels, 
 BESIDE = ("mean-surface", "nearest")  # the baselines that are drawn; the table has all
 _GREYS = {"mean-surface": ("0.25", "--"), "nearest": ("0.55", ":")}
 _HATCHES = ("", "///", "...", "xx")
+COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
+PANELS_IN_ROW = 4
+MOST_NUMBERS = 100  # cells of a panel, beyond which the numbers could not be read
+
+Errors = dict[HardwareConfig, float]
 
 
 @dataclass(frozen=True)
-class What:
+class FigureSubject:
     """What a figure is of. origin: 'made', 'simulated', 'measured' or None, as the table says."""
 
     predictor: str
@@ -47,28 +53,90 @@ class What:
         return f"{self.table}{origin}\n{rest}, {repeated}"
 
 
-def draw(study: str, folder: Path, what: What, rows: Sequence[Row]) -> list[Path]:
+def draw(study: str, folder: Path, subject: FigureSubject, rows: Sequence[Row]) -> list[Path]:
     """Draw a study's figures into a folder, from the rows of one table and quantity.
 
     Returns the paths: STUDY-TABLE-QUANTITY.png and .svg; for base-configuration two of each,
     -heat-maps and -boxes. Raises InputError where one cannot be written.
     """
     written = []
-    for suffix, figure in _DRAWINGS[study](what, rows).items():
-        written += save_figure(figure, folder / f"{study}-{what.table}-{what.quantity}{suffix}")
+    for suffix, figure in _DRAWINGS[study](subject, rows).items():
+        written += save_figure(
+            figure, folder / f"{study}-{subject.table}-{subject.quantity}{suffix}"
+        )
     return written
 
 
-def base_configuration(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def base_configuration(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 10 and 11 for every engine clock, and Fig. 12."""
-    names = labels(rows, what.predictor, *BESIDE)
-    found = by_base(rows)
-    errors = {base: spread.mean for base, spread in found[names[0]].items()}
-    title = what.title(f"error of {what.quantity} by base configuration, {_named(names[0])}", rows)
-    panels: list[float | None] = [None, *boxes(rows)[names[0]]]
-    headings = {engine: _means(rows, names, engine) for engine in panels}
-    maps = heat_maps(title, errors, headings)
-    return {"-heat-maps": maps, "-boxes": _boxes(what, rows, names)}
+    names = labels(rows, subject.predictor, *BESIDE)
+    errors = {base: spread.mean for base, spread in by_base(rows)[names[0]].items()}
+    heading = f"error of {subject.quantity} by base configuration, {_in_words(names[0])}"
+    engines: list[float | None] = [None, *boxes(rows)[names[0]]]
+    headings = {engine: _means(rows, names, engine) for engine in engines}
+    maps = heat_maps(subject.title(heading, rows), errors, headings)
+    return {"-heat-maps": maps, "-boxes": engine_clock_boxes(subject, rows)}
+
+
+def heat_maps(title: str, errors: Errors, headings: Mapping[float | None, str]) -> Figure:
+    """Fig. 10 and 11: mean error [%] of each base, a panel for each engine clock.
+
+    CU count by memory clock. headings: of the panel of each engine clock, and of None if there is
+    one panel only. An axis with one step is left out: two axes make one panel, one makes a row.
+    """
+    steps = {axis: sorted({getattr(base, axis) for base in errors}) for axis in AXES}
+    long = [axis for axis in AXES if len(steps[axis]) > 1]
+    across, down = long[0], long[-1]
+    engines = steps["engine_mhz"] if len(long) == 3 else [None]
+    columns = min(PANELS_IN_ROW, len(engines))
+    rows = math.ceil(len(engines) / columns)
+    width = max(4.0, 0.45 * len(steps[across]) + 1)
+    height = 3.5 if down != across else 2.3
+    figure = new_figure(max(7.0, width * columns + 1.2), height * rows + 0.7, title)
+    panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for panel in panels[len(engines) :]:
+        panel.set_visible(False)
+    shades = Normalize(min(errors.values()), max(errors.values()))
+    for panel, engine in zip(panels, engines, strict=False):
+        part = {b: error for b, error in errors.items() if engine in (None, b.engine_mhz)}
+        image = _heat_map(panel, part, steps, across, down, shades)
+        fixed = {axis: of[0] for axis, of in steps.items() if axis not in long}
+        if engine is not None:
+            fixed["engine_mhz"] = engine
+        where = ", ".join(f"base {AXIS_LABELS[axis]}: {step:g}" for axis, step in fixed.items())
+        panel.set_title(f"{where}\n{headings[engine]}".strip(), fontsize=8)
+    bar = figure.colorbar(image, ax=panels[: len(engines)], shrink=0.8)
+    bar.set_label("mean absolute\npercentage error [%]")
+    return figure
+
+
+def _heat_map(
+    panel: Axes,
+    errors: Errors,
+    steps: Mapping[str, Sequence[float]],
+    across: str,
+    down: str,
+    shades: Normalize,
+) -> AxesImage:
+    """One panel; memory clocks downwards as in the paper."""
+    one_row = down == across
+    table = np.empty((1 if one_row else len(steps[down]), len(steps[across])))
+    for base, error in errors.items():
+        row = 0 if one_row else steps[down].index(getattr(base, down))
+        table[row, steps[across].index(getattr(base, across))] = error
+    image = panel.imshow(table, cmap=COLOUR_MAP, norm=shades, aspect="auto")
+    panel.set_xticks(range(table.shape[1]), [f"{step:g}" for step in steps[across]], fontsize=8)
+    panel.set_xlabel(f"base {AXIS_LABELS[across]}", fontsize=9)
+    if one_row:
+        panel.set_yticks([])
+    else:
+        panel.set_yticks(range(len(table)), [f"{step:g}" for step in steps[down]], fontsize=8)
+        panel.set_ylabel(f"base {AXIS_LABELS[down]}", fontsize=9)
+    if table.size <= MOST_NUMBERS:
+        for (y, x), error in np.ndenumerate(table):
+            colour = "black" if shades(error) > 0.5 else "white"
+            panel.text(x, y, f"{error:.1f}", ha="center", va="center", fontsize=7, color=colour)
+    return image
 
 
 def _means(rows: Sequence[Row], names: Sequence[str], engine: float | None) -> str:
@@ -81,15 +149,17 @@ def _means(rows: Sequence[Row], names: Sequence[str], engine: float | None) -> s
     return f"mean: {ours}\n{', '.join(others)}"
 
 
-def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
+def engine_clock_boxes(subject: FigureSubject, rows: Sequence[Row]) -> Figure:
     """Fig. 12: mean, standard deviation and extremes over the bases of each engine clock."""
-    found = boxes(rows)
-    engines = list(found[names[0]])
-    figure = new_figure(max(6.0, 1.1 * len(engines) + 2), 4.6)
+    names, by_name = labels(rows, subject.predictor, *BESIDE), boxes(rows)
+    engines = list(by_name[names[0]])
+    title = subject.title(f"error of {subject.quantity} over the bases", rows)
+    figure = new_figure(max(6.0, 1.1 * len(engines) + 2), 4.6, title)
     panel = figure.subplots()
     width = 0.8 / len(names)
     handles: list[Artist] = []
     for position, name in enumerate(names):
+        places = _bar_places(len(engines), position, len(names), width)
         look: dict[str, Any] = {
             "facecolor": COLOURS[position],
             "alpha": 0.45,
@@ -104,9 +174,9 @@ def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
                     "whislo": box.low,
                     "whishi": box.high,
                 }
-                for box in found[name].values()
+                for box in by_name[name].values()
             ],
-            positions=_beside(len(engines), position, len(names), width),
+            positions=places,
             widths=0.85 * width,
             showfliers=False,
             patch_artist=True,
@@ -114,19 +184,12 @@ def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
             medianprops={"color": "black"},
             manage_ticks=False,
         )
-        handles.append(Patch(label=_named(name), **look))
-        spreads = [
-            overall([row for row in rows if row["engine_mhz"] == engine])[name]
-            for engine in engines
-        ]
-        panel.errorbar(
-            _beside(len(engines), position, len(names), width),
-            [spread.mean for spread in spreads],
-            yerr=_whiskers(spreads),
-            fmt="none",
-            ecolor="black",
-            elinewidth=3,
-        )
+        handles.append(Patch(label=_in_words(name), **look))
+        of_engine = [[row for row in rows if row["engine_mhz"] == engine] for engine in engines]
+        spreads = [overall(part)[name] for part in of_engine]
+        means = [spread.mean for spread in spreads]
+        seeds = _whiskers(spreads)
+        panel.errorbar(places, means, yerr=seeds, fmt="none", ecolor="black", elinewidth=3)
     key = "mean; box: ± 1 std; whiskers: min, max of the bases"
     handles.append(Line2D([], [], color="black", label=key))
     if len({row["seed"] for row in rows}) > 1:
@@ -136,20 +199,20 @@ def _boxes(what: What, rows: Sequence[Row], names: Sequence[str]) -> Figure:
     panel.set_xlabel("base engine clock [MHz]")
     _error_axis(panel)
     panel.legend(handles=handles, fontsize=8)
-    figure.suptitle(what.title(f"error of {what.quantity} over the bases", rows), fontsize=11)
     return figure
 
 
-def cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def cluster_count(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 13 and 16: a line for each base on the left; their mean and the baselines right."""
-    found, over_all = by_base(rows), overall(rows)
-    names = labels(rows, what.predictor)
-    figure = new_figure(11, 4.8)
+    each, over_all = by_base(rows), overall(rows)
+    names = labels(rows, subject.predictor)
+    title = subject.title(f"error of {subject.quantity} by clusters", rows)
+    figure = new_figure(11, 4.8, title)
     left, right = figure.subplots(1, 2)
-    for position, base in enumerate(found[names[0]]):
-        _line(left, names, [found[name][base] for name in names], position, str(base))
+    for position, base in enumerate(each[names[0]]):
+        _line(left, names, [each[name][base] for name in names], position, str(base))
     left.set_title("each base", fontsize=10)
-    mean = f"{what.predictor}, mean of the bases"
+    mean = f"{subject.predictor}, mean of the bases"
     _line(right, names, [over_all[name] for name in names], 0, mean)
     _levels(right, {name: over_all[name] for name in labels(rows, *BESIDE)})
     right.set_title("mean of the bases, and baselines", fontsize=10)
@@ -158,21 +221,22 @@ def cluster_count(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
         _error_axis(panel)
         panel.set_ylim(top=1.4 * panel.get_ylim()[1])  # room for the legend
         panel.legend(fontsize=8, loc="upper right")
-    figure.suptitle(what.title(f"error of {what.quantity} by clusters", rows), fontsize=11)
     return {"": figure}
 
 
-def error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def error_distribution(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 14 and 17: the share of all values in bins of 10 %, the last from 100 %."""
-    found, names = shares(rows), labels(rows, what.predictor, *BESIDE)
-    figure = new_figure(11, 4.8)
+    by_name, names = shares(rows), labels(rows, subject.predictor, *BESIDE)
+    bases = len({tuple(row[axis] for axis in AXES) for row in rows})
+    title = subject.title(f"errors of {subject.quantity}, all {bases} bases", rows)
+    figure = new_figure(11, 4.8, title)
     panel = figure.subplots()
     width = 0.85 / len(names)
     for position, name in enumerate(names):
-        spreads = list(found[name].values())
+        spreads = list(by_name[name].values())
         baseline = name in BESIDE
         panel.bar(
-            _beside(BINS, position, len(names), width),
+            _bar_places(BINS, position, len(names), width),
             [spread.mean for spread in spreads],
             width,
             yerr=_whiskers(spreads),
@@ -181,7 +245,7 @@ def error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
             hatch=_HATCHES[1 + BESIDE.index(name)] if baseline else "",
             linewidth=0.6,
             error_kw={"linewidth": 0.8},
-            label=_named(name),
+            label=_in_words(name),
         )
     lows = [BIN_WIDTH * position for position in range(BINS)]
     ticks = [f"{low:g} to\n< {low + BIN_WIDTH:g}" for low in lows[:-1]]
@@ -190,30 +254,26 @@ def error_distribution(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
     panel.set_ylabel("share of all predictions [%]")
     panel.grid(visible=True, axis="y", alpha=0.3)
     panel.legend(fontsize=9)
-    bases = len({tuple(row[axis] for axis in AXES) for row in rows})
-    figure.suptitle(
-        what.title(f"errors of {what.quantity}, {bases} bases together", rows), fontsize=11
-    )
     return {"": figure}
 
 
-def oracle(what: What, rows: Sequence[Row]) -> dict[str, Figure]:
+def oracle(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
     """Fig. 15: the network and the oracle on the training set, over the number of clusters."""
     over_all = overall(rows)
-    figure = new_figure(7.5, 4.8)
+    title = subject.title(f"error of {subject.quantity} on the training set", rows)
+    figure = new_figure(7.5, 4.8, title)
     panel = figure.subplots()
-    for position, predictor in enumerate((what.predictor, ORACLE)):
+    for position, predictor in enumerate((subject.predictor, ORACLE)):
         names = labels(rows, predictor)
         _line(panel, names, [over_all[name] for name in names], position, predictor)
     _levels(panel, {name: over_all[name] for name in labels(rows, *BESIDE)})
-    _cluster_axis(panel, labels(rows, what.predictor))
+    _cluster_axis(panel, labels(rows, subject.predictor))
     _error_axis(panel)
     panel.legend(fontsize=9)
-    figure.suptitle(what.title(f"error of {what.quantity} on the training set", rows), fontsize=11)
     return {"": figure}
 
 
-_DRAWINGS: dict[str, Callable[[What, Sequence[Row]], dict[str, Figure]]] = {
+_DRAWINGS: dict[str, Callable[[FigureSubject, Sequence[Row]], dict[str, Figure]]] = {
     "base-configuration": base_configuration,
     "cluster-count": cluster_count,
     "error-distribution": error_distribution,
@@ -221,12 +281,12 @@ _DRAWINGS: dict[str, Callable[[What, Sequence[Row]], dict[str, Figure]]] = {
 }
 
 
-def _named(label: str) -> str:
+def _in_words(label: str) -> str:
     """A label in words; one with a number of clusters ends in it."""
     return f"{label} clusters" if label[-1].isdigit() else label
 
 
-def _beside(groups: int, position: int, count: int, width: float) -> Floats:
+def _bar_places(groups: int, position: int, count: int, width: float) -> Floats:
     """Where the bars of one of `count` series stand in each group."""
     return np.arange(groups, dtype=np.float64) + width * (position - (count - 1) / 2)
 

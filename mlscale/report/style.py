@@ -1,11 +1,19 @@
-"""How the figures of studies and papers look, and how they are written."""
+"""How the figures of studies and papers look, and how they are written.
 
+Colours are told apart by colour-blind readers, and never the only sign.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from mlscale.arrays import Floats, Mask
 from mlscale.files import whole_file
 
 MARKERS = "osD^vP*X"
@@ -16,12 +24,15 @@ AXIS_LABELS = {
     "engine_mhz": "engine clock [MHz]",
     "memory_mhz": "memory clock [MHz]",
 }
+HATCH = "//"
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of that size [inches] that needs no display."""
+def new_figure(width: float, height: float, title: str = "", fontsize: int = 11) -> Figure:
+    """A figure of that size [inches] that needs no display, with a title and nothing else."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
+    if title:
+        figure.suptitle(title, fontsize=fontsize)
     return figure
 
 
@@ -35,3 +46,35 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
             figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
         written.append(path)
     return written
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
+    """The key to a whole figure, below its panels."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8)
+
+
+def bars_with_values(
+    panel: Axes,
+    rows: Floats,
+    values: Sequence[float] | Floats,
+    colours: Sequence[str] | str,
+    hatched: Sequence[bool] | Mask,
+    height: float = 0.75,
+) -> None:
+    """Horizontal bars at heights of the panel, the value beside each to three digits or so."""
+    hatches = [HATCH if one else "" for one in hatched]
+    bars = panel.barh(rows, values, height=height, color=colours, hatch=hatches, edgecolor="white")
+    texts = [f"{value:.{1 if abs(value) < 100 else 0}f}" for value in values]
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    panel.bar_label(bars, texts, fontsize=8, padding=3, bbox=white)
+
+
+def name_rows(panel: Axes, names: Sequence[str], label: str, upwards: bool = True) -> Floats:
+    """Name the rows of a panel of horizontal bars and its axis; where the rows are, (n,)."""
+    rows = np.arange(len(names), dtype=np.float64)[:: 1 if upwards else -1]
+    panel.set_yticks(rows, names, fontsize=8)
+    panel.set_ylim(-0.6, len(names) - 0.4)
+    panel.set_xlabel(label)
+    panel.margins(x=0.12)
+    panel.spines[["top", "right"]].set_visible(False)
+    return rows

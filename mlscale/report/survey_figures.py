@@ -6,29 +6,26 @@ figures say so.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
-from mlscale.papers import volkov as survey
+from mlscale.papers import volkov
 from mlscale.papers.volkov_simulation import GRID_WARPS, simulate
-from mlscale.report.style import MARKERS, save_figure
+from mlscale.report.style import MARKERS, legend_below, new_figure, save_figure
 
 PANELS = {
-    "classical bounds": survey.classical_bounds,
-    "Hong & Kim": survey.hong_kim,
-    "Chen & Aamodt, $\\lambda_1$": survey.chen_aamodt_1,
-    "Chen & Aamodt, $\\lambda_2$": survey.chen_aamodt_2,
-    "Chen & Aamodt, $\\lambda_3$": survey.chen_aamodt_3,
-    "Huang et al., round robin": survey.huang,
-    "Sim et al. / Zhang & Owens": survey.zhang_owens,
-    "the same, $\\mu = 1/B$": survey.zhang_owens_peak,
+    "classical bounds": volkov.classical_bounds,
+    "Hong & Kim": volkov.hong_kim,
+    "Chen & Aamodt, $\\lambda_1$": volkov.chen_aamodt_1,
+    "Chen & Aamodt, $\\lambda_2$": volkov.chen_aamodt_2,
+    "Chen & Aamodt, $\\lambda_3$": volkov.chen_aamodt_3,
+    "Huang et al., round robin": volkov.huang,
+    "Sim et al. / Zhang & Owens": volkov.zhang_owens,
+    "the same, $\\mu = 1/B$": volkov.zhang_owens_peak,
 }
 
 Rgba = tuple[float, float, float, float]
@@ -45,66 +42,58 @@ def draw_survey(folder: Path, intensities: Sequence[int]) -> list[Path]:
     intensities: the arithmetic instructions per memory instruction that Fig. 1 shows. Raises
     InputError where a file cannot be written or an intensity cannot be simulated.
     """
-    written = []
-    for name, figure in (
-        ("survey-figure-1", _figure_1(intensities)),
-        ("survey-figure-2", _figure_2(intensities)),
-    ):
-        written += save_figure(figure, folder / name)
-    return written
+    return [
+        *save_figure(figure_1(intensities), folder / "survey-figure-1"),
+        *save_figure(figure_2(intensities), folder / "survey-figure-2"),
+    ]
 
 
-def _figure_1(intensities: Sequence[int]) -> Figure:
+def figure_1(intensities: Sequence[int]) -> Figure:
     """Throughput against occupancy: a panel for each model, a colour for each intensity."""
-    figure = Figure(figsize=(13, 6.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    title = "Throughput of Volkov's microbenchmark by model (his Fig. 1), GTX 980"
+    figure = new_figure(13, 6.6, title)
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
-    for panel, (title, model) in zip(panels.flat, PANELS.items(), strict=True):
-        _draw_model(panel, model, intensities)
+    for panel, (name, model) in zip(panels.flat, PANELS.items(), strict=True):
+        _draw_model(panel, name, model, intensities)
         for intensity, colour, _ in _styles(intensities):
-            vendor = float(survey.vendor_warps(intensity))
+            vendor = float(volkov.vendor_warps(intensity))
             if vendor <= MOST_WARPS:
                 panel.axvline(vendor, color=colour, linestyle="--", linewidth=1.2)
-        panel.set_title(title, fontsize=10)
         panel.set_ylim(0, HIGHEST_IPC)
-    _label(figure, panels)
-    handles = _common_handles(intensities)
     label = f"warps needed by the vendor's guide, if at most {MOST_WARPS}"
-    handles.append(Line2D([], [], color="grey", linestyle="--", label=label))
-    _finish(figure, handles, "Throughput of Volkov's microbenchmark by model (his Fig. 1), GTX 980")
-    return figure
+    vendor_line = Line2D([], [], color="grey", linestyle="--", label=label)
+    return _finished(figure, list(panels[-1]), [*_handles(intensities), vendor_line])
 
 
-def _figure_2(intensities: Sequence[int]) -> Figure:
+def figure_2(intensities: Sequence[int]) -> Figure:
     """Left, Baghsorkhi et al. below the simulation; right, Huang et al. above the issue limit."""
-    figure = Figure(figsize=(9.5, 4.9), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharex=True, squeeze=False)
-    left, right = panels[0]
-    _draw_model(left, survey.baghsorkhi, intensities)
+    title = "Underestimate and broken issue limit (his Fig. 2), GTX 980"
+    figure = new_figure(9.5, 4.9, title)
+    left, right = figure.subplots(1, 2, sharex=True)
+    _draw_model(left, "Baghsorkhi et al. (reconstructed)", volkov.baghsorkhi, intensities)
     left.set_yscale("log")
-    left.set_title("Baghsorkhi et al. (reconstructed)", fontsize=10)
-    _draw_model(right, survey.huang, intensities)
-    limit = survey.GTX_980.issue_per_cycle
+    _draw_model(right, "Huang et al., round robin", volkov.huang, intensities)
+    limit = volkov.GTX_980.issue_per_cycle
     right.axhline(limit, color="black", linestyle=":", linewidth=1.5)
     right.annotate("issue limit", (1, limit), (0, 3), textcoords="offset points")
     right.set_ylim(bottom=0)
-    right.set_title("Huang et al., round robin", fontsize=10)
-    _label(figure, panels)
-    title = "Underestimate and broken issue limit (his Fig. 2), GTX 980"
-    _finish(figure, _common_handles(intensities), title)
-    return figure
+    return _finished(figure, [left, right], _handles(intensities))
 
 
-def _draw_model(panel: Axes, model: survey.ThroughputModel, intensities: Sequence[int]) -> None:
+def _draw_model(
+    panel: Axes, name: str, model: volkov.ThroughputModel, intensities: Sequence[int]
+) -> None:
     """The model thick, the classical bounds thin, the simulation as markers."""
     warps = np.linspace(1, MOST_WARPS, 631)
     for intensity, colour, marker in _styles(intensities):
-        estimate = model(warps, intensity, survey.GTX_980)
+        estimate = model(warps, intensity, volkov.GTX_980)
         panel.plot(warps, estimate, color=colour, lw=3, alpha=0.75)
-        panel.plot(warps, survey.classical_bounds(warps, intensity), color="black", lw=0.8)
+        panel.plot(warps, volkov.classical_bounds(warps, intensity), color="black", lw=0.8)
         simulated = [simulate(n, intensity) for n in GRID_WARPS]
         panel.plot(GRID_WARPS, simulated, marker, color=colour, ms=4.5, mec="black", mew=0.6)
+    panel.set_title(name, fontsize=10)
+    panel.set_xlim(0, MOST_WARPS + 1)
+    panel.set_xticks(range(0, MOST_WARPS + 1, 16))
     panel.grid(visible=True, alpha=0.3)
 
 
@@ -117,7 +106,7 @@ def _styles(intensities: Sequence[int]) -> list[tuple[int, Rgba, str]]:
     ]
 
 
-def _common_handles(intensities: Sequence[int]) -> list[Line2D]:
+def _handles(intensities: Sequence[int]) -> list[Line2D]:
     """What the legends of both figures explain."""
     return [
         *(
@@ -130,17 +119,10 @@ def _common_handles(intensities: Sequence[int]) -> list[Line2D]:
     ]
 
 
-def _label(figure: Figure, panels: NDArray[Any]) -> None:
+def _finished(figure: Figure, lowest: Sequence[Axes], handles: list[Line2D]) -> Figure:
+    """The figure with its axes named, those across below the lowest panels, and its key."""
     figure.supylabel("throughput [instructions per cycle and CU]", fontsize=10)
-    for panel in panels[-1]:
+    for panel in lowest:
         panel.set_xlabel("occupancy [warps per CU]")
-    for panel in panels.flat:
-        panel.set_xlim(0, MOST_WARPS + 1)
-        panel.set_xticks(range(0, MOST_WARPS + 1, 16))
-
-
-def _finish(figure: Figure, handles: list[Line2D], title: str) -> None:
-    figure.suptitle(title, fontsize=11)
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=min(8, len(handles)), fontsize=8
-    )
+    legend_below(figure, handles, min(8, len(handles)))
+    return figure

@@ -5,18 +5,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid
-from mlscale.report.style import COLOURS, save_figure
+from mlscale.report.style import (
+    COLOURS,
+    HATCH,
+    MARKERS,
+    bars_with_values,
+    legend_below,
+    name_rows,
+    new_figure,
+    save_figure,
+)
 
-MARKERS = "osD^vPX"
 _COMPUTE, _MEMORY = COLOURS[1], COLOURS[0]
+_OTHERS = "#BBBBBB"
 
 
 @dataclass(frozen=True)
@@ -44,17 +53,17 @@ def draw_speedups(
     sweeps = _sweeps(grid)
     if not sweeps:
         return []
-    named = _spread(sweeps[0].of(1 / time_ms)[:, -1] / sweeps[0].of(1 / time_ms)[:, 0])
+    times = sweeps[0].of(time_ms)
+    named = _evenly_spread(times[:, 0] / times[:, -1])
     figure, panels = _figure(title, sweeps)
     for sweep, panel in zip(sweeps, panels, strict=True):
         times = sweep.of(time_ms)
         _draw_kernels(panel, sweep, times[:, :1] / times, named)
-        panel.plot(
-            sweep.clocks, np.array(sweep.clocks) / sweep.clocks[0], color="grey", linestyle=":"
-        )
-        panel.set_ylabel(f"speed-up over {sweep.clocks[0]:g} MHz")
-    extra = [Line2D([], [], color="grey", linestyle=":", label="proportional to the clock")]
-    _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
+        clocks = np.array(sweep.clocks)
+        panel.plot(clocks, clocks / clocks[0], color="grey", linestyle=":")
+        panel.set_ylabel(f"speed-up over {clocks[0]:g} MHz")
+    proportional = Line2D([], [], color="grey", linestyle=":", label="proportional to the clock")
+    _legend(figure, kernels, named, proportional)
     return save_figure(figure, folder / "fig2-speedup")
 
 
@@ -76,50 +85,33 @@ def draw_signed_errors(
         panel.axhline(0, color="grey", linewidth=0.8)
         _draw_kernels(panel, sweep, sweep.of(errors), named)
         panel.set_ylabel("error of the predicted time [%]")
-    extra = [Patch(color="#EEEEEE", label="within 10 %")]
-    _legend(figure, [kernels[k] for k in named], len(kernels) > len(named), extra)
+    _legend(figure, kernels, named, Patch(color="#EEEEEE", label="within 10 %"))
     return save_figure(figure, folder / "fig13-signed-error")
 
 
 def draw_kernel_errors(
-    folder: Path,
-    title: str,
-    kernels: Sequence[str],
-    errors: Floats,
-    compute_bound: Mask,
+    folder: Path, title: str, kernels: Sequence[str], errors: Floats, compute_bound: Mask
 ) -> list[Path]:
     """Fig. 14: mean absolute error of each kernel; errors (K,) [%], compute_bound (K,) at the base.
 
     Returns the files. Raises InputError.
     """
     order = np.argsort(errors, kind="stable")
-    figure = Figure(figsize=(7, 1.6 + 0.24 * len(kernels)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7, 1.6 + 0.24 * len(kernels), title, fontsize=10)
     panel = figure.subplots()
-    rows = np.arange(len(kernels))
-    bars = panel.barh(
-        rows,
-        errors[order],
-        height=0.75,
-        color=[_COMPUTE if compute_bound[k] else _MEMORY for k in order],
-        hatch=["//" if compute_bound[k] else "" for k in order],
-        edgecolor="white",
-    )
+    names = [kernels[k] for k in order]
+    rows = name_rows(panel, names, "mean absolute error over the configurations [%]")
+    colours = [_COMPUTE if compute_bound[k] else _MEMORY for k in order]
+    bars_with_values(panel, rows, errors[order], colours, compute_bound[order])
     panel.axvline(errors.mean(), color="black", linestyle="--", linewidth=1, zorder=0)
-    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-    panel.bar_label(bars, fmt="%.1f", fontsize=8, padding=3, bbox=white)
-    panel.set_yticks(rows, [kernels[k] for k in order], fontsize=8)
-    panel.set_ylim(-0.6, len(kernels) - 0.4)
-    panel.margins(x=0.08)
-    panel.set_xlabel("mean absolute error over the configurations [%]")
-    panel.spines[["top", "right"]].set_visible(False)
     handles = [
         Patch(facecolor=_MEMORY, edgecolor="white", label="memory-bound at the base"),
-        Patch(facecolor=_COMPUTE, edgecolor="white", hatch="//", label="compute-bound at the base"),
+        Patch(
+            facecolor=_COMPUTE, edgecolor="white", hatch=HATCH, label="compute-bound at the base"
+        ),
         Line2D([], [], color="black", linestyle="--", label=f"mean {errors.mean():.1f} %"),
     ]
     panel.legend(handles=handles, loc="lower right", fontsize=8)
-    figure.suptitle(title, fontsize=10)
     return save_figure(figure, folder / "fig14-kernel-error")
 
 
@@ -138,7 +130,7 @@ def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
     return sweeps
 
 
-def _spread(values: Floats) -> Indices:
+def _evenly_spread(values: Floats) -> Indices:
     """The positions of as many values as there are colours, evenly from largest to smallest."""
     rest = np.array(values)
     chosen = []
@@ -152,9 +144,7 @@ def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:
     """Panels two by two, lettered as in the paper; those of one clock share a row."""
     columns = min(2, len(sweeps))
     rows = -(-len(sweeps) // columns)
-    figure = Figure(figsize=(3.6 * columns + 1.8, 3.0 * rows + 1.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(title, fontsize=10)
+    figure = new_figure(3.6 * columns + 1.8, 3.0 * rows + 1.2, title, fontsize=10)
     panels = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)[: len(sweeps)]
     for letter, sweep, panel in zip("abcd", sweeps, panels, strict=False):
         panel.set_title(f"({letter}) {sweep.fixed}", fontsize=10)
@@ -168,19 +158,16 @@ def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:
 def _draw_kernels(panel: Axes, sweep: _Sweep, values: Floats, named: Indices) -> None:
     """A line for each kernel: the named in colour, the others thin and grey behind them."""
     for k in set(range(len(values))) - set(named.tolist()):
-        panel.plot(sweep.clocks, values[k], color="#BBBBBB", linewidth=0.7, zorder=1)
+        panel.plot(sweep.clocks, values[k], color=_OTHERS, linewidth=0.7, zorder=1)
     for k, colour, marker in zip(named, COLOURS, MARKERS, strict=False):
         panel.plot(sweep.clocks, values[k], color=colour, marker=marker, ms=4, linewidth=1.3)
 
 
-def _legend(
-    figure: Figure, names: Sequence[str], others: bool, extra: Sequence[Line2D | Patch]
-) -> None:
-    handles: list[Line2D | Patch] = [
-        Line2D([], [], color=colour, marker=marker, ms=4, label=name)
-        for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False)
+def _legend(figure: Figure, kernels: Sequence[str], named: Indices, extra: Artist) -> None:
+    handles: list[Artist] = [
+        Line2D([], [], color=colour, marker=marker, ms=4, label=kernels[k])
+        for k, colour, marker in zip(named, COLOURS, MARKERS, strict=False)
     ]
-    if others:
-        handles.append(Line2D([], [], color="#BBBBBB", linewidth=0.7, label="other kernels"))
-    columns = 3 if len(figure.axes) > 1 else 2
-    figure.legend(handles=[*handles, *extra], loc="outside lower center", ncols=columns, fontsize=8)
+    if len(kernels) > len(named):
+        handles.append(Line2D([], [], color=_OTHERS, linewidth=0.7, label="other kernels"))
+    legend_below(figure, [*handles, extra], 3 if len(figure.axes) > 1 else 2)

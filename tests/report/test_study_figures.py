@@ -11,7 +11,7 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig
 from mlscale.report import study_figures
-from mlscale.report.heat_maps import heat_maps
+from mlscale.report.study_figures import heat_maps
 from mlscale.studies import wu2015 as paper
 from mlscale.studies import wu2015_summary as paper_summary
 
@@ -155,7 +155,7 @@ class TestDrawing:
     def test_png_and_svg_that_say_what_they_are(
         self, study: str, shape: tuple[int, int, int], seeds: int, tmp_path: Path
     ) -> None:
-        what = study_figures.What("wu", "t", "time", "made")
+        what = study_figures.FigureSubject("wu", "t", "time", "made")
         rows = rows_of(study, shape, seeds)
         paths = study_figures.draw(study, tmp_path, what, rows)
         suffixes = ("-heat-maps", "-boxes") if study == "base-configuration" else ("",)
@@ -177,7 +177,7 @@ class TestDrawing:
     def test_the_same_rows_give_the_same_files(self, tmp_path: Path) -> None:
         study = "oracle"
         rows = rows_of(study, (1, 2, 1), 1)
-        what = study_figures.What("wu", "t", "time", "measured")
+        what = study_figures.FigureSubject("wu", "t", "time", "measured")
         contents = []
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
