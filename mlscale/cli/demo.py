@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+import mlscale
 from mlscale.arrays import Floats
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
@@ -10,6 +11,9 @@ from mlscale.data.grid import ConfigGrid
 from mlscale.data.public import registry
 
 SEED = 0
+FIGURES = {
+    "mean": "mape", "median kernel": "median_kernel", "p90": "p90", "worst": "worst_kernel_mape",
+}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,17 +34,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _demonstrate(folder: Path) -> None:
-    from mlscale.data.measurements import read
-    from mlscale.model import train
-    from mlscale.model_file import save
     from mlscale.report.figures import draw_surface
-    from mlscale.studies.errors import ErrorStudy
     from mlscale.studies.metrics import absolute_percentage_error, without_base
     from mlscale.studies.splits import folds
 
-    data = read(registry.path("simulated-gcn3.parquet"))
+    data = mlscale.read(registry.path("simulated-gcn3.parquet"))
     base = data.grid.mid
-    ((train_on, held_out),) = folds("holdout", data.applications, SEED)
+    [(train_on, held_out)] = folds("holdout", data.applications, SEED)
     training, unseen = data.select(train_on), data.select(held_out)
     applications = ", ".join(dict.fromkeys(unseen.applications))
     print(
@@ -48,14 +48,12 @@ def _demonstrate(folder: Path) -> None:
         f"configurations of {data.device}.\n"
         f"Training on {len(train_on)} kernels; left out, by random number: {applications}."
     )
-    model = train(training, base, seed=SEED)
-    save(model, folder / "model.mlscale")
+    model = mlscale.train(training, base, seed=SEED)
+    mlscale.save(model, folder / "model.mlscale")
 
     kernel = unseen.select([0])
-    surfaces = model.predict(kernel.profiles(base))["time"]
-    predicted = surfaces.values[0] * kernel.time_ms[(0, *data.grid.index(base))]
-    actual = kernel.time_ms[0]
-    errors = absolute_percentage_error(predicted[None], actual[None])
+    [predicted], [actual] = model.predict(kernel.profiles(base)).time_ms, kernel.time_ms
+    errors = absolute_percentage_error(predicted, actual)[None]
     print(
         f"\nPredicted time [ms] of {kernel.kernels[0]}, from its profile at {base}, "
         "and the simulated time in brackets:\n"
@@ -65,23 +63,16 @@ def _demonstrate(folder: Path) -> None:
         f"\nMean error of this kernel: {without_base(errors, data.grid.index(base)).mean():.1f} %"
     )
 
-    study = ErrorStudy(
-        name="errors",
-        tables={"simulated-gcn3": data},
-        predictors=("wu", "bottleneck"),
-        quantity="time",
-        clusters=12,
-        protocol="holdout",
-        seeds=1,
-    )
-    rows = study.rows(study.results())
-    print(f"\nError of all {rows[0]['n_kernels']} left-out kernels [%]:\n")
-    figures = ("mape", "median_kernel", "p90", "worst_kernel_mape")
+    rows = mlscale.study(
+        "errors", data, ["wu", "bottleneck"], jobs=1, quantity="time", clusters=12,
+        protocol="holdout", seeds=1,
+    )  # fmt: skip
+    print(f"\nError of all {rows['n_kernels'][0]} left-out kernels [%]:\n")
     lines = [
-        [row["predictor"], *(f"{row[figure]:.1f}" for figure in figures), row["worst_kernel"]]
-        for row in rows
+        [row["predictor"], *(f"{row[name]:.1f}" for name in FIGURES.values()), row["worst_kernel"]]
+        for row in rows.to_dict("records")
     ]
-    print(columns(["predictor", "mean", "median kernel", "p90", "worst", "worst kernel"], lines))
+    print(columns(["predictor", *FIGURES, "worst kernel"], lines))
     title = f"{kernel.kernels[0]}: simulated (solid) and predicted (dashed)"
     draw_surface(folder / "surface.png", title, data.grid, base, predicted, actual)
     print(f"\nWritten: {folder / 'model.mlscale'}, {folder / 'surface.png'}")
