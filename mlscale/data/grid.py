@@ -20,7 +20,11 @@ Index = tuple[int, int, int]
 
 @dataclass(frozen=True, order=True)
 class HardwareConfig:
-    """One setting of the hardware: number of compute units, engine and memory clock [MHz]."""
+    """One setting of the hardware: the number of compute units, engine and memory clock [MHz].
+
+    Example:
+        config = mlscale.HardwareConfig(cu_count=16, engine_mhz=800, memory_mhz=700)
+    """
 
     cu_count: int
     engine_mhz: float
@@ -34,13 +38,16 @@ class HardwareConfig:
         return f"cu={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
 
     def as_dict(self) -> dict[str, float]:
-        """The three settings by name, as JSON output carries them."""
+        """Return the three settings by name, as JSON output carries them."""
         return {axis: getattr(self, axis) for axis in AXES}
 
 
 @dataclass(frozen=True)
 class ConfigGrid:
-    """All configurations of a data set: three axes, each strictly increasing, length 1 allowed."""
+    """All configurations of a data set: three axes, each strictly increasing, length 1 allowed.
+
+    Indices (c, e, m) count along cu_count, engine_mhz [MHz] and memory_mhz [MHz].
+    """
 
     cu_count: tuple[int, ...]
     engine_mhz: tuple[float, ...]
@@ -59,18 +66,18 @@ class ConfigGrid:
 
     @classmethod
     def spanning(cls, configs: Iterable[HardwareConfig]) -> "ConfigGrid":
-        """The smallest grid that holds every given configuration."""
+        """Make the smallest grid that holds every given configuration."""
         axes = zip(*((c.cu_count, c.engine_mhz, c.memory_mhz) for c in configs), strict=True)
         return cls(*(tuple(sorted(set(steps))) for steps in axes))
 
     @property
     def shape(self) -> Index:
-        """(C, E, M)."""
+        """The lengths of the axes, (C, E, M)."""
         return len(self.cu_count), len(self.engine_mhz), len(self.memory_mhz)
 
     @property
     def size(self) -> int:
-        """Number of configurations."""
+        """The number of configurations, N."""
         return math.prod(self.shape)
 
     @property
@@ -87,7 +94,7 @@ class ConfigGrid:
         return self.config((c, e, m))
 
     def config(self, index: Index) -> HardwareConfig:
-        """The configuration at an index. Raises InputError where the grid has none."""
+        """Return the configuration at an index (c, e, m). Raises InputError where there is none."""
         c, e, m = (operator.index(i) for i in index)
         if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
             raise InputError(f"the grid is {self.shape}, it has no index {(c, e, m)}")
@@ -101,12 +108,12 @@ class ConfigGrid:
                     yield HardwareConfig(cu, engine, memory)
 
     def settings(self) -> dict[str, NDArray[Any]]:
-        """Every configuration's settings by axis, (N,) each, in the order of iteration."""
+        """Return every configuration's settings by axis, (N,) each, in the order of iteration."""
         mesh = np.meshgrid(*(getattr(self, axis) for axis in AXES), indexing="ij")
         return {axis: steps.ravel() for axis, steps in zip(AXES, mesh, strict=True)}
 
     def index(self, config: HardwareConfig) -> Index:
-        """Where a configuration stands on the grid.
+        """Return where a configuration stands on the grid, (c, e, m).
 
         Raises InputError if it is not one of the grid's points.
         """
@@ -123,7 +130,7 @@ class ConfigGrid:
         )
 
     def spans(self, config: HardwareConfig) -> bool:
-        """Whether a configuration lies on or between the grid's steps."""
+        """Tell whether a configuration lies on or between the grid's steps."""
         return all(
             getattr(self, axis)[0] <= getattr(config, axis) <= getattr(self, axis)[-1]
             for axis in AXES
@@ -175,12 +182,12 @@ def parse_settings(text: str) -> dict[str, float]:
 
 
 def format_steps(steps: tuple[float, ...]) -> str:
-    """The steps of an axis as a reader wants them: '4, 8, 16'."""
+    """Write the steps of an axis as a reader wants them: '4, 8, 16'."""
     return ", ".join(f"{step:g}" for step in steps)
 
 
 def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
-    """The three axes, and the index of the base."""
+    """Describe grid and base in JSON values: the three axes, and the index of the base."""
     return {
         "cu_count": list(grid.cu_count),
         "engine_mhz": list(grid.engine_mhz),
@@ -190,7 +197,7 @@ def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
 
 
 def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
-    """Grid and base that `grid_state` described; a damaged one raises KeyError or ValueError."""
+    """Make grid and base of what `grid_state` gave; damaged, it raises KeyError or ValueError."""
     grid = ConfigGrid(
         tuple(int(step) for step in state["cu_count"]),
         tuple(float(step) for step in state["engine_mhz"]),

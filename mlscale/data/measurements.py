@@ -104,7 +104,7 @@ class Measurements:
         return over_repetitions(self.counter_samples, how)
 
     def quantity(self, name: str) -> Floats:
-        """'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError where power is missing."""
+        """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without power."""
         if name == "time":
             return self.time_ms
         if self.power_w is None:
@@ -122,7 +122,7 @@ class Measurements:
         return np.asarray(values / values[:, c, e, m][:, None, None, None])
 
     def profiles(self, base: HardwareConfig) -> Profiles:
-        """What profiling every kernel once at the base would give. Raises InputError."""
+        """Return what profiling every kernel once at the base would give. Raises InputError."""
         c, e, m = self.grid.index(base)
         return Profiles(
             device=self.device,
@@ -136,7 +136,7 @@ class Measurements:
         )
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
-        """The same measurements of some kernels, by position."""
+        """Return the measurements of some kernels, by position."""
         positions = [int(k) for k in kernels]
         return replace(
             self,
@@ -148,7 +148,7 @@ class Measurements:
         )
 
     def without_counters(self, names: Collection[str]) -> "Measurements":
-        """The same measurements without the named counters."""
+        """Return the measurements without the named counters."""
         others = [f for f, name in enumerate(self.counter_names) if name not in names]
         return replace(
             self,
@@ -157,7 +157,7 @@ class Measurements:
         )
 
     def to_table(self) -> Table:
-        """The tidy table: a row for each kernel, configuration and repetition."""
+        """Make the tidy table: a row for each kernel, configuration and repetition."""
         by_row = np.moveaxis(~np.isnan(self.time_samples), 0, -1)
         kernel, c, e, m, _ = np.nonzero(by_row)
         numbers = {
@@ -178,7 +178,7 @@ class Measurements:
         return Table(self.device, text, numbers, self.metadata)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The tidy table as a pandas DataFrame."""
+        """Return the tidy table as a pandas DataFrame."""
         import pandas as pd
 
         table = self.to_table()
@@ -195,7 +195,11 @@ def read(
     """Read a tidy table from CSV or Parquet.
 
     incomplete: what to do with a kernel that lacks configurations, 'error' or 'drop' (with a
-    warning that names it). Raises InputError, naming file, row, column and mend.
+    warning that names it). aggregate: how repetitions become one number, 'median', 'mean' or
+    'min'. Raises InputError, naming file, row, column and mend.
+
+    Example:
+        data = mlscale.read("table.parquet")
     """
     return from_table(read_table(path), incomplete, aggregate)
 
@@ -203,7 +207,7 @@ def read(
 def from_table(
     table: Table, incomplete: Incomplete = "error", aggregate: Aggregate = "median"
 ) -> Measurements:
-    """The measurements that a tidy table holds. Raises InputError and warns as read does."""
+    """Take the measurements that a tidy table holds. Raises InputError and warns as read does."""
     for choice, choices in ((incomplete, INCOMPLETE), (aggregate, AGGREGATES)):
         if choice not in choices:
             raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")

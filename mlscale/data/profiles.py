@@ -72,7 +72,7 @@ class Profiles:
         )
 
     def quantity(self, name: str) -> Floats:
-        """Base time [ms] or power [W], (K,). Raises InputError where power was not measured."""
+        """Return time [ms] or power [W] at the base, (K,). Raises InputError without power."""
         if name == "time":
             return self.time_ms
         if self.power_w is None:
@@ -80,7 +80,7 @@ class Profiles:
         return self.power_w
 
     def select(self, kernels: Sequence[int]) -> "Profiles":
-        """The same profiles of some kernels, by position."""
+        """Return the profiles of some kernels, by position."""
         positions = list(kernels)
 
         def of(values: Floats | None) -> Floats | None:
@@ -100,11 +100,11 @@ class Profiles:
         )
 
     def has_counter(self, name: str) -> bool:
-        """Whether there is a column of that name."""
+        """Tell whether there is a counter of that name."""
         return name in self.counter_names
 
     def counter(self, name: str) -> Floats:
-        """One counter of every kernel, (K,), NaN where missing."""
+        """Return one counter of every kernel, (K,), NaN where missing."""
         return np.asarray(self.counters[:, self.counter_names.index(name)])
 
     def optional_counter(self, name: str) -> Floats:
@@ -119,12 +119,15 @@ def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profil
 
     Rows at other configurations are left out; repetitions are aggregated by their median. A
     table without a device column is taken to be of `device`. Raises InputError.
+
+    Example:
+        profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
     return profiles_at(read_table(path), base, device)
 
 
 def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
-    """The profiles that a tidy table holds at one configuration. Raises InputError."""
+    """Take the profiles that a tidy table holds at one configuration. Raises InputError."""
     table.require(("kernel", *AXES, "time_ms"))
     for other in sorted(set(table.text.get("device", [device])) - {device}):
         raise InputError(

@@ -59,7 +59,7 @@ class Surfaces:
         return pd.DataFrame(columns)
 
     def at(self, config: HardwareConfig) -> tuple[Floats, bool]:
-        """The factors (K,) at one configuration, and whether they are interpolated.
+        """Return the factors (K,) at one configuration, and whether they are interpolated.
 
         Between two steps of an axis the factors are interpolated geometrically: linearly in
         the logarithm of factor and clock (or CU count), so that a power law is met exactly.
@@ -68,7 +68,7 @@ class Surfaces:
         return interpolate(self.values, self.grid, config)
 
     def interval_at(self, config: HardwareConfig) -> tuple[Floats, Floats] | None:
-        """Low and high factors (K,) at one configuration, as `at`; None without intervals."""
+        """Return low and high factors (K,) at one configuration; None without intervals."""
         if self.low is None or self.high is None:
             return None
         low, high = (interpolate(side, self.grid, config)[0] for side in (self.low, self.high))
@@ -76,7 +76,7 @@ class Surfaces:
 
 
 def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
-    """Positive values (K, C, E, M) at one configuration, (K,), and whether between steps."""
+    """Take positive values (K, C, E, M) at one configuration: (K,), and whether between steps."""
     if all(getattr(config, axis) in getattr(grid, axis) for axis in AXES):
         return values[(slice(None), *grid.index(config))], False
     logs = np.log(values)
@@ -100,6 +100,6 @@ def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tup
 
 
 def step_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
-    """The weight (N,) of each configuration's logarithm in that at `config`; see interpolate."""
+    """Return the weight (N,) of each configuration's logarithm in that at `config`."""
     alone = np.exp(np.eye(grid.size)).reshape(-1, *grid.shape)
     return np.log(interpolate(alone, grid, config)[0])

@@ -57,13 +57,13 @@ class Table:
         return len(columns[0]) if columns else 0
 
     def numbered(self, name: str) -> tuple[tuple[str, ...], Indices]:
-        """The distinct cells of an identity column in order of appearance, and each row's."""
+        """Number an identity column: its distinct cells in order, and which one each row has."""
         positions: dict[str, int] = {}
         of_row = [positions.setdefault(cell, len(positions)) for cell in self.text[name]]
         return tuple(positions), np.array(of_row, dtype=np.intp)
 
     def row(self, position: int) -> str:
-        """Where a row stands, for messages: its line in the CSV file, or its row number."""
+        """Say where a row stands, for messages: its line in the CSV file, or its row number."""
         return f"row {self.lines[position] if self.lines else position + 1}"
 
     def require(self, names: Iterable[str]) -> None:
@@ -73,7 +73,7 @@ class Table:
                 raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
 
     def positive(self, name: str) -> Floats:
-        """A numeric column whose every value must be positive and finite. Raises InputError."""
+        """Return a numeric column; every value must be positive and finite. Raises InputError."""
         values = self.numbers[name]
         bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
         if bad.size:
@@ -85,7 +85,7 @@ class Table:
         return values
 
     def setting(self, axis: str) -> Floats:
-        """A column of the configuration; CU counts must be whole numbers too. InputError."""
+        """Return a column of the configuration; CU counts must be whole too. Raises InputError."""
         values = self.positive(axis)
         if axis == "cu_count" and (values % 1).any():
             row = int(np.flatnonzero(values % 1)[0])
@@ -96,11 +96,11 @@ class Table:
         return values
 
     def has_values(self, name: str) -> bool:
-        """Whether there is a numeric column of that name that is not empty."""
+        """Tell whether there is a numeric column of that name that is not empty."""
         return name in self.numbers and not np.isnan(self.numbers[name]).all()
 
     def counter(self, name: str) -> Floats:
-        """A counter: finite, or NaN where missing. Raises InputError."""
+        """Return a counter: finite, or NaN where missing. Raises InputError."""
         values = self.numbers[name]
         infinite = np.flatnonzero(np.isinf(values))
         if infinite.size:
@@ -112,7 +112,7 @@ class Table:
 
 
 def spread(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:
-    """Rows of values (rows, …) as samples (R, *shape, …), the repetitions of a cell in order.
+    """Spread rows of values (rows, …) to samples (R, *shape, …), repetitions in order.
 
     cells: where each row belongs in `shape`. R is the largest number of rows of one cell; the
     rest of the others is NaN.
@@ -128,7 +128,7 @@ def spread(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -
 
 
 def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
-    """One number of the repetitions (R, …) of each cell; NaN where all are missing."""
+    """Make one number of the repetitions (R, …) of each cell; NaN where all are missing."""
     if len(samples) == 1:
         return np.asarray(samples[0])
     with warnings.catch_warnings():
@@ -175,7 +175,7 @@ def read_table(path: Path | str) -> Table:
 def read_csv_rows(
     path: Path, repeated: Collection[str] = ()
 ) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
-    """Header, rows, and the line at which each row begins; no cell is interpreted.
+    """Read header, rows, and the line at which each row begins; no cell is interpreted.
 
     Blank lines are passed over; a leading column without a name (a saved index) is left out.
     repeated: names that may come again, as NAME.1 the second time. Raises InputError.
@@ -233,7 +233,7 @@ def _decode(path: Path) -> str:
 
 
 def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
-    """A column of numbers; NaN where a cell is empty or says so. Raises InputError."""
+    """Parse a column of numbers; NaN where a cell is empty or says so. Raises InputError."""
     try:
         return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:

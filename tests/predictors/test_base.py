@@ -57,7 +57,7 @@ def trained() -> dict[tuple[str, str], Predictor]:
     }
 
 
-def test_the_predictors_of_the_architecture_page_are_there() -> None:
+def test_the_documented_predictors_are_there() -> None:
     baselines = "no-scaling engine-bound core-bound memory-bound mean-surface nearest"
     assert {*baselines.split(), "extra-trees", "wu", "wang-chu"} <= PREDICTORS.keys()
     assert all(predictor.name == name for name, predictor in PREDICTORS.items())
