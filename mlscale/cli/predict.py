@@ -12,7 +12,7 @@ from mlscale.cli.prediction_table import write_csv, write_parquet
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, parse_settings
-from mlscale.data.profiles import Profiles, profiles_at
+from mlscale.data.profiles import profiles_at
 from mlscale.data.tables import Table, read_table
 from mlscale.errors import InputError
 from mlscale.model import Model, warnings_for
@@ -32,6 +32,7 @@ TABLE = (  # heading, column, significant digits
     ("to", "power_w_high", 4),
     ("energy mJ", "energy_mj", 4),
 )
+WRITERS = {"csv": write_csv, "parquet": write_parquet}
 SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -84,7 +85,19 @@ def run(arguments: argparse.Namespace) -> None:
         targets = [model.grid.parse(text) for text in arguments.at]
     profiles = profiles_at(table, model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
-    _write(arguments, model, profiles, targets or None)
+    form = arguments.format or _format_by_name(arguments.output)
+    if form in WRITERS:
+        WRITERS[form](model, profiles, targets or None, arguments.output)
+        for warning in warnings_for(model, profiles):
+            print(f"mlscale: warning: {warning}", file=sys.stderr)
+    else:
+        predictions = model.predict(profiles, COVERAGE)
+        text = {"table": _as_table, "json": _as_json}[form](predictions, targets or None)
+        print_or_write(text, arguments.output)
+
+
+def _format_by_name(output: str | None) -> str:
+    return SUFFIXES.get(Path(output or "").suffix.lower(), "table")
 
 
 def _for_device(
@@ -144,30 +157,6 @@ def _only_config(table: Table) -> HardwareConfig:
         )
     cu_count, engine_mhz, memory_mhz = configs.pop()
     return HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
-
-
-def _write(
-    arguments: argparse.Namespace,
-    model: Model,
-    profiles: Profiles,
-    targets: list[HardwareConfig] | None,
-) -> None:
-    """Predict, and print or write in the form that is asked for. Raises InputError."""
-    suffix = Path(arguments.output or "").suffix.lower()
-    form = arguments.format or SUFFIXES.get(suffix, "table")
-    if form in ("table", "json"):
-        predictions = model.predict(profiles, COVERAGE)
-        text = {"table": _as_table, "json": _as_json}[form](predictions, targets)
-        print_or_write(text, arguments.output)
-        return
-    if form == "csv":
-        write_csv(model, profiles, targets, arguments.output)
-    elif arguments.output:
-        write_parquet(model, profiles, targets, arguments.output)
-    else:
-        raise InputError("Parquet is not for a terminal; name a file with -o FILE")
-    for warning in warnings_for(model, profiles):
-        print(f"mlscale: warning: {warning}", file=sys.stderr)
 
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
 from mlscale.files import whole_file
 from mlscale.model import Model
 from mlscale.predictions import COLUMNS, COVERAGE, Predictions
@@ -49,10 +50,12 @@ def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | 
         file.writelines(parts)
 
 
-def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str) -> None:
+def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str | None) -> None:
     """Predict and write Parquet, null where CSV is empty. Raises InputError."""
     import pyarrow.parquet as pq
 
+    if output is None:
+        raise InputError("Parquet is not for a terminal; name a file with -o FILE")
     parts = _parts(model, profiles, targets, arrow_table)
     with whole_file(Path(output)) as temporary:
         first = next(parts)

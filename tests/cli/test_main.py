@@ -70,6 +70,7 @@ def test_bad_usage_says_what_is_wrong_and_where_help_is(
         (["import", "ncu", "f", "--incomplete", "drop", "-o", "t"], "mlscale import ncu"),
         (["datasets", "make", "--seed", "3"], "mlscale datasets make"),
         (["datasets", "list", "all"], "mlscale datasets list"),
+        (["study", "errors", "t.csv", "--fast"], "mlscale study errors"),
         (["literature", "survey", "--fast"], "mlscale literature survey"),
     ],
 )
