@@ -1,7 +1,6 @@
 """Advice for profiled kernels: from a model's surfaces to the clocks to set."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,18 +108,20 @@ def advise(
     objective: 'energy', 'edp', 'ed2p', 'time' or 'power'; by default 'energy', or 'time' where
     energy cannot be known. limits: what a configuration must keep. static_power_w [W]: what the
     board draws beside dynamic power, the same at every configuration. Of equal configurations
-    `best_index` says which is taken. Every surface is predicted once.
+    `best_index` says which is taken.
 
     Raises InputError where objective or limits need what model and profiles do not give, and
     where no configuration keeps the limits, saying what is nearest.
 
     Example:
         >>> import mlscale
-        >>> model = mlscale.load("simulated-gcn3.mlscale")
-        >>> profiles = mlscale.read_profiles("simulated-gcn3-profile.csv", model.base)
-        >>> advice = mlscale.advise(model, profiles, "time")
-        >>> str(advice.kernels[0].best.config)
-        'EXAMPLE'
+        >>> model = mlscale.load("models/simulated-gcn3.mlscale")
+        >>> profile = "datasets/simulated-gcn3-profile.csv"
+        >>> profiles = mlscale.read_profiles(profile, model.base, model.device)
+        >>> limits = mlscale.Limits(max_slowdown_percent=5)
+        >>> advice = mlscale.advise(model, profiles, "time", limits)
+        >>> str(advice.kernels[0].best.config), round(advice.kernels[0].saving_percent, 1)
+        ('cu=32,engine=1000,memory=1000', 21.7)
     """
     limits = limits or Limits()
     power = whole_power(model, profiles, static_power_w)
@@ -136,19 +137,11 @@ def advise(
     coverage = 1 - (1 - COVERAGE) / (1 if power.absent else 2)
     predictions = model.predict(profiles, coverage)
     surfaces = absolute(predictions, power)
-    power_w = surfaces["power"].values if "power" in surfaces else None
-    search = _Search(
-        grid=model.grid,
-        base=model.grid.index(model.base),
-        costs=_Costs(surfaces["time"].values, power_w),
-        low=_interval_end(surfaces, "low"),
-        high=_interval_end(surfaces, "high"),
-        flags=predictions.flags,
-        objective=objective,
-        limits=limits,
-        has_energy=power.why_no_energy is None,
+    search = _Search(surfaces, objective, limits, power.why_no_energy is None)
+    kernels = tuple(
+        search.for_kernel(k, kernel, predictions.flags[k])
+        for k, kernel in enumerate(profiles.kernels)
     )
-    kernels = tuple(search.for_kernel(k, kernel) for k, kernel in enumerate(profiles.kernels))
     all_kernels = search.for_all_kernels() if len(kernels) > 1 else None
     if len(kernels) > 1 and all_kernels is None:
         warnings.append("no single configuration keeps the limits for every kernel")
@@ -208,103 +201,87 @@ def _require_power(objective: str, limits: Limits, power: WholePower) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Costs:
-    """Time [ms] and power [W], static power included: (K, C, E, M), or (C, E, M) of one kernel."""
-
-    time_ms: Floats
-    power_w: Floats | None
-
-    def of_kernel(self, k: int) -> "_Costs":
-        return _Costs(self.time_ms[k], None if self.power_w is None else self.power_w[k])
-
-    def in_objective(self, objective: str) -> Floats:
-        return objective_values(objective, self.time_ms, self.power_w)
-
-
-def _interval_end(surfaces: Mapping[str, Surfaces], end: str) -> _Costs | None:
-    """The costs at the 'low' or 'high' end of the intervals; None unless all quantities have it."""
-    values = {quantity: getattr(surface, end) for quantity, surface in surfaces.items()}
-    if any(v is None for v in values.values()):
-        return None
-    return _Costs(values["time"], values.get("power"))
-
-
-@dataclass(frozen=True, eq=False)
 class _Search:
-    """What the best configurations are sought on: the costs of K kernels, objective and limits.
+    """What the best configurations are sought on and by: absolute surfaces, objective, limits."""
 
-    low, high: the ends of the intervals; None unless every quantity has them.
-    """
-
-    grid: ConfigGrid
-    base: Index
-    costs: _Costs
-    low: _Costs | None
-    high: _Costs | None
-    flags: tuple[tuple[str, ...], ...]
+    surfaces: dict[str, Surfaces]
     objective: str
     limits: Limits
     has_energy: bool
 
-    def for_kernel(self, k: int, name: str) -> Recommendation:
+    def for_kernel(self, k: int, kernel: str, flags: tuple[str, ...]) -> Recommendation:
         """The best configuration of one kernel. Raises InputError where none keeps the limits."""
-        costs = self.costs.of_kernel(k)
-        base_ms = float(costs.time_ms[self.base])
+        time_ms, power_w = self._costs("values", k)
         try:
-            best = best_index(self.objective, costs.time_ms, costs.power_w, base_ms, self.limits)
-        except InputError as error:
-            raise InputError(f"kernel '{name}': {error}") from None
-        savings = None
-        if self.low and self.high:
-            at_base = costs.in_objective(self.objective)[self.base]
-            low, high = (
-                float(saving_percent(side.of_kernel(k).in_objective(self.objective)[best], at_base))
-                for side in (self.high, self.low)
+            best = best_index(
+                self.objective, time_ms, power_w, float(time_ms[self._base]), self.limits
             )
-            savings = low, high
-        recommendation = self._recommendation(costs, best)
-        return replace(recommendation, kernel=name, saving_range=savings, flags=self.flags[k])
+        except InputError as error:
+            raise InputError(f"kernel '{kernel}': {error}") from None
+        saving_range = None
+        if all(surface.low is not None for surface in self.surfaces.values()):
+            at_base = objective_values(self.objective, time_ms, power_w)[self._base]
+            least, most = (
+                objective_values(self.objective, *self._costs(end, k))[best]
+                for end in ("high", "low")
+            )
+            saving_range = (
+                float(saving_percent(least, at_base)),
+                float(saving_percent(most, at_base)),
+            )
+        recommendation = self._recommendation(best, time_ms, power_w)
+        return replace(recommendation, kernel=kernel, saving_range=saving_range, flags=flags)
 
     def for_all_kernels(self) -> Recommendation | None:
         """The best that keeps the limits for every kernel; None where no configuration does."""
-        each = self.costs
-        base_ms = each.time_ms[:, *self.base][:, None, None, None]
-        keeps = feasible(self.limits, each.time_ms, each.power_w, base_ms).all(axis=0)
+        time_ms, power_w = self._costs("values")
+        base_ms = time_ms[:, *self._base][:, None, None, None]
+        keeps = feasible(self.limits, time_ms, power_w, base_ms).all(axis=0)
         if not keeps.any():
             return None
-        total = _Costs(*run_in_sequence(each.time_ms, each.power_w))
-        allowed_ms = np.where(keeps, total.time_ms, np.nan)
-        total_base_ms = float(total.time_ms[self.base])
-        best = best_index(self.objective, allowed_ms, total.power_w, total_base_ms)
-        return self._recommendation(total, best)
+        time_ms, power_w = run_in_sequence(time_ms, power_w)
+        allowed_ms = np.where(keeps, time_ms, np.nan)
+        best = best_index(self.objective, allowed_ms, power_w, float(time_ms[self._base]))
+        return self._recommendation(best, time_ms, power_w)
 
-    def _recommendation(self, costs: _Costs, best: Index) -> Recommendation:
+    @property
+    def _grid(self) -> ConfigGrid:
+        return self.surfaces["time"].grid
+
+    @property
+    def _base(self) -> Index:
+        return self._grid.index(self.surfaces["time"].base)
+
+    def _costs(self, side: str, k: int | None = None) -> tuple[Floats, Floats | None]:
+        """Time [ms] and power [W] of one kernel (C, E, M) or all; side: 'values', 'low', 'high'."""
+        index = slice(None) if k is None else k
+        costs = {q: getattr(surface, side)[index] for q, surface in self.surfaces.items()}
+        return costs["time"], costs.get("power")
+
+    def _recommendation(
+        self, best: Index, time_ms: Floats, power_w: Floats | None
+    ) -> Recommendation:
         """What a configuration costs and saves, and the front beside it."""
-        values = costs.in_objective(self.objective)
+        energy_mj = objective_values("energy", time_ms, power_w) if self.has_energy else None
+
+        def point(index: Index) -> OperatingPoint:
+            costs = [None if cost is None else float(cost[index]) for cost in (power_w, energy_mj)]
+            return OperatingPoint(self._grid.config(index), float(time_ms[index]), *costs)
+
+        front: list[OperatingPoint] = []
+        if energy_mj is not None:
+            for c, e, m in np.argwhere(pareto_front(time_ms, energy_mj)).tolist():
+                new = point((c, e, m))
+                if not any(math.isclose(new.time_ms, p.time_ms, rel_tol=SAME) for p in front):
+                    front.append(new)
+        values = objective_values(self.objective, time_ms, power_w)
         return Recommendation(
             kernel=None,
-            best=self._point(costs, best),
-            base=self._point(costs, self.base),
-            saving_percent=float(saving_percent(values[best], values[self.base])),
+            best=point(best),
+            base=point(self._base),
+            saving_percent=float(saving_percent(values[best], values[self._base])),
             saving_range=None,
-            slowdown_percent=float(100 * (costs.time_ms[best] / costs.time_ms[self.base] - 1)),
-            front=self._front(costs),
+            slowdown_percent=float(100 * (time_ms[best] / time_ms[self._base] - 1)),
+            front=tuple(sorted(front, key=lambda point: point.time_ms)),
             flags=(),
         )
-
-    def _point(self, costs: _Costs, index: Index) -> OperatingPoint:
-        power_w = None if costs.power_w is None else float(costs.power_w[index])
-        energy_mj = float(costs.in_objective("energy")[index]) if self.has_energy else None
-        config = self.grid.config(index)
-        return OperatingPoint(config, float(costs.time_ms[index]), power_w, energy_mj)
-
-    def _front(self, costs: _Costs) -> tuple[OperatingPoint, ...]:
-        points: list[OperatingPoint] = []
-        if self.has_energy:
-            for c, e, m in np.argwhere(
-                pareto_front(costs.time_ms, costs.in_objective("energy"))
-            ).tolist():
-                new = self._point(costs, (c, e, m))
-                if not any(math.isclose(new.time_ms, p.time_ms, rel_tol=SAME) for p in points):
-                    points.append(new)
-        return tuple(sorted(points, key=lambda point: point.time_ms))

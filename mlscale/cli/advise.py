@@ -5,40 +5,21 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
 from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
 from mlscale.cli import options
-from mlscale.cli.limits import add_limits, read_limits
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns, number, print_or_write
 from mlscale.data.profiles import Profiles, read_profiles
-from mlscale.files import write_text
 from mlscale.model import Model
 from mlscale.model_file import load
 from mlscale.predictions import COVERAGE
 
 ALL_KERNELS = "all kernels together"
-COLUMNS = (
-    "kernel",
-    "cu_count",
-    "engine_mhz",
-    "memory_mhz",
-    "time_ms",
-    "power_w",
-    "energy_mj",
-    "best",
-    "on_front",
-    "saving_percent",
-    "saving_low_percent",
-    "saving_high_percent",
-    "slowdown_percent",
-    "flags",
-)
 _AXES = ["CUs", "engine MHz", "memory MHz"]
 
 Row = dict[str, Any]
@@ -53,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="energy; edp: energy x time; ed2p: energy x time^2; time; power (default: energy, "
         "or time where model or profile give no energy)",
     )
-    add_limits(parser)
+    options.add_limits(parser)
     options.add_also(parser)
     parser.add_argument(
         "--next-profile",
@@ -69,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
-    limits = read_limits(arguments)
+    limits = options.read_limits(arguments)
     model = load(options.input_file(arguments.model))
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
@@ -78,10 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
         text = _advice_text(model, advice, arguments.format)
-    if arguments.output:
-        write_text(Path(arguments.output), text)
-    else:
-        sys.stdout.write(text)
+    print_or_write(text, arguments.output)
 
 
 def _advice_text(model: Model, advice: Advice, form: str) -> str:
@@ -113,7 +91,7 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
             if point == best:
                 row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
             rows.append(row)
-    return _as_csv(COLUMNS, rows)
+    return _as_csv(rows)
 
 
 def _advice_table(model: Model, advice: Advice) -> str:
@@ -205,7 +183,7 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
     points = [*each, *([for_all] if for_all else [])]
     rows = [{"kernel": point.kernel or ALL_KERNELS, **_flat(point)} for point in points]
     if form == "csv":
-        return _as_csv(tuple(rows[0]), rows)
+        return _as_csv(rows)
     headers = ["kernel", *_AXES, "narrower %"]
     lines = [
         [
@@ -234,9 +212,10 @@ def _as_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _as_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+def _as_csv(rows: Sequence[Row]) -> str:
+    """The rows under the names of the first one, which has them all."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, tuple(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mlscale.advice.objectives import Limits
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public import registry
@@ -78,6 +79,38 @@ def add_output_table(parser: argparse.ArgumentParser) -> None:
         metavar="TABLE",
         help="tidy table to write; Parquet if it ends in .parquet, else CSV",
     )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """What an advised configuration must keep, and what makes dynamic power whole."""
+    parser.add_argument(
+        "--max-power", type=float, metavar="W", help="only where the power is at most that"
+    )
+    parser.add_argument(
+        "--max-time", type=float, metavar="MS", help="only where the time is at most that"
+    )
+    parser.add_argument(
+        "--max-slowdown",
+        type=float,
+        metavar="PCT",
+        help="only where the time is at most that many percent longer than at the base",
+    )
+    add_static_power(parser)
+
+
+def add_static_power(parser: argparse.ArgumentParser) -> None:
+    """What makes dynamic power whole."""
+    parser.add_argument(
+        "--static-power",
+        type=float,
+        metavar="W",
+        help="what the board draws beside power_w, where that is dynamic power",
+    )
+
+
+def read_limits(arguments: argparse.Namespace) -> Limits:
+    """The limits that were given. Raises InputError."""
+    return Limits(arguments.max_power, arguments.max_time, arguments.max_slowdown)
 
 
 @contextmanager

@@ -38,12 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
-    parser.add_argument(
-        "--static-power",
-        type=float,
-        metavar="W",
-        help="what the board draws beside power_w, where that is dynamic power",
-    )
+    options.add_static_power(parser)
     options.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 

@@ -25,10 +25,10 @@ from mlscale.files import whole_file
 from mlscale.report.markup import Markup, cu_in_words, element, number, paragraph, picture, times
 from mlscale.report.style import MARKERS, new_figure
 
-WIDTH, HEIGHT = 340, 240  # [CSS pixels]: a chart fits a phone
+WIDTH, HEIGHT = 340, 242  # [CSS pixels]: a chart fits a phone
 _MARKERS = "os^"
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 18, 24, 48
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 18, 24, 50
 _CHARACTER = 7.0  # so wide [CSS pixels] is a digit of an axis' labels in a wide font
 # What stands in matplotlib's output, and what of style.css it becomes.
 _COLOURS = ("#0072b2", "#c24e00", "#00795a")
@@ -189,8 +189,8 @@ def axis_chart(label: str, steps: Sequence[float], base: int, curves: Sequence[C
     axes.set_ylim(bottom=0)
     axes.set_xticks(*_labelled(steps, base))
     below = axes.get_xaxis_transform()
-    axes.text(steps[base], -0.18, "base", transform=below, ha="center", fontsize=11)
-    axes.xaxis.labelpad = 15
+    axes.text(steps[base], -0.165, "base", transform=below, ha="center", fontsize=11)
+    axes.xaxis.labelpad = 16
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.02, 0.99),
@@ -370,7 +370,11 @@ def _fitting_ticks(axes: Axes) -> list[float]:
     pixels = (WIDTH - _LEFT - _RIGHT) / (high - low)
     ticks: list[float] = []
     for most in (5, 4, 3, 2):
-        ticks = [t for t in MaxNLocator(most).tick_values(low, high) if low <= t <= high]
+        ticks = [
+            t
+            for t in MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high)
+            if low <= t <= high
+        ]
         labels = axes.xaxis.get_major_formatter().format_ticks(ticks)
         width = _CHARACTER * max(map(len, labels), default=0)
         ticks = [t for t in ticks if (high - t) * pixels + _RIGHT > width / 2]

@@ -1,6 +1,8 @@
 """Advice from a model and a profile: known optima, what is refused, intervals."""
 
+import doctest
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +106,14 @@ class TestKnownTruth:
         assert [point.config.engine_mhz for point in compute.front] == [1000, 800, 600]
         assert {point.config.memory_mhz for point in compute.front} == {400}
         assert compute.front[-1] == compute.best
+
+
+def test_the_example_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The docstring's answer is that of the shipped model: regression only."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    (example,) = doctest.DocTestFinder().find(advise, globs={})
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
 
 
 class TestPowerKinds:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from mlscale.advice.objectives import OBJECTIVES, Limits
-from mlscale.cli.limits import add_limits
+from mlscale.cli.options import add_limits
 from mlscale.cli.study import options
 from mlscale.cli.study.text import means_together
 from mlscale.cli.text import columns

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 from mlscale.cli import options
-from mlscale.cli.limits import read_limits
 from mlscale.cli.study import advice, errors, next_profile, wu2015
 from mlscale.cli.study.run import carry_out
 from mlscale.data.measurements import Measurements
@@ -48,7 +47,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     settings = vars(arguments)
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
-        settings = {**settings, "limits": read_limits(arguments), **static}
+        settings = {**settings, "limits": options.read_limits(arguments), **static}
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}
 
 
