@@ -30,6 +30,7 @@ import os, signal, sys
 from mlscale.cli.main import main
 from mlscale.records import Progress
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 add = Progress.add
 
 def add_and_stop(self, number, result):
