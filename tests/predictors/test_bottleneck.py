@@ -234,6 +234,17 @@ class TestCounters:
 
 
 class TestBadInput:
+    @pytest.mark.parametrize("library", ["torch", "greenlet"])
+    def test_training_without_a_library(
+        self, monkeypatch: pytest.MonkeyPatch, library: str
+    ) -> None:
+        monkeypatch.setitem(sys.modules, library, None)
+        for name in ("held_out", "fit", "posterior"):
+            monkeypatch.delitem(sys.modules, f"mlscale.predictors.bottleneck.{name}", False)
+        needed = rf"'bottleneck' needs {library}; install it with: pip install 'mlscale\[train\]'"
+        with pytest.raises(ImportError, match=needed):
+            quick().fit(made.measurements(4), MID)
+
     def test_an_unknown_gpu(self) -> None:
         with refused("needs its memory bus width"):
             quick().fit(replace(made.measurements(4), device="gpu-x"), MID)

@@ -13,7 +13,7 @@ from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError
+from mlscale.errors import InputError, missing_library
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -84,7 +84,10 @@ class Bottleneck(Predictor):
 
         Those for time and for power of the same tables share the fits of the time.
         """
-        from mlscale.predictors.bottleneck.held_out import train_together
+        try:
+            from mlscale.predictors.bottleneck.held_out import train_together
+        except ModuleNotFoundError as error:
+            raise missing_library("training 'bottleneck'", str(error.name), "train") from None
 
         tasks = [(p, p._training_sets(training, base)) for p, training, base in jobs]  # noqa: SLF001
         for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):

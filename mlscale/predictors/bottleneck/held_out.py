@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
@@ -141,11 +142,11 @@ def train_together(jobs: Sequence[tuple[Settings, Sequence[TrainingSet]]]) -> li
     """
     keys = [(job.amplitude, tuple((id(table), base) for table, base in sets)) for job, sets in jobs]
     distinct = {key: sets for key, (_, sets) in zip(keys, jobs, strict=True)}
-    timings = [_train_time(sets, amplitude) for (amplitude, _), sets in distinct.items()]
-    times = dict(zip(distinct, _run(timings, fit_curves), strict=True))
-    return _run(
-        [_train(job, *times[key]) for key, (job, _) in zip(keys, jobs, strict=True)], fit_powers
-    )
+    with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
+        timings = [_train_time(sets, amplitude) for (amplitude, _), sets in distinct.items()]
+        times = dict(zip(distinct, _run(timings, fit_curves), strict=True))
+        rest = [_train(job, *times[key]) for key, (job, _) in zip(keys, jobs, strict=True)]
+        return _run(rest, fit_powers)
 
 
 def _run(

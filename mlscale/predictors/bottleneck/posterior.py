@@ -8,24 +8,16 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
+from greenlet import getcurrent, greenlet
 from scipy.optimize import minimize
-from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats
 from mlscale.predictors.bottleneck.curve import Prior
 
-try:
-    import torch
-    from greenlet import getcurrent, greenlet
-except ImportError as error:
-    raise ImportError(
-        f"training 'bottleneck' needs {error.name}; install it with: pip install 'mlscale[train]'"
-    ) from None
-
 # The robust loss: squared below this log ratio, absolute above; its weight against the priors.
 ROBUST_SCALE, DATA_WEIGHT = 0.015, 4 / 0.03
 MEMORY = 20  # steps whose gradients L-BFGS remembers
-THREADS = ThreadpoolController()
 
 Tensor = torch.Tensor
 Values = dict[str, Tensor]
@@ -66,8 +58,7 @@ class Posterior:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # matrices this small are slower on several threads
         try:
-            with THREADS.limit(limits=1):
-                best = minimize_together(self.evaluate, self.start, steps)
+            best = minimize_together(self.evaluate, self.start, steps)
         finally:
             torch.set_num_threads(threads)
         values = self.named(torch.from_numpy(best))
