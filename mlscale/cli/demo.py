@@ -65,7 +65,7 @@ def _demonstrate(folder: Path) -> None:
 
     rows = mlscale.study(
         "errors", data, ["wu", "bottleneck"], jobs=1, quantity="time", clusters=12,
-        protocol="holdout", seeds=1,
+        split="holdout", seeds=1,
     )  # fmt: skip
     print(f"\nError of all {rows['n_kernels'][0]} left-out kernels [%]:\n")
     lines = [

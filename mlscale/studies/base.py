@@ -37,17 +37,17 @@ class Part:
 
     table: str
     candidate: Candidate
-    protocol: str
+    split: str
     seed: int
     quantity: str | None = None
     clusters: int | None = None
     bases: tuple[HardwareConfig, ...] = ()
     fold: int | None = None
 
-    def split(self, data: Measurements) -> list[Fold]:
+    def folds(self, data: Measurements) -> list[Fold]:
         """The folds. Raises InputError where the table has too few applications."""
-        split = folds(self.protocol, data.applications, self.seed)
-        return split if self.fold is None else [split[self.fold]]
+        every = folds(self.split, data.applications, self.seed)
+        return every if self.fold is None else [every[self.fold]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,14 +55,14 @@ class Study(ABC):
     """A study of some tables; its fields are its options. `name` is the one of the command.
 
     base: where the kernels are profiled: a configuration, its index, or a text such as 'mid'.
-    protocol: who is held out; see splits. seeds: with how many seeds each part is repeated that a
+    split: who is held out; see splits. seeds: with how many seeds each part is repeated that a
     random number enters.
     """
 
     name: str
     tables: Tables
     base: Any = "mid"
-    protocol: str = "leave-one-application-out"
+    split: str = "leave-one-application-out"
     seeds: int = 3
 
     @cached_property
@@ -93,7 +93,7 @@ class Study(ABC):
 
     def seeds_of(self, candidate: Candidate) -> range:
         """The seeds to repeat with: the first alone where no random number enters."""
-        random = is_random(self.protocol) or "seed" in candidate.parameters
+        random = is_random(self.split) or "seed" in candidate.parameters
         return range(self.seeds if random else 1)
 
     def run(
@@ -109,7 +109,7 @@ class Study(ABC):
 
     def document(self, results: Sequence[Any]) -> Row:
         """Everything as JSON values: docs/file-formats.md."""
-        head = {"study": self.name, "tables": list(self.tables), "protocol": self.protocol}
+        head = {"study": self.name, "tables": list(self.tables), "protocol": self.split}
         return {**head, **self.settings, "rows": self.rows(results)}
 
     def fingerprint(self) -> str:

@@ -40,8 +40,7 @@ class Candidate:
         Raises InputError on a name that no predictor has.
         """
         prototype = Oracle() if predictor == ORACLE else create(predictor)
-        named = predictor if isinstance(predictor, Predictor) else prototype
-        name = getattr(named, "name", type(named).__name__)
+        name = (predictor if isinstance(predictor, Predictor) else prototype).name
         return cls(name, prototype.get_params().get("features") or features, prototype)
 
     @property
@@ -66,9 +65,12 @@ class Candidate:
 
     def predicts(self, quantity: str) -> bool:
         """Whether it stands in a study of that quantity: features with power for power alone."""
-        with_power = self.features is not None and self.features.endswith(WITH_POWER)
-        known = self.predictor is None or quantity in self.predictor.quantities
-        return known and (quantity == "power" or not with_power)
+        if self.predictor is None:
+            return True
+        if quantity == "time" and (self.features or "").endswith(WITH_POWER):
+            return False
+        known = quantity == self.predictor.quantity or "quantity" in self.parameters
+        return known and quantity in self.predictor.quantities
 
     def create(self, **parameters: Any) -> Predictor:
         """A new predictor with its features; parameters that it does not have are left out.

@@ -75,7 +75,7 @@ class FoldPrediction:
 def cross_validate(
     data: Measurements,
     bases: Sequence[HardwareConfig],
-    split: Sequence[Fold],
+    folds: Sequence[Fold],
     make: Callable[[], Predictor],
     pool: Sequence[ProfiledTable] = (),
     unseen: bool = False,
@@ -89,7 +89,7 @@ def cross_validate(
     learn its peaks from the base profiles of the other kernels. coverage: of the intervals; None
     for none. Raises InputError where something cannot be fitted or predicted.
     """
-    cases = [(train, test, base, make()) for train, test in split for base in bases]
+    cases = [(train, test, base, make()) for train, test in folds for base in bases]
     started = time.perf_counter()
     jobs: list[tuple[Predictor, Training, Bases]] = []
     for train, test, base, predictor in cases:

@@ -69,7 +69,7 @@ class ErrorStudy(Study):
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
         return [
-            Part(table, candidate, self.protocol, seed, quantity, count, (self.base_of(table),))
+            Part(table, candidate, self.split, seed, quantity, count, (self.base_of(table),))
             for table in self.pools
             for data in [self.tables[table]]
             for quantity in self._quantities(data)
@@ -195,9 +195,9 @@ def part_errors(
     def make() -> Any:
         return part.candidate.create(quantity=part.quantity, clusters=part.clusters, seed=part.seed)
 
-    split = part.split(data)
-    predictions = list(cross_validate(data, part.bases, split, make, pool, unseen, COVERAGE))
-    held_out = [k for _, test in split for k in test]
+    folds = part.folds(data)
+    predictions = list(cross_validate(data, part.bases, folds, make, pool, unseen, COVERAGE))
+    held_out = [k for _, test in folds for k in test]
     covered = [prediction.covered for prediction in predictions]
     inside = [shares for shares in covered if shares is not None]
     return {

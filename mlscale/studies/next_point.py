@@ -47,13 +47,11 @@ class NextPointStudy(Study):
                     "points and the base leave none to predict"
                 )
         return [
-            Part(
-                table, candidate, self.protocol, seed, quantity, None, (self.base_of(table),), fold
-            )
+            Part(table, candidate, self.split, seed, quantity, None, (self.base_of(table),), fold)
             for table, data in self.tables.items()
             for quantity in measured_quantities(data, self.quantity)
             for seed in self.seeds_of(candidate)
-            for fold in range(len(folds(self.protocol, data.applications, seed)))
+            for fold in range(len(folds(self.split, data.applications, seed)))
         ]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
@@ -112,7 +110,7 @@ def part_errors(part: Part, data: Measurements, points: int) -> Rows:
 
     return [
         kernel_errors(fold.predictor, fold.held_out.select([k]), fold.surfaces.base, points)
-        for fold in cross_validate(data, part.bases, part.split(data), make)
+        for fold in cross_validate(data, part.bases, part.folds(data), make)
         for k in range(len(fold.held_out.kernels))
     ]
 

@@ -131,7 +131,7 @@ class RegretStudy(Study):
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
         return [
-            Part(table, candidate, self.protocol, seed, None, count, (goal.base,))
+            Part(table, candidate, self.split, seed, None, count, (goal.base,))
             for table, goal in self.goals.items()
             for candidate in self._advisors(self.tables[table])
             if known_objectives(candidate, goal)
@@ -253,8 +253,8 @@ def part_choices(part: Part, data: Measurements, goal: Goal) -> dict[str, Any]:
 
     Gives the kernels, by position in the table, and by objective the index chosen for each.
     """
-    split = part.split(data)
-    held_out = [int(k) for _, test in split for k in test]
+    folds = part.folds(data)
+    held_out = [int(k) for _, test in folds for k in test]
     objectives = known_objectives(part.candidate, goal)
     base = data.grid.index(goal.base)
     c, e, m = data.grid.shape
@@ -266,7 +266,7 @@ def part_choices(part: Part, data: Measurements, goal: Goal) -> dict[str, Any]:
     elif part.candidate.name == FIXED:
         indices = {}
         for o in objectives:
-            fixed = [(goal.best_fixed(o, data, train), len(test)) for train, test in split]
+            fixed = [(goal.best_fixed(o, data, train), len(test)) for train, test in folds]
             indices[o] = [best for best, count in fixed for _ in range(count)]
     else:
         predicted = list(_by_kernel(*_predictions(part, data, goal)))
@@ -290,7 +290,7 @@ def _predictions(part: Part, data: Measurements, goal: Goal) -> tuple[Floats, Fl
             [
                 fold.surfaces.values
                 * fold.held_out.profiles(goal.base).quantity(quantity)[:, None, None, None]
-                for fold in cross_validate(data, part.bases, part.split(data), make)
+                for fold in cross_validate(data, part.bases, part.folds(data), make)
             ]
         )
 

@@ -1,4 +1,4 @@
-"""Protocols: who is held out. Kernels of one application are always held out together."""
+"""Splits: who is held out. Kernels of one application are always held out together."""
 
 from typing import Any, Literal, get_args
 
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from mlscale.arrays import Indices
 from mlscale.errors import InputError
 
-Protocol = Literal["leave-one-application-out", "k-fold", "holdout"]
+Split = Literal["leave-one-application-out", "k-fold", "holdout"]
 Fold = tuple[Indices, Indices]
 
-PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+SPLITS: tuple[str, ...] = get_args(Split)
 FOLDS = 5
 HELD_OUT_SHARE = 0.2
 _OUTER_SEED = 20_150_207  # keeps the splits' random numbers apart from the predictors' seeds
 
 
-def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
+def folds(split: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
     """Positions of training and held-out kernels, for each fold.
 
     k-fold: 5 folds of the applications; holdout: 20 % of the applications once, as the paper
@@ -26,10 +26,10 @@ def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]
     from sklearn.model_selection import GroupShuffleSplit, LeaveOneGroupOut
 
     count = len(set(applications))
-    needed = FOLDS if protocol == "k-fold" else 2
+    needed = FOLDS if split == "k-fold" else 2
     if count < needed:
-        raise InputError(f"the protocol '{protocol}' needs {needed} applications, not {count}")
-    match protocol:
+        raise InputError(f"the protocol '{split}' needs {needed} applications, not {count}")
+    match split:
         case "leave-one-application-out":
             splitter = LeaveOneGroupOut()
         case "k-fold":
@@ -39,7 +39,7 @@ def folds(protocol: str, applications: tuple[str, ...], seed: int) -> list[Fold]
                 1, test_size=HELD_OUT_SHARE, random_state=_OUTER_SEED + seed
             )
         case _:
-            raise InputError(f"there is no protocol '{protocol}'; one of {', '.join(PROTOCOLS)}")
+            raise InputError(f"there is no protocol '{split}'; one of {', '.join(SPLITS)}")
     return list(splitter.split(np.zeros(len(applications)), groups=np.array(applications)))
 
 
@@ -51,6 +51,6 @@ def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:
     return list(splitter.split(np.zeros(len(groups)), groups=groups))
 
 
-def is_random(protocol: str) -> bool:
+def is_random(split: str) -> bool:
     """Whether the folds depend on the seed."""
-    return protocol != "leave-one-application-out"
+    return split != "leave-one-application-out"

@@ -44,7 +44,7 @@ def study(
     or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or objects,
     whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
 
-    options: of every study base='mid', protocol='leave-one-application-out' and seeds=3; and those
+    options: of every study base='mid', split='leave-one-application-out' and seeds=3; and those
     of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8. None leaves the
     default. The columns are those of docs/file-formats.md. Raises InputError.
 

@@ -43,7 +43,7 @@ class WuStudy(Study):
     """
 
     base: Any = None
-    protocol: str = "holdout"
+    split: str = "holdout"
     predictors: Sequence[AnyPredictor] = ()
     features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
@@ -83,10 +83,10 @@ class WuStudy(Study):
                 raise InputError(f"'{table}' has one configuration; a study needs two at least")
             bases = self._bases(table, data)
             width = len(data.grid.cu_count) * max(1, BASES_IN_PART // len(data.grid.cu_count))
-            splits = [folds(self.protocol, data.applications, seed) for seed in range(self.seeds)]
+            splits = [folds(self.split, data.applications, seed) for seed in range(self.seeds)]
             most = min(len(train) for split in splits for train, _ in split)
             parts += [
-                Part(table, candidate, self.protocol, seed, quantity, count, bases[i : i + width])
+                Part(table, candidate, self.split, seed, quantity, count, bases[i : i + width])
                 for quantity in measured_quantities(data, self.quantity)
                 for seed in range(self.seeds)
                 for candidate in self._candidates(data)
@@ -246,7 +246,7 @@ def _errors_by_base(
 
     errors: dict[HardwareConfig, list[Floats]] = {base: [] for base in part.bases}
     kernels: list[str] = []
-    for train, test in part.split(data):  # a fold at a time, as one has many bases to predict from
+    for train, test in part.folds(data):  # a fold at a time, as one has many bases to predict from
         scored = train if of_training else test
         kernels += [data.kernels[k] for k in scored]
         for prediction in cross_validate(data, part.bases, [(train, scored)], make):

@@ -1,7 +1,7 @@
 """What the figures of section V of Wu et al., HPCA 2015, show, from the rows of a study.
 
 Every function takes the rows of one table and quantity and gives errors [%] by label: the
-contender with its number of clusters ('wu 12'), or its name where it has none.
+candidate with its number of clusters ('wu 12'), or its name where it has none.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -208,7 +208,7 @@ class TestPlan:
             made.measurements(),
             predictors=["wu", "extra-trees"],
             quantity="time",
-            protocol=protocol,
+            split=protocol,
             seeds=3,
         )
         seeds = [part.seed for part in planned.parts if part.candidate.name == predictor]

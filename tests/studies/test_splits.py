@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic.tidy import refused
 
-from mlscale.studies.splits import PROTOCOLS, folds, is_random
+from mlscale.studies.splits import SPLITS, folds, is_random
 
 LOAO, K_FOLD, HOLDOUT = "leave-one-application-out", "k-fold", "holdout"
 
@@ -37,7 +37,7 @@ def check(applications: list[str], parts: list[tuple[list[int], list[int]]]) -> 
 
 
 def test_the_protocols_of_the_architecture_page() -> None:
-    assert set(PROTOCOLS) == {LOAO, K_FOLD, HOLDOUT}
+    assert set(SPLITS) == {LOAO, K_FOLD, HOLDOUT}
 
 
 class TestLeaveOneApplicationOut:

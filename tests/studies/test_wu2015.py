@@ -141,7 +141,7 @@ class TestPlan:
     )
     def test_seeds_only_where_they_matter(self, protocol: str, wu: int, baseline: int) -> None:
         data = made.measurements(per_group=2)
-        units = planned(data, "base-configuration", protocol=protocol, seeds=3)
+        units = planned(data, "base-configuration", split=protocol, seeds=3)
         assert len(of_wu(units)) == wu
         assert sum(unit.candidate.name == "nearest" for unit in units) == baseline
 
@@ -158,7 +158,7 @@ class TestPlan:
 
     def test_fewer_applications_than_folds(self) -> None:
         with refused("^the protocol 'k-fold' needs 5 applications, not 4$"):
-            planned(made.measurements(per_group=1), "cluster-count", protocol="k-fold")
+            planned(made.measurements(per_group=1), "cluster-count", split="k-fold")
 
     def test_a_table_of_one_configuration(self) -> None:
         data = made.measurements(grid=grid_of([1, 1, 1]))
@@ -205,7 +205,7 @@ class TestRows:
 
     def test_distribution_counts_every_pair(self) -> None:
         data = made.measurements()
-        units = planned(data, "error-distribution", protocol="k-fold")
+        units = planned(data, "error-distribution", split="k-fold")
         for unit in (units[0], units[-1]):
             rows = paper.part_rows(unit, data, "error-distribution")
             assert len(rows) == 11 * len(unit.bases)

@@ -103,12 +103,13 @@ def clusters(default: str) -> argparse.ArgumentParser:
 
 def split(default: str = "leave-one-application-out") -> argparse.ArgumentParser:
     """Who is held out, and how often."""
-    from mlscale.studies.splits import PROTOCOLS
+    from mlscale.studies.splits import SPLITS
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--protocol",
-        choices=PROTOCOLS,
+        dest="split",
+        choices=SPLITS,
         help=f"who is held out; kernels of one application always together (default: {default})",
     )
     parser.add_argument(

@@ -138,7 +138,7 @@ def _bin_text(rows: Sequence[Row], _: str) -> str:
     lows = [BIN_WIDTH * position for position in range(BINS)]
     names = [f"{low:g} to {low + BIN_WIDTH:g}" for low in lows[:-1]] + [f"{lows[-1]:g} or more"]
     lines = [
-        [name, *(_two(found[contender][low].mean) for contender in found)]
+        [name, *(_two(found[label][low].mean) for label in found)]
         for name, low in zip(names, lows, strict=True)
     ]
     return columns(["error [%]", *found], lines)
