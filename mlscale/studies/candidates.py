@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -54,7 +55,8 @@ class Candidate:
         described = [self.name, str(self.features), repr(sorted(self.parameters.items()))]
         module = _own_module(self.predictor)
         if module is not None:
-            described.append(inspect.getsource(module))
+            with suppress(OSError, TypeError):  # a module that was not read from a file
+                described.append(inspect.getsource(module))
         return described
 
     def with_kinds(self, kinds: Sequence[str]) -> list["Candidate"]:

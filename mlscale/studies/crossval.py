@@ -121,8 +121,10 @@ def training_tables(
     """The tables that predictors of the target train on, before anything is held out.
 
     pooled: all, the target first. unseen-gpu: those of other devices. own-table: none, which
-    stands for the target itself. Raises InputError where too few are left.
+    stands for the target itself. Raises InputError on another word, and where too few are left.
     """
+    if training not in TRAININGS:
+        raise InputError(f"there is no training '{training}'; one of {', '.join(TRAININGS)}")
     if training == "own-table":
         return []
     if training == "pooled":

@@ -8,6 +8,7 @@ share; see varied_bases.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,9 @@ class WuStudy(Study):
 
     def _bases(self, table: str, data: Measurements) -> tuple[HardwareConfig, ...]:
         """The bases that a table is studied at. Raises InputError."""
-        several = isinstance(self.base, list) and not all(isinstance(i, int) for i in self.base)
+        several = isinstance(self.base, list) and not all(
+            isinstance(i, Integral) for i in self.base
+        )
         given = [read_base(data, one) for one in (self.base if several else [self.base]) if one]
         if self.name != BASE_CONFIGURATION:
             return tuple(dict.fromkeys(given)) or five_bases(data.grid)

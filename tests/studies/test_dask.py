@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +111,25 @@ def test_a_scheduler_without_workers(capsys: Capture, table: Path, tmp_path: Pat
     assert message == (
         f"the scheduler at {address} has no worker; start one with: dask worker {address}"
     )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_need_no_module_of_the_user_s(
+    capsys: Capture, table: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module lies in the current directory, which the workers do not look at."""
+    (tmp_path / "mine_on_dask.py").write_text(
+        "from mlscale import NoScaling\n\nclass Mine(NoScaling):\n    name = 'mine'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    given = ("study", "errors", table, "--predictor", "mine_on_dask:Mine", "--quantity", "time")
+    out, _ = succeed(capsys, *given, "--features", "raw", "--dask", cluster.scheduler_address)
+    lines = [line.split() for line in out.splitlines()]
+    [own], [same] = (
+        [line[1:] for line in lines if line[:1] == [name]] for name in ("mine", "no-scaling")
+    )
+    assert own == same
+    with distributed.Client(cluster) as client:
+        imported = client.submit(import_module, "mine_on_dask")
+        assert "No module named 'mine_on_dask'" in str(imported.exception())

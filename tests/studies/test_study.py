@@ -1,0 +1,90 @@
+"""mlscale.study: a frame of the rows that the command prints, for tables in any shape."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import Capture, succeed
+from synthetic import frugal
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+import mlscale
+from mlscale import ConfigGrid
+
+GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
+DATA = made.measurements(per_group=2, grid=GRID)
+CHEAP: dict[str, Any] = {"predictors": "nearest", "features": "raw", "seeds": 1, "jobs": 1}
+
+
+def test_rows_are_those_of_the_command(capsys: Capture, tmp_path: Path) -> None:
+    DATA.write(tmp_path / "t.csv")
+    frame = mlscale.study("errors", tmp_path / "t.csv", quantity="time", **CHEAP)
+    given = ("--predictor", "nearest", "--features", "raw", "--seeds", 1, "--quantity", "time")
+    out, _ = succeed(capsys, "study", "errors", tmp_path / "t.csv", *given, "--json")
+    rows = json.loads(out)["rows"]
+    assert frame["mape"].tolist() == [row["mape"] for row in rows]
+    assert frame["predictor"].tolist() == [row["predictor"] for row in rows]
+    assert {"cu_count", "engine_mhz", "memory_mhz"} <= set(frame)
+    assert set(frame["table"]) == {"t"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "names"),
+    [
+        (DATA, ["made-gpu"]),
+        ([DATA], ["made-gpu"]),
+        ({"a": DATA, "b": DATA}, ["a", "b"]),
+    ],
+)
+def test_tables_in_any_shape(tables: Any, names: list[str]) -> None:
+    frame = mlscale.study("errors", tables, quantity="time", **CHEAP)
+    assert list(dict.fromkeys(frame["table"])) == names
+
+
+@pytest.mark.parametrize("base", ["mid", GRID.mid, (1, 1, 1), [np.int64(1), 1, 1]])
+def test_bases_in_any_shape(base: Any) -> None:
+    frame = mlscale.study("errors", DATA, quantity="time", base=base, **CHEAP)
+    assert set(frame["cu_count"]) == {8}
+    frame = mlscale.study("cluster-count", DATA, quantity="time", base=base, seeds=1, jobs=1)
+    assert set(frame["cu_count"]) == {8}
+
+
+def test_several_bases() -> None:
+    bases = ["mid", (0, 0, 0)]
+    frame = mlscale.study("cluster-count", DATA, quantity="time", base=bases, seeds=1, jobs=1)
+    assert set(frame["cu_count"]) == {4, 8}
+
+
+def test_regret() -> None:
+    """`nearest` finds every optimum of kernels of two laws: synthetic/frugal.py."""
+    frame = mlscale.study("advice", frugal.measurements(), objectives="energy", **CHEAP)
+    regrets = dict(zip(frame["advisor"], frame["regret_mean"], strict=True))
+    assert regrets["nearest"] == pytest.approx(0, abs=1e-9)
+    assert regrets["highest-clocks"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "problem"),
+    [
+        ("clusters", {}, "there is no study 'clusters'; one of errors, compare, base-conf"),
+        ("errors", {"points": 3}, "the study 'errors' has no option 'points'; it has base, split"),
+        ("errors", {"split": "half"}, "there is no protocol 'half'; one of leave-one-app"),
+        ("errors", {"quantity": "energy"}, "there is no quantity 'energy'; one of time, power"),
+        ("errors", {"predictors": "woo"}, "there is no predictor 'woo'; one of no-scaling"),
+        ("errors", {"training": "all"}, "there is no training 'all'; one of own-table, pooled"),
+        ("advice", {"objectives": "joy"}, "there is no objective 'joy'; one of energy, edp"),
+        ("oracle", {"clusters": 3}, "only the study 'base-configuration' takes clusters"),
+        ("oracle", {"predictors": ["wu", "nearest"]}, "the study 'oracle' takes one predictor"),
+    ],
+)
+def test_what_is_wrong_is_told(name: str, options: dict[str, Any], problem: str) -> None:
+    with refused(f"^{problem}"):
+        mlscale.study(name, DATA, **options)
+
+
+def test_two_tables_of_one_name() -> None:
+    with refused("^two tables are named 'made-gpu'; give a dict of tables by name$"):
+        mlscale.study("errors", [DATA, DATA])
