@@ -8,9 +8,11 @@ import pytest
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C interrupt, whoever started the tests: a job in the background ignores it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals interrupt, whoever started the tests: background jobs and nohup ignore some."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
 
 
 @pytest.fixture(scope="session")
