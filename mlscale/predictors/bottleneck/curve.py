@@ -21,17 +21,20 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.kernel_use import SIMDS, KernelUse
+from mlscale.counters.kernel_use import SIMDS, KernelUse, inputs
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 
 Array = Any  # of NumPy or torch
 
 LEAST_USE = 1e-3  # a use below is not told from none
 LEAST_SHARE = 1e-9
+TOP = 3  # peaks are the mean of so many largest uses
+LEAST_PEAK = 1e-6  # of a use that no kernel shows
 SLOWING_SCALE = 0.05  # of the kernel's own exponent in CU count, per unit of its latent
 CLOCK_TABLES = ("cu", "engine", "memory")
 # Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
-SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(0.7))
+TYPICAL_SOFTNESS = 0.7
+SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(TYPICAL_SOFTNESS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,27 +42,34 @@ class GridRatios:
     """The configurations of a grid relative to a base: logs of the ratios.
 
     cu (C,): of the CU counts, which are cu_count (C,); engine, memory (F,): of the clocks of each
-    pair of clocks. base: the position of the base in a raveled (C, E, M) array; None where it is
-    not on the grid.
+    pair of clocks. tables: for each axis the weights of a trained table's S steps, (S, C), (S, F)
+    and (S, F); a step at the base has none, and between steps the logarithm is interpolated.
     """
 
     cu: Array
     engine: Array
     memory: Array
     cu_count: Array
-    base: int | None
+    tables: tuple[Array, ...]
 
     @classmethod
-    def of(cls, grid: ConfigGrid, base: HardwareConfig) -> Self:
-        """Those of a grid."""
-        cu_count, *clocks = (np.array(getattr(grid, axis), float) for axis in AXES)
-        engine, memory = (mesh.ravel() for mesh in np.meshgrid(*clocks, indexing="ij"))
+    def of(cls, grid: ConfigGrid, base: HardwareConfig, trained: ConfigGrid | None = None) -> Self:
+        """Those of a grid; trained: that of the tables, None where it is the same."""
+        trained = grid if trained is None else trained
+        steps = [np.array(getattr(grid, axis), float) for axis in AXES]
+        tables = []
+        for axis, own in zip(AXES, steps, strict=True):
+            known = np.array(getattr(trained, axis), float)
+            weights = [np.interp(np.log(own), np.log(known), one) for one in np.eye(len(known))]
+            tables.append(np.where(known == getattr(base, axis), 0.0, np.transpose(weights)).T)
+        cu_count, engine, memory = steps
+        pairs = np.indices(grid.shape[1:]).reshape(2, -1)
         return cls(
             cu=np.log(cu_count / base.cu_count),
-            engine=np.log(engine / base.engine_mhz),
-            memory=np.log(memory / base.memory_mhz),
+            engine=np.log(engine / base.engine_mhz)[pairs[0]],
+            memory=np.log(memory / base.memory_mhz)[pairs[1]],
             cu_count=cu_count,
-            base=base_position(grid, base) if base in set(grid) else None,
+            tables=(tables[0], tables[1][:, pairs[0]], tables[2][:, pairs[1]]),
         )
 
 
@@ -68,21 +78,34 @@ def base_position(grid: ConfigGrid, base: HardwareConfig) -> int:
     return int(np.ravel_multi_index(grid.index(base), grid.shape))
 
 
-def table_weights(trained: ConfigGrid, base: HardwareConfig, grid: ConfigGrid) -> list[Floats]:
-    """The weights of a table's S steps at the CU counts (S, C) and clocks (S, F), (S, F) of a grid.
+@dataclass(frozen=True, eq=False)
+class GpuPeaks:
+    """One GPU at one base: its grid, and the largest uses that kernels reach on it.
 
-    A table (S,) of the trained grid's steps is 0 at the base's step, whatever it says there, and
-    interpolated in the logarithm of clock or CU count between steps.
+    memory_peak: of the DRAM bandwidth; issue_peak: of a CU's issue, for many waves.
     """
-    weights = []
-    for axis, own in zip(AXES, trained.index(base), strict=True):
-        targets, steps = (np.log(getattr(g, axis)) for g in (grid, trained))
-        each = np.array([np.interp(targets, steps, one) for one in np.eye(len(steps))])
-        each[own] = 0
-        weights.append(each)
-    _, engines, memories = grid.shape
-    of_cu, of_engine, of_memory = weights
-    return [of_cu, np.repeat(of_engine, memories, axis=1), np.tile(of_memory, engines)]
+
+    device: str
+    grid: ConfigGrid
+    base: HardwareConfig
+    memory_peak: float
+    issue_peak: float
+
+    @classmethod
+    def of(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:
+        """Take the peaks that some kernels show at the base; no times are looked at."""
+        waves = waves_per_simd(use, np.array([float(base.cu_count)]))[:, 0]
+        issue = active_issue(use, base.cu_count) / (1 + TYPICAL_SOFTNESS / waves)
+        return cls(device, grid, base, _top(use.memory), _top(issue))
+
+    def inputs(self, use: KernelUse) -> dict[str, Floats]:
+        """The named inputs of kernels on this GPU, (K,) each, NaN where missing."""
+        return inputs(use, use.memory / self.memory_peak)
+
+
+def _top(values: Floats) -> float:
+    """Mean of the largest few, and above 0."""
+    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,19 +123,13 @@ class KernelLoad:
     waves: Array
 
     @classmethod
-    def of(
-        cls, use: KernelUse, peaks: tuple[float, float], cu_count: Floats, base_cu_count: int
-    ) -> Self:
-        """From what kernels use; peaks: the largest uses of memory and issue that the GPU reaches.
-
-        A launch that is not known fills every CU alike.
-        """
-        memory_peak, issue_peak = peaks
-        at_base = waves_per_simd(use, np.array([float(base_cu_count)]))[:, 0]
+    def of(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
+        """From what kernels use. A launch that is not known fills every CU alike."""
+        base = gpu.base.cu_count
         return cls(
-            memory=use.memory / memory_peak,
-            issue=active_issue(use, base_cu_count) / issue_peak,
-            waves_at_base=at_base,
+            memory=use.memory / gpu.memory_peak,
+            issue=active_issue(use, base) / gpu.issue_peak,
+            waves_at_base=waves_per_simd(use, np.array([float(base)]))[:, 0],
             waves=waves_per_simd(use, cu_count),
         )
 
@@ -186,24 +203,23 @@ class BottleneckCurve:
         cls,
         xp: Any,
         values: dict[str, Array],
-        trained: tuple[int, list[Array]] | None,
+        number: int | None,
         load: KernelLoad,
         ratios: GridRatios,
     ) -> Self:
         """From the trained numbers by name; see `curve_priors`.
 
-        trained: the number of the GPU among the trained ones, and its `table_weights`; None for a
-        GPU without training data, whose clocks are taken to be what they are called.
+        number: of the GPU among the trained ones; None for a GPU without training data, whose
+        clocks are taken to be what they are called.
         """
         log_sharpness, offset = values["sharpness"], 0 * values["gain"]
         cu_table, engine, memory = 0 * ratios.cu, 0 * ratios.engine, 0 * ratios.memory
-        if trained is not None:
-            number, weights = trained
+        if number is not None:
             log_sharpness = log_sharpness + values["gpu_sharpness"][..., number : number + 1]
             offset = values["offset"][..., number, :]
             cu_table, engine, memory = (
-                values[f"{name}{number}"] @ steps
-                for name, steps in zip(CLOCK_TABLES, weights, strict=True)
+                values[f"{name}{number}"] @ weights
+                for name, weights in zip(CLOCK_TABLES, ratios.tables, strict=True)
             )
         sharpness, softness = xp.exp(log_sharpness), xp.exp(values["softness"])
         rest = -(ratios.engine + engine)

@@ -23,12 +23,10 @@ from mlscale.predictors.base import (
     on_training_grid,
     training_sets,
 )
-from mlscale.predictors.bottleneck.curve import base_position
+from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, base_position
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.time import (
-    LEAST_PEAK,
     LEAST_SPREAD,
-    GpuPeaks,
     KernelTraits,
     TimeModel,
 )

@@ -16,13 +16,13 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
+    GpuPeaks,
     GridRatios,
     KernelLoad,
     Prior,
     base_position,
     curve_priors,
     latent_count,
-    table_weights,
 )
 from mlscale.predictors.bottleneck.posterior import Posterior, Tensor, Values, robust_loss
 from mlscale.predictors.bottleneck.power import (
@@ -34,7 +34,6 @@ from mlscale.predictors.bottleneck.power import (
 )
 from mlscale.predictors.bottleneck.process import Process, scaling, standardised
 from mlscale.predictors.bottleneck.time import (
-    GpuPeaks,
     KernelTraits,
     TimeModel,
     blended,
@@ -122,13 +121,14 @@ class CurveFit:
         """Kernels x configurations."""
         return sum(own.log_ratios["time"].size for own in self.kernels)
 
-    def model(self, values: dict[str, Floats], alpha: Floats) -> TimeModel:
-        """The model without corrections and misfits; alpha (L, n): the weights, whitened."""
+    def model(self, values: dict[str, Floats], place: Indices) -> TimeModel:
+        """The model without corrections and misfits; place: of the kernels among the batch's."""
         gpus = tuple(own.gpu for own in self.kernels)
+        weights = values["alpha"][:, place] @ self.process.whitening
         return TimeModel(
             gpus=gpus,
-            values=values,
-            process=replace(self.process, weights=alpha @ self.process.whitening),
+            values={name: own for name, own in values.items() if name != "alpha"},
+            process=replace(self.process, weights=weights),
             shares=self.shares,
             uses_rule=self.kernels[0].traits.rule is not None,
             corrections=(None,) * len(gpus),
@@ -231,22 +231,19 @@ class CurveBatch:
 
     def __init__(self, fits: Sequence[CurveFit]) -> None:
         self.fits = fits
-        number_of_gpus, start = len(fits[0].kernels), 0
-        losses, starts = [], []
-        for number in range(number_of_gpus):
-            size = max(len(fit.kernels[number]) for fit in fits)
-            losses.append(
-                _gpu_loss(number, [f.kernels[number] for f in fits], slice(start, start + size))
-            )
-            starts.append(start)
-            start += size
+        of_gpus = list(zip(*(fit.kernels for fit in fits), strict=True))
+        *starts, size = np.cumsum([0, *(max(map(len, kernels)) for kernels in of_gpus)]).tolist()
+        losses = [
+            _gpu_loss(number, kernels, start)
+            for number, (kernels, start) in enumerate(zip(of_gpus, starts, strict=True))
+        ]
         self._places = [
             np.concatenate(
-                [s + np.arange(len(own)) for s, own in zip(starts, f.kernels, strict=True)]
+                [s + np.arange(len(k)) for s, k in zip(starts, fit.kernels, strict=True)]
             )
-            for f in fits
+            for fit in fits
         ]
-        bases = np.zeros((len(fits), start, start))
+        bases = np.zeros((len(fits), size, size))
         for basis, fit, place in zip(bases, fits, self._places, strict=True):
             basis[np.ix_(place, place)] = fit.process.basis
         bases_of_fits = torch.from_numpy(bases)
@@ -256,30 +253,29 @@ class CurveBatch:
             return torch.stack([own(values, latents) for own in losses]).sum(0)
 
         priors = curve_priors([own.gpu.grid for own in fits[0].kernels], fits[0].shares)
-        priors["alpha"] = Prior((latent_count(fits[0].shares), start), 0.0, 1.0)
+        priors["alpha"] = Prior((latent_count(fits[0].shares), size), 0.0, 1.0)
         self.posterior = Posterior([priors] * len(fits), loss)
 
     def models(self, values: Sequence[dict[str, Floats]]) -> list[TimeModel]:
         """The models at each fit's parameters."""
-        return [
-            fit.model(own, own.pop("alpha")[:, place])
-            for fit, own, place in zip(self.fits, values, self._places, strict=True)
-        ]
+        triples = zip(self.fits, values, self._places, strict=True)
+        return [fit.model(own, place) for fit, own, place in triples]
 
 
 def _gpu_loss(
-    number: int, kernels: Sequence[GpuKernels], where: slice
+    number: int, kernels: Sequence[GpuKernels], start: int
 ) -> Callable[[Values, Tensor], Tensor]:
     """From values and latents to minus the log likelihoods (B,) of one GPU's kernels.
 
-    number: of the GPU. kernels: of each fit. where: they stand among all kernels.
+    number: of the GPU. kernels: of each fit. start: where they stand among all kernels.
     """
     gpu, traits = kernels[0].gpu, [own.traits for own in kernels]
     ratios = GridRatios.of(gpu.grid, gpu.base)
-    on_torch = GridRatios(**{name: _tensor(value) for name, value in vars(ratios).items()})
-    loads = [vars(own.gpu.load(own.traits.use, ratios)) for own in kernels]
+    tables = tuple(map(torch.from_numpy, ratios.tables))
+    rest = {n: torch.from_numpy(own) for n, own in vars(ratios).items() if n != "tables"}
+    on_torch = GridRatios(**rest, tables=tables)
+    loads = [vars(KernelLoad.of(o.traits.use, o.gpu, ratios.cu_count)) for o in kernels]
     load = KernelLoad(**{name: _stacked([own[name] for own in loads]) for name in loads[0]})
-    weights = [_tensor(own) for own in table_weights(gpu.grid, gpu.base, gpu.grid)]
     rule = None
     if traits[0].rule is not None:
         rule = [_stacked(parts) for parts in zip(*map(rule_and_weight, traits), strict=True)]
@@ -287,8 +283,8 @@ def _gpu_loss(
     real = _stacked([np.ones(len(own)) for own in kernels], fill=0.0)
 
     def loss(values: Values, latents: Tensor) -> Tensor:
-        curve = BottleneckCurve.of(torch, values, (number, weights), load, on_torch)
-        predicted = curve.log_time(latents[..., where])
+        curve = BottleneckCurve.of(torch, values, number, load, on_torch)
+        predicted = curve.log_time(latents[..., start : start + real.shape[1]])
         if rule is not None:
             predicted = blended(predicted, *rule)
         return robust_loss(predicted, log_time, real)
@@ -300,8 +296,9 @@ def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
     """The posterior of fits of the power's split that run together."""
     grid, base = fits[0].gpu.grid, fits[0].gpu.base
     at_base = base_position(grid, base)
-    elsewhere = _tensor(np.where(np.arange(grid.size) == at_base, 0.0, 1.0))
-    core, memory = (_tensor(weights) for weights in energy_weights(grid, base))
+    elsewhere = torch.ones(grid.size, dtype=torch.float64)
+    elsewhere[at_base] = 0
+    core, memory = map(torch.from_numpy, energy_weights(grid, base))
     log_time, log_power = (
         _stacked([fit.kernels.log_ratios[name] for fit in fits]) for name in ("time", "power")
     )
@@ -333,8 +330,3 @@ def _stacked(arrays: Sequence[Floats], fill: float = 1.0) -> Tensor:
     for own, array in zip(stack, arrays, strict=True):
         own[: len(array)] = array
     return torch.from_numpy(stack)
-
-
-def _tensor(value: Any) -> Any:
-    """An array as a tensor; anything else as it is."""
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -32,6 +32,9 @@ from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.time import LEAST_SPREAD, TimeModel, rule_applies
 from mlscale.predictors.conditioning import SurfacePrior, misfit_of
 
+if TYPE_CHECKING:
+    from mlscale.predictors.bottleneck.estimator import Bottleneck
+
 # Groups of applications that are held out in turn; fewer where a fit is dear.
 GROUPS, GROUPS_OF_CU_AXIS = 10, 4
 AMPLITUDES = (0.1, 1.0, 3.0)
@@ -41,14 +44,6 @@ RISING = 1.02
 Fit = TypeVar("Fit")
 Model = TypeVar("Model")
 Result = TypeVar("Result")
-
-
-class Settings(Protocol):
-    """What of a predictor its training depends on."""
-
-    quantity: str
-    amplitude: float | None
-    intervals: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +129,7 @@ class Trained:
     scores: Floats
 
 
-def train_together(jobs: Sequence[tuple[Settings, Sequence[TrainingSet]]]) -> list[Trained]:
+def train_together(jobs: Sequence[tuple["Bottleneck", Sequence[TrainingSet]]]) -> list[Trained]:
     """Train many predictors, their fits of time as one batch and those of power as another.
 
     Predictors of the same tables, as for time and for power, share their fits of time.
@@ -241,7 +236,7 @@ def _held_out(
 
 
 def _train(
-    job: Settings, time: TimeModel, held_out: list[HeldOutKernels]
+    job: "Bottleneck", time: TimeModel, held_out: list[HeldOutKernels]
 ) -> Generator[list[PowerFit], list[PowerModel], Trained]:
     """The rest of a training: the power where it is asked for, and the scores."""
     if job.quantity == "time":

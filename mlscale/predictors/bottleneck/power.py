@@ -8,9 +8,8 @@ import numpy as np
 from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.grid import ConfigGrid
-from mlscale.predictors.bottleneck.curve import Array, base_position, table_weights
+from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, GridRatios, base_position
 from mlscale.predictors.bottleneck.process import standardised
-from mlscale.predictors.bottleneck.time import GpuPeaks
 from mlscale.predictors.conditioning import SurfacePrior
 
 INPUTS = (
@@ -59,8 +58,8 @@ class PowerSplit:
 
 def energy_weights(grid: ConfigGrid, base: Any) -> list[Floats]:
     """The weights (E, N) and (M, N) of a grid's engine and memory steps at its configurations."""
-    _, engine, memory = table_weights(grid, base, grid)
-    return [np.tile(weights, len(grid.cu_count)) for weights in (engine, memory)]
+    tables = GridRatios.of(grid, base).tables[1:]
+    return [np.tile(weights, len(grid.cu_count)) for weights in tables]
 
 
 @dataclass(frozen=True, eq=False)

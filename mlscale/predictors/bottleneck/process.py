@@ -1,7 +1,8 @@
 """The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -51,20 +52,24 @@ class Process:
         sizes = [len(next(iter(own.values()))) for own in inputs]
         gpu = np.repeat(np.arange(len(sizes)), sizes)
         low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
-        noisy = amplitude**2 * (covariance(points, points, gpu, gpu) + JITTER * np.eye(len(raw)))
-        inverse, none = np.asarray(np.linalg.inv(noisy)), np.zeros((0, len(raw)))
-        return cls(names, mean, spread, low, high, points, gpu, none, inverse, amplitude)
+        none = np.zeros((0, len(raw)))
+        process = cls(names, mean, spread, low, high, points, gpu, none, none, amplitude)
+        return replace(process, inverse=process.whitening.T @ process.whitening)
 
-    @property
+    @cached_property
     def whitening(self) -> Floats:
         """The matrix (n, n) that turns independent normal numbers (L, n) into weights."""
-        return np.asarray(np.linalg.cholesky(self.inverse).T)
+        noisy = self._prior + JITTER * self.amplitude**2 * np.eye(len(self.points))
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(noisy)))
 
     @property
     def basis(self) -> Floats:
         """The matrix (n, n) that turns independent normal numbers (L, n) into latents (L, n)."""
-        prior = covariance(self.points, self.points, self.gpu, self.gpu)
-        return self.whitening @ (self.amplitude**2 * prior)
+        return self.whitening @ self._prior
+
+    @cached_property
+    def _prior(self) -> Floats:
+        return self.amplitude**2 * covariance(self.points, self.points, self.gpu, self.gpu)
 
     def points_of(self, values: dict[str, Floats]) -> Floats:
         """Points (K, D) from named inputs; a missing one is taken at the training mean."""

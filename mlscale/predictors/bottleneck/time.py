@@ -8,8 +8,8 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, shaped
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import KernelUse, inputs, kernel_use
-from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.counters.kernel_use import KernelUse, kernel_use
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_factor
@@ -19,58 +19,19 @@ from mlscale.predictors.bottleneck.correction import Correction
 from mlscale.predictors.bottleneck.curve import (
     Array,
     BottleneckCurve,
+    GpuPeaks,
     GridRatios,
     KernelLoad,
-    active_issue,
+    base_position,
     curve_priors,
     latent_count,
-    table_weights,
-    waves_per_simd,
 )
 from mlscale.predictors.bottleneck.process import Process
 from mlscale.predictors.conditioning import SurfacePrior
 
-TOP = 3  # peaks are the mean of so many largest uses
-LEAST_PEAK = 1e-6  # of a use that no kernel shows
 RULE_WEIGHT = 0.25  # of Wang and Chu's rule in the log time
-TYPICAL_SOFTNESS = 0.7
 LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
-
-
-@dataclass(frozen=True, eq=False)
-class GpuPeaks:
-    """One GPU at one base: its grid, and the largest uses that kernels reach on it.
-
-    memory_peak: of the DRAM bandwidth; issue_peak: of a CU's issue, for many waves.
-    """
-
-    device: str
-    grid: ConfigGrid
-    base: HardwareConfig
-    memory_peak: float
-    issue_peak: float
-
-    @classmethod
-    def of(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:
-        """Take the peaks that some kernels show at the base; no times are looked at."""
-        waves = waves_per_simd(use, np.array([float(base.cu_count)]))[:, 0]
-        issue = active_issue(use, base.cu_count) / (1 + TYPICAL_SOFTNESS / waves)
-        return cls(device, grid, base, _top(use.memory), _top(issue))
-
-    def inputs(self, use: KernelUse) -> dict[str, Floats]:
-        """The named inputs of kernels on this GPU, (K,) each, NaN where missing."""
-        return inputs(use, use.memory / self.memory_peak)
-
-    def load(self, use: KernelUse, ratios: GridRatios) -> KernelLoad:
-        """What kernels ask of this GPU."""
-        peaks = self.memory_peak, self.issue_peak
-        return KernelLoad.of(use, peaks, ratios.cu_count, self.base.cu_count)
-
-
-def _top(values: Floats) -> float:
-    """Mean of the largest few, and above 0."""
-    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,24 +114,24 @@ class TimeModel:
 
         number: of the GPU among the trained ones, None for another.
         """
-        ratios = GridRatios.of(gpu.grid, gpu.base)
         points = self.process.points_of(gpu.inputs(kernels.use))
         mean, variance = self.process.latents(points, number)
-        trained, correction, misfit = None, None, np.zeros((1, gpu.grid.size))
+        correction, misfit, trained = None, np.zeros((1, gpu.grid.size)), gpu.grid
         if number is not None:
-            known = self.gpus[number]
-            trained = number, table_weights(known.grid, known.base, gpu.grid)
-            if gpu.grid == known.grid:
+            trained = self.gpus[number].grid
+            if gpu.grid == trained:
                 correction, misfit = self.corrections[number], self.misfits[number]
-        load = gpu.load(kernels.use, ratios)
-        curve = BottleneckCurve.of(np, self.values, trained, load, ratios)
+        ratios = GridRatios.of(gpu.grid, gpu.base, trained)
+        load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
+        curve = BottleneckCurve.of(np, self.values, number, load, ratios)
         rule = rule_and_weight(kernels) if self.uses_rule else None
+        base = [base_position(gpu.grid, gpu.base)] if gpu.base in set(gpu.grid) else None
 
         def log_ratios(latents: Floats) -> Floats:
             log_time: Floats = curve.log_time(latents)
             if rule is not None:
                 log_time = blended(log_time, *rule)
-            return log_time if ratios.base is None else log_time - log_time[:, [ratios.base]]
+            return log_time if base is None else log_time - log_time[:, base]
 
         missed = np.zeros(gpu.grid.size)
         if correction is not None:
