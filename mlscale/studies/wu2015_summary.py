@@ -4,16 +4,18 @@ Every function takes the rows of one table and quantity and gives errors [%] by 
 candidate with its number of clusters ('wu 12'), or its name where it has none.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlscale.data.grid import AXES, HardwareConfig
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Row = dict[str, Any]
-Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -48,26 +50,20 @@ def label(row: Row) -> str:
 
 def labels(rows: Sequence[Row], *predictors: str) -> list[str]:
     """The labels in the rows, in their order; of some predictors alone, if any is named."""
-    found = [label(row) for row in rows if not predictors or row["predictor"] in predictors]
-    return list(dict.fromkeys(found))
-
-
-def base_of(row: Row) -> HardwareConfig:
-    """The base configuration of a row."""
-    return HardwareConfig(*(row[axis] for axis in AXES))
+    shown = [label(row) for row in rows if not predictors or row["predictor"] in predictors]
+    return list(dict.fromkeys(shown))
 
 
 def by_base(rows: Sequence[Row]) -> dict[str, dict[HardwareConfig, Spread]]:
     """Fig. 10, 11, 13, 16: the mean error from each base."""
-    return {
-        name: _over_seeds(own, base_of, lambda some: _mean(row["mape"] for row in some))
-        for name, own in _grouped(rows, label).items()
-    }
+    groups = _frame(rows).groupby(["label", "base", "seed"], sort=False)
+    return _spreads(groups["mape"].mean())
 
 
 def overall(rows: Sequence[Row]) -> dict[str, Spread]:
     """The last bars of Fig. 13, and Fig. 15: the mean over the bases."""
-    return _over_seeds(rows, label, lambda some: _mean(row["mape"] for row in some))
+    groups = _frame(rows).assign(all="").groupby(["label", "all", "seed"], sort=False)
+    return {name: of[""] for name, of in _spreads(groups["mape"].mean()).items()}
 
 
 def boxes(rows: Sequence[Row]) -> dict[str, dict[float, Box]]:
@@ -91,46 +87,23 @@ def box(errors: Sequence[float]) -> Box:
 
 def shares(rows: Sequence[Row]) -> dict[str, dict[float, Spread]]:
     """Fig. 14 and 17: the share of all values [%] by the low end of the bin; bases are pooled."""
-    found = {}
-    for name, own in _grouped(rows, label).items():
-        total = {seed: _count(some) for seed, some in _grouped(own, _seed).items()}
-
-        def share(some: Sequence[Row], total: dict[int, int] = total) -> float:
-            return 100 * _count(some) / total[_seed(some[0])]
-
-        found[name] = _over_seeds(own, _bin_low, share)
-    return found
+    counts = _frame(rows).groupby(["label", "bin_low", "seed"], sort=False)["count"].sum()
+    return _spreads(100 * counts / counts.groupby(["label", "seed"]).transform("sum"))
 
 
-def _over_seeds(
-    rows: Sequence[Row], key: Callable[[Row], Key], figure: Callable[[Sequence[Row]], float]
-) -> dict[Key, Spread]:
-    """A figure of the rows of each key, seed by seed."""
-    spreads = {}
-    for of, own in _grouped(rows, key).items():
-        by_seed = [figure(some) for some in _grouped(own, _seed).values()]
-        spreads[of] = Spread(_mean(by_seed), min(by_seed), max(by_seed))
+def _frame(rows: Sequence[Row]) -> "pd.DataFrame":
+    """The rows with their labels and bases."""
+    import pandas as pd
+
+    bases: Any = [HardwareConfig(*(row[axis] for axis in AXES)) for row in rows]
+    return pd.DataFrame(list(rows)).assign(label=[label(row) for row in rows], base=bases)
+
+
+def _spreads(by_seed: "pd.Series[Any]") -> dict[str, dict[Any, Spread]]:
+    """By label and key the spread over the seeds, of values by label, key and seed."""
+    spreads: dict[str, dict[Any, Spread]] = {}
+    groups: Any = by_seed.groupby(level=[0, 1], sort=False)
+    for (name, key), of in groups:
+        spread = Spread(float(of.mean()), float(of.min()), float(of.max()))
+        spreads.setdefault(name, {})[key] = spread
     return spreads
-
-
-def _grouped(rows: Sequence[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
-    groups: dict[Key, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
-
-
-def _seed(row: Row) -> int:
-    return int(row["seed"])
-
-
-def _bin_low(row: Row) -> float:
-    return float(row["bin_low"])
-
-
-def _count(rows: Sequence[Row]) -> int:
-    return sum(row["count"] for row in rows)
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))

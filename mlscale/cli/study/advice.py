@@ -20,13 +20,11 @@ SUMMARIES = {
 def parents(_: str) -> list[argparse.ArgumentParser]:
     """The options."""
     return [
-        options.tables(),
         options.predictors(several=True, default="all that learn and apply"),
         options.parent(_add_objectives),
         options.base(),
         options.clusters(str(CLUSTERS)),
-        options.split(),
-        options.output("the tables advice and choices"),
+        options.common("the tables advice and choices"),
     ]
 
 

@@ -25,14 +25,12 @@ def parents(name: str) -> list[argparse.ArgumentParser]:
     """The options."""
     default = "all that apply" if name == COMPARE else "bottleneck where it applies, and wu"
     return [
-        options.tables(),
         options.predictors(several=True, default=default),
         options.quantities(),
         options.parent(_add_training),
         options.base(),
         options.clusters(str(CLUSTERS)),
-        options.split(),
-        options.output("the tables errors and kernels"),
+        options.common("the tables errors and kernels"),
     ]
 
 

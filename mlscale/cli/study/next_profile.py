@@ -18,12 +18,10 @@ SUMMARIES = {
 def parents(_: str) -> list[argparse.ArgumentParser]:
     """The options."""
     return [
-        options.tables(),
         options.quantities(),
         options.parent(_add_points),
         options.base(),
-        options.split(),
-        options.output("the tables next-profile and chosen"),
+        options.common("the tables next-profile and chosen"),
     ]
 
 

@@ -34,14 +34,6 @@ def parent(add: Callable[[argparse.ArgumentParser], Any]) -> argparse.ArgumentPa
     return parser
 
 
-def tables() -> argparse.ArgumentParser:
-    """What is studied."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
-    options.add_reading(parser)
-    return parser
-
-
 def predictors(several: bool, default: str) -> argparse.ArgumentParser:
     """Who predicts, from which features."""
     from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
@@ -101,16 +93,20 @@ def clusters(default: str) -> argparse.ArgumentParser:
     return parser
 
 
-def split(default: str = "leave-one-application-out") -> argparse.ArgumentParser:
-    """Who is held out, and how often."""
+def common(files: str, split: str = "leave-one-application-out") -> argparse.ArgumentParser:
+    """The tables, who is held out how often, where the results go, and where the work is done.
+
+    files: what is written beside study.json. split: who is held out by default.
+    """
     from mlscale.studies.splits import SPLITS
 
     parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
     parser.add_argument(
         "--protocol",
         dest="split",
         choices=SPLITS,
-        help=f"who is held out; kernels of one application always together (default: {default})",
+        help=f"who is held out; kernels of one application always together (default: {split})",
     )
     parser.add_argument(
         "--seeds",
@@ -118,12 +114,7 @@ def split(default: str = "leave-one-application-out") -> argparse.ArgumentParser
         metavar="N",
         help="repeat with the seeds 0 to N-1 (default: 3); 1 for a single split",
     )
-    return parser
-
-
-def output(files: str) -> argparse.ArgumentParser:
-    """Where the results go, and where the work is done."""
-    parser = argparse.ArgumentParser(add_help=False)
+    options.add_reading(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     parser.add_argument(
         "-o",

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,10 @@ def parents(name: str) -> list[argparse.ArgumentParser]:
     """The options."""
     own = [options.base(), options.parent(_add_vary), options.clusters("12")]
     return [
-        options.tables(),
         options.predictors(several=False, default="wu"),
         options.quantities(),
         *(own if name == BASE_CONFIGURATION else [options.parent(_add_bases)]),
-        options.split("holdout"),
-        options.output("a table and figures"),
+        options.common("a table and figures", "holdout"),
     ]
 
 
@@ -116,19 +115,19 @@ def _base_text(rows: Sequence[Row], predictor: str) -> str:
     )
 
 
-def _cluster_text(rows: Sequence[Row], _: str) -> str:
-    """A row for each number of clusters and each baseline, a column for each base."""
-    at_base, over_all = by_base(rows), overall(rows)
+def _cluster_text(rows: Sequence[Row], _: str, each_base: bool = True) -> str:
+    """A row for each number of clusters and each baseline, a column for each base and the mean."""
+    at_base = by_base(rows)
+    bases = [str(base) for base in next(iter(at_base.values()))] if each_base else []
     lines = [
         [
             name,
-            *(_two(spread.mean) for spread in at_base[name].values()),
+            *(_two(spread.mean) for spread in at_base[name].values() if each_base),
             _two(mean.mean),
             _range(mean),
         ]
-        for name, mean in over_all.items()
+        for name, mean in overall(rows).items()
     ]
-    bases = [str(base) for base in next(iter(at_base.values()))]
     return columns(["", *bases, "mean", "by seed"], lines)
 
 
@@ -144,17 +143,11 @@ def _bin_text(rows: Sequence[Row], _: str) -> str:
     return columns(["error [%]", *found], lines)
 
 
-def _oracle_text(rows: Sequence[Row], _: str) -> str:
-    """Network, oracle and baselines on the training set, with the range over the seeds."""
-    lines = [[name, _two(mean.mean), _range(mean)] for name, mean in overall(rows).items()]
-    return columns(["", "mean", "by seed"], lines)
-
-
 _TEXTS: dict[str, Callable[[Sequence[Row], str], str]] = {
     "base-configuration": _base_text,
     "cluster-count": _cluster_text,
     "error-distribution": _bin_text,
-    "oracle": _oracle_text,
+    "oracle": partial(_cluster_text, each_base=False),
 }
 
 
