@@ -16,6 +16,7 @@ from mlscale import (
     ConfigGrid,
     DataWarning,
     HardwareConfig,
+    MeasuredPoint,
     Measurements,
     load,
     save,
@@ -103,6 +104,42 @@ class TestRecovery:
         names = tuple(new.counter_names[f] for f in kept)
         model.learn_peaks(replace(new, counter_names=names, counters=new.counters[:, kept]), GRID)
         assert model.others_[0].issue_peak == model.time_.gpus[0].issue_peak
+
+
+class TestBeyondTheCurve:
+    def test_kernels_alike_teach_what_the_curve_misses(self) -> None:
+        """Times off by 10 % up or down, as the occupancy tells: 10 % of error, corrected to < 3."""
+
+        def table(kernels: int, seed: int) -> Measurements:
+            high = np.random.default_rng(seed).permutation(kernels) % 2 == 0
+            usual = made.with_occupancy(made.measurements(kernels, seed), np.where(high, 0.8, 0.2))
+            return made.checkered(usual, np.where(high, 0.1, -0.1))
+
+        model, new = quick().fit(table(30, 0), MID), table(9, 1)
+        assert mean_error(model, new, MID) < 3
+        model.time_ = replace(model.time_, corrections=(None,))
+        assert mean_error(model, new, MID) > 8
+
+    def test_nothing_is_corrected_where_nothing_repeats(self) -> None:
+        """The signs are drawn, and no counter tells them."""
+        signs = np.random.default_rng(5).choice([-0.1, 0.1], 30)
+        model = quick().fit(made.checkered(made.measurements(30), signs), MID)
+        assert model.time_.corrections == (None,)
+
+    def test_a_measured_point_tells_what_training_kernels_miss_together(self) -> None:
+        """The signs are drawn: one point tells the sign, and so most of the other clocks."""
+        signs = np.random.default_rng(5).choice([-0.1, 0.1], 40)
+        model = quick().fit(made.checkered(made.measurements(31), signs[:31]), MID)
+        new = made.checkered(made.measurements(9, seed=1), signs[31:])
+        profiles, config = new.profiles(MID), new.grid.config((0, 1, 1))
+        point = MeasuredPoint(config, new.profiles(config).time_ms, None)
+        actual = new.relative("time", MID)
+        without, given = (
+            float(100 * np.abs(model.predict(one).values / actual - 1).mean())
+            for one in (profiles, replace(profiles, points=(point,)))
+        )
+        assert without > 8
+        assert given < 3
 
 
 @pytest.fixture(scope="module")

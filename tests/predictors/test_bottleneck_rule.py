@@ -8,6 +8,7 @@ from synthetic import bottleneck_kernels as made
 from synthetic.profiled import some_of
 
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.bottleneck.time import KernelTraits
 
 MID = made.CLOCKS.mid
 LEFT_OUT = "Wang and Chu's rule left out: its counters lack or contradict"
@@ -32,6 +33,20 @@ def test_it_is_left_out_for_that_kernel_alone(
     assert (found.values[[0, 2]] == before.values[[0, 2]]).all()
     assert np.isfinite(found.values).all()
     assert (found.values[1] != before.values[1]).any()
+
+
+def test_it_is_a_quarter_of_the_log_time(trained: Bottleneck) -> None:
+    """The weight of decision 0008, beside three quarters of the curve."""
+    profiles = made.with_all_counters(3, seed=1).profiles(MID)
+    kernels, model = KernelTraits.of(profiles, made.CLOCKS, with_rule=True), trained.time_
+    bare = replace(model, corrections=(None,))
+    both, curve = (
+        one.prior(kernels, model.gpus[0], 0).predicted()
+        for one in (bare, replace(bare, uses_rule=False))
+    )
+    assert kernels.rule is not None
+    rule = kernels.rule - kernels.rule[:, [made.CLOCKS.size // 2 + 2]]
+    assert both == pytest.approx(0.75 * curve + 0.25 * rule, abs=1e-12)
 
 
 def test_without_the_column_it_is_left_out_for_all(trained: Bottleneck) -> None:

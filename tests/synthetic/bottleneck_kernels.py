@@ -87,6 +87,29 @@ def with_cu_axis(kernels: int = 16, seed: int = 0) -> Measurements:
     )
 
 
+def checkered(table: Measurements, sizes: np.ndarray) -> Measurements:
+    """The table with what no curve gives: times x exp(+-size) on a checkerboard of the clocks.
+
+    sizes (K,) of the kernels; the base stays as it is.
+    """
+    _, engine, memory = np.indices(table.grid.shape)
+    board = np.where((engine + memory) % 2 == 0, 1.0, -1.0)
+    board[table.grid.index(table.grid.mid)] = 0
+    factors = np.exp(sizes[:, None, None, None] * board)
+    return replace(table, time_samples=table.time_samples * factors)
+
+
+def with_occupancy(table: Measurements, occupancy: np.ndarray) -> Measurements:
+    """The table with the counter achieved_occupancy (K,)."""
+    shape = (*table.counter_samples.shape[:-1], 1)
+    column = np.broadcast_to(occupancy[:, None, None, None, None], shape)
+    return replace(
+        table,
+        counter_names=(*table.counter_names, "achieved_occupancy"),
+        counter_samples=np.concatenate([table.counter_samples, column], axis=-1),
+    )
+
+
 def edge(grid: ConfigGrid) -> HardwareConfig:
     """The grid's first configuration."""
     return grid.config((0, 0, 0))

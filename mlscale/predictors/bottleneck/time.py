@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, shaped
+from mlscale.arrays import Floats, Indices, Mask, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, kernel_use
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
@@ -69,7 +69,7 @@ class KernelTraits:
         )
 
     @property
-    def without_rule(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def without_rule(self) -> Mask:
         """Which kernels the rule has nothing to say of, (K,)."""
         count = len(self.use.memory)
         return np.ones(count, bool) if self.rule is None else np.isnan(self.rule[:, 0])
