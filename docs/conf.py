@@ -24,6 +24,9 @@ html_extra_path = ["sample-report.html"]
 html_theme = "furo"
 html_title = f"mlscale {release}"
 html_copy_source = False
+html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]

@@ -21,4 +21,6 @@ def data_folder() -> Path:
     folder = os.environ.get("MLSCALE_DATA")
     if not folder:
         pytest.skip("MLSCALE_DATA is not set: public measurements are not there")
+    if not Path(folder).is_dir():
+        pytest.fail(f"MLSCALE_DATA names {folder}, which is not a folder")
     return Path(folder)

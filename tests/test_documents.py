@@ -19,6 +19,7 @@ SOURCES = sorted(
 FOLDERS = "docs|mlscale|tests|tools|benchmarks|notebooks|datasets|models"
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[\w./-]*\w")
 DOCUMENT = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")
+SOURCE = re.compile(r"(?<![\w/.-])(?:mlscale|tests|tools|benchmarks)/[\w/-]+\.(?:py|json|cu)\b")
 DECISION = re.compile(r"\bdecisions? (\d{4})\b")
 DOTTED = re.compile(r"(?<![\w/.-])mlscale(?:\.\w+)+(?!\.?[\w/-])")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -35,6 +36,14 @@ def test_documents_that_the_code_cites_are_there() -> None:
         (source, ROOT / page)
         for source in SOURCES
         for page in DOCUMENT.findall(source.read_text(encoding="utf-8"))
+    )
+
+
+def test_sources_that_the_code_cites_are_there() -> None:
+    assert not missing(
+        (source, ROOT / cited)
+        for source in SOURCES
+        for cited in SOURCE.findall(source.read_text(encoding="utf-8"))
     )
 
 

@@ -16,7 +16,7 @@ from synthetic import kernels as made
 from mlscale import save, train
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
-# By hand in tests/unit/test_advising.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
+# By hand in tests/advice/test_advise.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
 SAVING = 100 * (1 - 4 / 3 * 45.12 / (2 * 65.84))
 
 

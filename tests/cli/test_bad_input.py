@@ -18,7 +18,7 @@ every_command = pytest.mark.parametrize("command", COMMANDS)
 
 @pytest.fixture(autouse=True)
 def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies work in this process: quicker, and test_error_study.py has the other case."""
+    """Studies work in this process, which is quicker; tests/studies/test_errors.py has two."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 

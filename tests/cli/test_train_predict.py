@@ -1,8 +1,8 @@
 """train | predict: from a table to figures, in every form, checked against laws that are known.
 
-Truth is that of made.py: time is a product of powers of CU count, engine and memory clock, with
-powers by group; power is 100 W x (time / time at the first configuration) ** -0.5. Kernel 2 of
-each group is left out of training.
+Truth is that of tests/synthetic/kernels.py: time is a product of powers of CU count, engine and
+memory clock, with powers by group; power is 100 W x (time / time at the first configuration) **
+-0.5. Kernel 2 of each group is left out of training.
 """
 
 import contextlib

@@ -82,7 +82,7 @@ class TestStructure:
 
 
 class TestKnownTruth:
-    """Laws of tests/made.py; the nearest training kernel follows the same law exactly."""
+    """Laws of tests/synthetic/kernels.py; the nearest training kernel follows the same law."""
 
     # Fastest: compute and bandwidth by hand, ties go to the lowest clock (advice.best_index).
     FASTEST = (

@@ -36,9 +36,9 @@ def study(data: Measurements = DATA, **options: Any) -> tuple[list[Row], dict[st
     return of.choices(results), {row["advisor"]: row for row in of.rows(results)}
 
 
-# Closed forms of tests/frugal.py. Best: 45.12 / (0.6 x 16) of a compute, 34.48 / 1000 of a
-# bandwidth kernel. One configuration for all: 16 CUs, 400 MHz, 1000 MHz whoever is held out,
-# where a compute kernel needs 86.2 / 75.2 of its best.
+# Closed forms of tests/synthetic/frugal.py. Best: 45.12 / (0.6 x 16) of a compute kernel,
+# 34.48 / 1000 of a bandwidth kernel. One configuration for all: 16 CUs, 400 MHz, 1000 MHz whoever
+# is held out, where a compute kernel needs 86.2 / 75.2 of its best.
 COMPUTE = {
     "highest-clocks": 100 / 75.2,
     "stay-at-base": (65.84 / (0.8 * 8)) / (45.12 / (0.6 * 16)),

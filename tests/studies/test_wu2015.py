@@ -1,6 +1,6 @@
 """The studies of Wu et al., HPCA 2015, section V: plans, bins and rows.
 
-Kernels are those of made.py, whose laws are known.
+Kernels are those of tests/synthetic/kernels.py, whose laws are known.
 """
 
 from collections.abc import Sequence

@@ -31,7 +31,8 @@ class TestOutput:
     def test_json_and_files_tell_the_same(
         self, capsys: Capture, table: Path, tmp_path: Path
     ) -> None:
-        # 32.98 and 190.02 %: highest clocks of a compute and a bandwidth kernel, tests/frugal.py.
+        # 32.98 and 190.02 %: highest clocks of a compute and a bandwidth kernel of
+        # tests/synthetic/frugal.py.
         out, _ = succeed(
             *(capsys, "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy"),
             *("--json", "-o", tmp_path / "out"),

@@ -1,6 +1,7 @@
 """study errors and study compare: the document, its figures by hand, files, text, protocols.
 
-Kernels are those of made.py: their laws are known, so are the errors of what needs no training.
+Kernels are those of tests/synthetic/kernels.py. Their laws are known, and so are the errors of what
+needs no training.
 """
 
 import contextlib

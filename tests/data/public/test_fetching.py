@@ -194,7 +194,7 @@ class TestTwoProcesses:
             "print(fetch(NAME))\n"
         )
         here = Path(__file__).parent
-        paths = [str(here), str(here.parent), *sys.path]
+        paths = [str(here), str(here.parents[1]), *sys.path]
         with FileLock(cache / f".{FILE}.lock"):
             running = [
                 subprocess.Popen(
