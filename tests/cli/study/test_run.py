@@ -60,7 +60,7 @@ def stopped(parts: int, how: int, *arguments: object) -> subprocess.CompletedPro
         text=True,
         check=False,
         start_new_session=True,
-        timeout=120,
+        timeout=300,
     )
 
 
