@@ -24,8 +24,6 @@ Row = dict[str, Any]
 Rows = list[Row]
 Tables = dict[str, Measurements]
 
-COVERAGE = 0.9
-
 
 @dataclass(frozen=True)
 class Part:

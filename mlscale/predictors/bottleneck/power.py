@@ -17,7 +17,7 @@ INPUTS = (
     "eligible waves",
 )
 LEAST_DYNAMIC_W = 1.0
-UNEXPLAINED_VARIANCE = 0.5  # of the log odds of phi, whatever the inputs
+SPLIT_VARIANCE = 0.5  # of the log odds of phi, whatever the inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class PowerModel:
         raw = power_inputs(use, gpu)
         points = standardised(raw, self.mean, self.spread, farthest=np.inf)
         odds = self.split[0] + points @ self.split[1:]
-        variance = np.full((1, len(odds)), UNEXPLAINED_VARIANCE)
+        variance = np.full((1, len(odds)), SPLIT_VARIANCE)
         return SurfacePrior(
             log_ratios,
             np.vstack([time.mean, odds]),
