@@ -136,8 +136,11 @@ class Measurements:
         )
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
-        """Return the measurements of some kernels, by position."""
-        positions = [int(k) for k in kernels]
+        """Return the measurements of some kernels, by position or by a mask (K,)."""
+        chosen = np.asarray(kernels)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
+        positions = [int(k) for k in chosen]
         return replace(
             self,
             kernels=tuple(self.kernels[k] for k in positions),

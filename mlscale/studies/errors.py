@@ -9,10 +9,10 @@ import numpy as np
 
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
+from mlscale.predictions import COVERAGE
 from mlscale.predictors import default_predictor
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import (
-    COVERAGE,
     Part,
     Row,
     Rows,

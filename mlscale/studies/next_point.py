@@ -12,8 +12,9 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.errors import InputError
+from mlscale.predictions import COVERAGE
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.base import COVERAGE, Part, Row, Rows, Study, flat, measured_quantities
+from mlscale.studies.base import Part, Row, Rows, Study, flat, measured_quantities
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.metrics import absolute_percentage_error, summarise

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from synthetic import kernels as made
+from synthetic import noisy_kernels
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
 from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements, read
@@ -365,3 +366,10 @@ class TestParts:
     def test_power_where_it_was_not_measured(self) -> None:
         with refused("the measurements of 'made-gpu' have no column 'power_w'"):
             made.measurements(power=False).quantity("power")
+
+
+def test_a_mask_selects_as_positions_do() -> None:
+    """Expected: the kernels where the mask is True, by hand."""
+    table = noisy_kernels.kernels(4, 0).measurements
+    assert table.select(np.array([False, True, False, True])).kernels == ("k1", "k3")
+    assert table.select([1, 3]).kernels == ("k1", "k3")
