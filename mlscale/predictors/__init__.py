@@ -77,7 +77,11 @@ def find_predictor(name: str) -> type[Predictor]:
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=ENTRY_POINTS, name=name):
-        return _checked(entry.load(), name)
+        try:
+            value = entry.load()
+        except Exception as error:  # whatever the other package raises
+            raise _not_imported(entry.module, error) from error
+        return _checked(value, name)
     raise InputError(
         f"there is no predictor '{name}'; one of {', '.join(PREDICTORS)}, or package.module:Class"
     )
@@ -109,13 +113,19 @@ def _import_class(name: str) -> Any:
         sys.path.append(folder)
     try:
         value: Any = import_module(module)
-    except (ImportError, SyntaxError) as error:
-        raise InputError(f"the predictor '{name}' cannot be imported: {error}") from error
+    except Exception as error:  # whatever the user's module raises
+        raise _not_imported(module, error) from error
     for part in path.split("."):
         if not hasattr(value, part):
             raise InputError(f"the predictor '{name}' is not there: {module} has no '{path}'")
         value = getattr(value, part)
     return value
+
+
+def _not_imported(module: str, error: Exception) -> InputError:
+    return InputError(
+        f"module '{module}' of --predictor cannot be imported: {type(error).__name__}: {error}"
+    )
 
 
 def _checked(value: Any, name: str) -> type[Predictor]:

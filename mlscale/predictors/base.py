@@ -41,9 +41,9 @@ class Predictor(ABC):
     quantity: str = "time"
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Name a predictor that has no name after its class."""
+        """Name a predictor after its class unless the class itself, not its parent, has a name."""
         super().__init_subclass__(**options)
-        if not hasattr(cls, "name"):
+        if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
@@ -179,10 +179,41 @@ def predict_surfaces(
     grid: ConfigGrid | None = None,
     coverage: float | None = None,
 ) -> Surfaces:
-    """Predict once: with intervals where a coverage is given and the predictor has them."""
+    """Predict once: with intervals where a coverage is given and the predictor has them.
+
+    Raises InputError on a coverage that is not between 0 and 1, and where the predictor gives
+    anything but surfaces of finite, positive factors for these kernels.
+    """
+    if coverage is not None and not 0 < coverage < 1:
+        raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
     if coverage is not None and isinstance(predictor, GivesIntervals):
-        return predictor.predict_interval(profiles, coverage, grid)
-    return predictor.predict(profiles, grid)
+        surfaces = predictor.predict_interval(profiles, coverage, grid)
+    else:
+        surfaces = predictor.predict(profiles, grid)
+    _check_surfaces(predictor.name, surfaces, profiles, grid)
+    return surfaces
+
+
+def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:
+    """Raise InputError unless they are surfaces of the profiles that can be worked with."""
+    if not isinstance(surfaces, Surfaces):
+        raise InputError(f"the predictor '{name}' gave {type(surfaces).__name__}, not Surfaces")
+    values: Any = surfaces.values
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
+        raise InputError(f"the predictor '{name}' gave factors that are no array of numbers")
+    expected = (len(profiles.kernels), *(grid or surfaces.grid).shape)
+    if values.shape != expected:
+        raise InputError(
+            f"the predictor '{name}' gave factors of shape {values.shape}, not {expected}"
+        )
+    # Both are NaN where any factor is.
+    if values.min(initial=1) > 0 and values.max(initial=1) < np.inf:
+        return
+    sound = (np.isfinite(values) & (values > 0)).reshape(len(values), -1).all(axis=1)
+    kernel = profiles.kernels[int(np.argmin(sound))]
+    raise InputError(
+        f"the predictor '{name}' gave a factor for '{kernel}' that is not finite and positive"
+    )
 
 
 def fit_all(jobs: Sequence[tuple[Predictor, Training, Bases]]) -> None:

@@ -12,7 +12,8 @@ import cloudpickle
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import PREDICTORS, Predictor, create
+from mlscale.predictors import PREDICTORS, Predictor, create, find_predictor
+from mlscale.studies.failures import own_failures
 from mlscale.studies.oracle import Oracle
 
 AnyPredictor = str | type[Predictor] | Predictor
@@ -40,7 +41,11 @@ class Candidate:
 
         Raises InputError on a name that no predictor has.
         """
-        prototype = Oracle() if predictor == ORACLE else create(predictor)
+        kind: Any = predictor
+        if isinstance(predictor, str):
+            kind = Oracle if predictor == ORACLE else find_predictor(predictor)
+        with own_failures(kind, "__init__"):
+            prototype = create(kind)
         name = (predictor if isinstance(predictor, Predictor) else prototype).name
         return cls(name, prototype.get_params().get("features") or features, prototype)
 
@@ -52,7 +57,9 @@ class Candidate:
     @property
     def description(self) -> list[str]:
         """All that its predictions depend on besides the data, with the source of an own class."""
+        kind = type(self.predictor)
         described = [self.name, str(self.features), repr(sorted(self.parameters.items()))]
+        described.append(f"{kind.__module__}:{kind.__qualname__}")
         module = _own_module(self.predictor)
         if module is not None:
             with suppress(OSError, TypeError):  # a module that was not read from a file
@@ -84,7 +91,8 @@ class Candidate:
         changed = {name: value for name, value in parameters.items() if value is not None}
         if self.features is not None:
             changed["features"] = self.features
-        return create(self.predictor, **changed)
+        with own_failures(self.predictor, "__init__"):
+            return create(self.predictor, **changed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a predictor of the user's with its class, so that it needs no module elsewhere."""

@@ -24,6 +24,7 @@ from mlscale.predictors.base import (
     for_other_gpus,
     predict_surfaces,
 )
+from mlscale.studies.failures import own_failures
 from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.splits import Fold
@@ -98,10 +99,12 @@ def cross_validate(
             continue
         tables = without_applications(pool, {data.applications[k] for k in test})
         jobs.append((predictor, [table for table, _ in tables], [at for _, at in tables]))
-    fit_all(jobs)
+    with own_failures(cases[0][3], "fit", data.device):
+        fit_all(jobs)
     if unseen:
         for train, _, base, predictor in cases:
-            for_other_gpus(predictor).learn_peaks(data.select(train).profiles(base), data.grid)
+            with own_failures(predictor, "learn_peaks", data.device):
+                for_other_gpus(predictor).learn_peaks(data.select(train).profiles(base), data.grid)
     train_seconds = (time.perf_counter() - started) / len(cases)
     for _, test, base, predictor in cases:
         held_out = data.select(test)
@@ -110,7 +113,8 @@ def cross_validate(
             surfaces = predictor.predict_measured(held_out)
         else:
             grid = data.grid if unseen else None
-            surfaces = predict_surfaces(predictor, held_out.profiles(base), grid, coverage)
+            with own_failures(predictor, "predict", data.device):
+                surfaces = predict_surfaces(predictor, held_out.profiles(base), grid, coverage)
         predict_seconds = time.perf_counter() - started
         yield FoldPrediction(predictor, held_out, surfaces, train_seconds, predict_seconds)
 

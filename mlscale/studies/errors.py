@@ -11,6 +11,8 @@ from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors import default_predictor
+from mlscale.predictors.base import PoolsGpus, for_other_gpus
+from mlscale.predictors.baselines import Untrained
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import (
     Part,
@@ -89,11 +91,24 @@ class ErrorStudy(Study):
     def _candidates(self, data: Measurements) -> list[Candidate]:
         if self.training != "own-table":
             chosen = self.predictors or (Bottleneck.name,)
-            return candidates(chosen, self.features, data, alone=True)
+            able = candidates(chosen, self.features, data, alone=True)
+            for candidate in able:
+                self._check_training(candidate)
+            return able
         if self.name == COMPARE and not self.predictors:
             return all_candidates(self.features, data)
         usual = tuple(dict.fromkeys(("wu", default_predictor(data))))
         return candidates(self.predictors or usual, self.features, data)
+
+    def _check_training(self, candidate: Candidate) -> None:
+        """Raise InputError where a predictor cannot learn from other tables than its own."""
+        if self.training == "unseen-gpu" and candidate.predictor:
+            for_other_gpus(candidate.predictor)
+        elif not isinstance(candidate.predictor, PoolsGpus | Untrained):
+            raise InputError(
+                f"'{candidate.name}' learns from one GPU at a time, not from "
+                f"{len(self.tables)} tables"
+            )
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """The errors of each part."""

@@ -14,6 +14,7 @@ from synthetic.tidy import refused, same_bits
 
 import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, Profiles, Surfaces
+from mlscale.predictors.base import predict_surfaces
 
 MID = made.GRID.mid
 MODULE = """
@@ -107,20 +108,30 @@ class TestFindPredictor:
         with refused("there is no predictor 'flatter'; one of no-scaling"):
             mlscale.find_predictor("flatter")
 
+    def test_refuses_an_entry_point_that_cannot_be_imported(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        entry = EntryPoint("flat", "not_there:Flat", "mlscale.predictors")
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [entry])
+        with refused("^module 'not_there' of --predictor cannot be imported: ModuleNotFound"):
+            mlscale.find_predictor("flat")
+
     @pytest.mark.parametrize(
         ("name", "message"),
         [
             ("mine:Missing", "mine has no 'Missing'"),
             ("mine:number", "'mine:number' is not a predictor"),
             ("mine:Unfinished", "'mine:Unfinished' lacks the methods fit, predict"),
-            ("not_there:Flat", "'not_there:Flat' cannot be imported: No module named 'not_there'"),
-            ("broken:Flat", "'broken:Flat' cannot be imported: .*syntax"),
+            ("not_there:Flat", "'not_there' of --predictor cannot .*: No module named 'not_there'"),
+            ("broken:Flat", "'broken' of --predictor cannot be imported: SyntaxError: .*syntax"),
+            ("faulty:Flat", "^module 'faulty' of --predictor cannot be imported: ValueError: no$"),
             (":", "':' is not of the form package.module:Class"),
             ("mine", "there is no predictor 'mine'; .*, or package.module:Class"),
         ],
     )
     def test_refuses(self, folder: Path, name: str, message: str) -> None:
         (folder / "broken.py").write_text("class (")
+        (folder / "faulty.py").write_text("raise ValueError('no')")
         with refused(message):
             mlscale.find_predictor(name)
 
@@ -136,6 +147,12 @@ class TestCreate:
     def test_takes_a_class_and_names_it_after_itself(self) -> None:
         assert mlscale.create(Flat, level=4.0).get_params() == {"quantity": "time", "level": 4.0}
         assert Flat.name == "Flat"
+
+    def test_a_subclass_does_not_inherit_the_name(self) -> None:
+        class Steady(SavableFlat):
+            pass
+
+        assert (Steady.name, SavableFlat.name) == ("Steady", "savable-flat")
 
     @pytest.mark.parametrize("what", [int, 3, None])
     def test_refuses_what_is_no_predictor(self, what: Any) -> None:
@@ -154,6 +171,54 @@ class TestTrain:
         model = mlscale.train(made.measurements(), MID, WithoutQuantity, level=7.0)
         assert model.predictors.keys() == {"time"}
         assert model.predictors["time"].get_params() == {"level": 7.0}
+
+
+class TestPredictions:
+    """What an own predictor gives is looked at before anything is made of it."""
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            (np.ones((12, 2)), r"factors of shape \(12, 2\), not \(12, "),
+            (np.ones((11, *made.GRID.shape)), r"factors of shape \(11, "),
+            ([1.0], "factors that are no array of numbers"),
+            (np.full((12, *made.GRID.shape), np.nan), "a factor for '.*' that is not finite and"),
+            (np.zeros((12, *made.GRID.shape)), "a factor for '.*' that is not finite and positive"),
+        ],
+    )
+    def test_bad_factors_are_refused(self, values: Any, message: str) -> None:
+        class Bad(Flat):
+            def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+                return Surfaces(grid or self.grid_, profiles.base, values)
+
+        with refused(f"^the predictor 'Bad' gave {message}"):
+            predict_surfaces(Bad().fit(made.measurements(), MID), made.measurements().profiles(MID))
+
+    def test_the_kernel_is_named(self) -> None:
+        class Bad(Flat):
+            def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+                surfaces = super().predict(profiles, grid)
+                surfaces.values[3, 0, 0, 0] = np.inf
+                return surfaces
+
+        profiles = made.measurements().profiles(MID)
+        with refused(f"a factor for '{profiles.kernels[3]}' that is not finite and positive$"):
+            predict_surfaces(Bad().fit(made.measurements(), MID), profiles)
+
+    def test_something_else_than_surfaces_is_refused(self) -> None:
+        class Bad(Flat):
+            def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Any:
+                return super().predict(profiles, grid).values
+
+        model = mlscale.train(made.measurements(), MID, Bad)
+        with refused("^the predictor 'Bad' gave ndarray, not Surfaces$"):
+            model.predict(made.measurements().profiles(MID))
+
+    @pytest.mark.parametrize("coverage", [0.0, 1.0, 90.0, float("nan")])
+    def test_a_coverage_is_refused_without_intervals_too(self, coverage: float) -> None:
+        model = mlscale.train(made.measurements(), MID, Flat)
+        with refused("^a coverage is between 0 and 1, not "):
+            model.predict(made.measurements().profiles(MID), coverage)
 
 
 class TestModelFile:

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,6 +110,24 @@ class TestObjects:
         with refused("^two predictors are called 'nearest'; give yours another `name`$"):
             _ = study.parts
 
+    def test_two_classes_of_one_name_are_refused(self) -> None:
+        class Still(NoScaling):
+            pass
+
+        class Other(NoScaling):
+            name = "Still"
+
+        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Still, Other])
+        with refused("^two predictors are called 'Still'; give yours another `name`$"):
+            _ = study.parts
+
+    def test_a_subclass_of_another_stands_beside_it(self) -> None:
+        class Same(Level):
+            pass
+
+        study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Level, Same])
+        assert {"Level", "Same"} <= {part.candidate.name for part in study.parts}
+
     def test_a_name_of_its_own_tells_them_apart(self) -> None:
         closest = Nearest(neighbours=1)
         closest.name = "closest"  # type: ignore[misc]
@@ -125,6 +144,54 @@ class TestObjects:
         study = ErrorStudy(name="errors", tables={"t": DATA}, predictors=[Plain])
         own = [part for part in study.parts if part.candidate.name == "plain"]
         assert [part.quantity for part in own] == ["time"]
+
+
+class TestTraining:
+    def test_one_that_does_not_pool_is_refused(self) -> None:
+        tables = {"a": DATA, "b": DATA}
+        with refused("^'Level' learns from one GPU at a time, not from 2 tables$"):
+            plan("errors", tables, predictors=[Level], training="pooled")
+
+    def test_one_that_needs_no_training_can_stand_beside(self) -> None:
+        planned = plan(
+            "errors", {"a": DATA, "b": DATA}, predictors=["no-scaling"], training="pooled"
+        )
+        assert planned.rows(planned.results())
+
+
+class TestFailures:
+    """What an own predictor raises is told in one line, also from a worker process."""
+
+    @pytest.mark.parametrize(
+        ("step", "where", "fault"),
+        [
+            ("fit", " on made-gpu", "self.grid_, self.base_ = training.grid, base"),
+            ("predict", " on made-gpu", "return Surfaces(self.grid_, self.base_, ones(profiles"),
+        ],
+    )
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_in_fit_and_predict(
+        self, module: str, tmp_path: Path, step: str, where: str, fault: str, jobs: int
+    ) -> None:
+        before, after = MODULE.split(fault)
+        line = before.count("\n") + 1
+        (tmp_path / f"{module}.py").write_text(f"{before}raise TypeError('no'); {fault}{after}")
+        message = f"predictor 'mine' failed in {step}{where}: TypeError: no ({module}.py, line "
+        with refused(f"^{re.escape(message)}{line}\\)$"):
+            mlscale.study("errors", DATA, f"{module}:Mine", jobs=jobs, seeds=1)
+
+    def test_in_init(self) -> None:
+        class Mine(NoScaling):
+            def __init__(self) -> None:
+                raise KeyError("x")
+
+        with refused("^predictor 'Mine' failed in __init__: KeyError: 'x' .test_own_predictors.py"):
+            mlscale.study("errors", DATA, Mine)
+
+    def test_faults_of_ours_stay_as_they_are(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Nearest, "predict", lambda *_: {}["x"])
+        with pytest.raises(KeyError):
+            mlscale.study("errors", DATA, "nearest", jobs=1)
 
 
 class TestElsewhere:
