@@ -1,8 +1,9 @@
 """Every study by its name, and a study as a function that gives a frame of figures."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,9 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     for option in ("predictors", "features", "objectives", "vary"):
         if option in given and not isinstance(given[option], list | tuple):
             given[option] = [given[option]]
+    seeds = given.get("seeds", 1)
+    if not isinstance(seeds, Integral) or seeds < 1:
+        raise InputError(f"seeds is a whole number of at least 1, not {seeds!r}")
     planned = STUDIES[name](name=name, tables=tables, **given)
     if not planned.parts:
         raise InputError("no table has a column 'power_w'")
@@ -87,9 +91,14 @@ def settings_of(name: str) -> list[str]:
 def tables_by_name(tables: AnyTables) -> Tables:
     """Tables by name: that of the file without its suffix, or of the device. Raises InputError."""
     if isinstance(tables, Mapping):
+        for table in tables.values():
+            _check_table(table, Measurements)
         return dict(tables)
     named: Tables = {}
-    for table in [tables] if isinstance(tables, Measurements | str | Path) else tables:
+    listed = isinstance(tables, Iterable) and not isinstance(tables, str)
+    several = listed and not hasattr(tables, "columns")  # a DataFrame is one
+    for table in tables if several else [tables]:
+        _check_table(table, AnyTable)
         if isinstance(table, Measurements):
             name, data = table.device, table
         else:
@@ -98,3 +107,12 @@ def tables_by_name(tables: AnyTables) -> Tables:
             raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
         named[name] = data
     return named
+
+
+def _check_table(table: Any, kinds: Any) -> None:
+    if not isinstance(table, kinds):
+        files = "" if kinds is Measurements else " or a file's path"
+        raise InputError(
+            f"a table is Measurements{files}, not {type(table).__name__}; "
+            "of a DataFrame make them with Measurements.from_frame"
+        )

@@ -86,11 +86,12 @@ class WuStudy(Study):
             width = len(data.grid.cu_count) * max(1, BASES_IN_PART // len(data.grid.cu_count))
             splits = [folds(self.split, data.applications, seed) for seed in range(self.seeds)]
             most = min(len(train) for split in splits for train, _ in split)
+            everyone = self._candidates(data)
             parts += [
                 Part(table, candidate, self.split, seed, quantity, count, bases[i : i + width])
-                for quantity in measured_quantities(data, self.quantity)
+                for quantity in self._quantities(data, everyone[0])
                 for seed in range(self.seeds)
-                for candidate in self._candidates(data)
+                for candidate in everyone
                 if candidate.predicts(quantity) and seed in self.seeds_of(candidate)
                 for count in self._cluster_counts(candidate, most)
                 for i in range(0, len(bases), width)
@@ -114,6 +115,15 @@ class WuStudy(Study):
             return varied_bases(data.grid, given[0] if given else data.grid.mid, self.vary)
         except InputError as error:
             raise InputError(f"'{table}': {error}") from None
+
+    def _quantities(self, data: Measurements, studied: Candidate) -> list[str]:
+        """The measured quantities that the studied predictor predicts. InputError if none is."""
+        measured = measured_quantities(data, self.quantity)
+        predicted = [quantity for quantity in measured if studied.predicts(quantity)]
+        if measured and not predicted:
+            features = f" with features '{studied.features}'" if studied.features else ""
+            raise InputError(f"'{studied.name}'{features} does not predict {' or '.join(measured)}")
+        return predicted
 
     def _candidates(self, data: Measurements) -> list[Candidate]:
         """The predictor with its features, then the baselines."""

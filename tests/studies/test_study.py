@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from command import Capture, succeed
 from synthetic import frugal
@@ -71,6 +72,8 @@ def test_regret() -> None:
     [
         ("clusters", {}, "there is no study 'clusters'; one of errors, compare, base-conf"),
         ("errors", {"points": 3}, "the study 'errors' has no option 'points'; it has base, split"),
+        ("oracle", {"seeds": 0}, "seeds is a whole number of at least 1, not 0$"),
+        ("errors", {"seeds": 1.5}, "seeds is a whole number of at least 1, not 1.5$"),
         ("errors", {"split": "half"}, "there is no protocol 'half'; one of leave-one-app"),
         ("errors", {"quantity": "energy"}, "there is no quantity 'energy'; one of time, power"),
         ("errors", {"predictors": "woo"}, "there is no predictor 'woo'; one of no-scaling"),
@@ -83,6 +86,12 @@ def test_regret() -> None:
 def test_what_is_wrong_is_told(name: str, options: dict[str, Any], problem: str) -> None:
     with refused(f"^{problem}"):
         mlscale.study(name, DATA, **options)
+
+
+@pytest.mark.parametrize("shape", [lambda f: f, lambda f: [DATA, f], lambda f: {"a": f}])
+def test_a_frame_is_no_table(shape: Any) -> None:
+    with refused("^a table is Measurements.*, not DataFrame; of a DataFrame make .*from_frame$"):
+        mlscale.study("errors", shape(pd.DataFrame({"kernel": ["a"]})))
 
 
 def test_two_tables_of_one_name() -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Measurements, create
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Nearest, create
+from mlscale.cli.study.wu2015 import as_text
 from mlscale.predictors.wu import training as wu_training
 from mlscale.studies import wu2015 as paper
 from mlscale.studies.base import Part
@@ -151,6 +152,17 @@ class TestPlan:
             data = made.measurements(power=power)
             units = planned(data, "oracle", quantity=both)
             assert {unit.quantity for unit in units} == expected
+
+    def test_what_the_predictor_does_not_predict_is_left_out(self) -> None:
+        class TimeOnly(Nearest):
+            quantities = ("time",)
+
+        given = {"predictors": [TimeOnly], "clusters": None}
+        study = study_of(made.measurements(power=True), "base-configuration", quantity=(), **given)
+        assert {part.quantity for part in study.parts} == {"time"}
+        assert "error of time [%], TimeOnly" in as_text(study.document(study.results()))
+        with refused("^'TimeOnly' with features 'raw' does not predict power$"):
+            planned(made.measurements(power=True), "base-configuration", quantity="power", **given)
 
     def test_more_clusters_than_a_fold_has_kernels(self) -> None:
         with refused("^9 clusters, but a fold trains on 6 kernels; give --clusters 6 or less$"):
