@@ -91,13 +91,14 @@ def settings_of(name: str) -> list[str]:
 def tables_by_name(tables: AnyTables) -> Tables:
     """Tables by name: that of the file without its suffix, or of the device. Raises InputError."""
     if isinstance(tables, Mapping):
-        for table in tables.values():
-            _check_table(table, Measurements)
+        for given in tables.values():
+            _check_table(given, Measurements)
         return dict(tables)
     named: Tables = {}
-    listed = isinstance(tables, Iterable) and not isinstance(tables, str)
-    several = listed and not hasattr(tables, "columns")  # a DataFrame is one
-    for table in tables if several else [tables]:
+    several: Iterable[Any] = [tables]
+    if isinstance(tables, Iterable) and not isinstance(tables, str):
+        several = several if hasattr(tables, "columns") else tables  # a DataFrame is one table
+    for table in several:
         _check_table(table, AnyTable)
         if isinstance(table, Measurements):
             name, data = table.device, table
