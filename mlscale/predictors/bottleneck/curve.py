@@ -150,9 +150,12 @@ def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
     return np.nan_to_num(use.issue) / np.minimum(1, workgroups / base_cu_count)
 
 
-def issue_capacity(xp: Any, waves: Array, softness: Array) -> Array:
-    """Log of the issue rate that so many waves per SIMD reach, relative to very many waves."""
-    return -xp.log(1 + softness / waves)
+def log_capacity(xp: Any, waves: Array, softness: Array) -> Array:
+    """Log of what a CU can issue with so many waves per SIMD, relative to very many.
+
+    Few contend less and issue faster, so a CU's work of x waves is x / capacity(x).
+    """
+    return xp.log(1 + softness / waves)
 
 
 def physics_logit(xp: Any, log_use: Array, sharpness: Array) -> Array:
@@ -228,12 +231,12 @@ class BottleneckCurve:
         gain = xp.exp(values["gain"])
         if gain.shape[-1] > 1:
             at_base, waves = load.waves_at_base, load.waves
-            capacity = issue_capacity(xp, at_base, softness)
+            capacity = log_capacity(xp, at_base, softness)
             issue = xp.log(xp.clip(load.issue, LEAST_SHARE, None))
-            log_uses.append(issue - values["capacity"] + capacity)
+            log_uses.append(issue - values["capacity"] - capacity)
             more_waves = xp.log(waves / at_base[..., None])
-            more_capacity = issue_capacity(xp, waves, softness[..., None]) - capacity[..., None]
-            slowdowns.append((more_waves + more_capacity)[..., None])
+            more_capacity = log_capacity(xp, waves, softness[..., None]) - capacity[..., None]
+            slowdowns.append((more_waves - more_capacity)[..., None])
         logits = [
             gain[..., j : j + 1] * physics_logit(xp, log_use, sharpness) + offset[..., j : j + 1]
             for j, log_use in enumerate(log_uses)
@@ -282,8 +285,8 @@ def curve_priors(grids: Sequence[ConfigGrid], shares: int) -> dict[str, Prior]:
         "gpu_sharpness": Prior((len(grids),), 0.0, 0.3),  # what each GPU adds to it
         "gain": Prior((shares,), 0.0, 0.3),  # log of the factor of the physics' log odds
         "offset": Prior((len(grids), shares), 0.0, 1.0),  # what each GPU adds to them
-        "capacity": Prior((1,), 0.0, 0.2),  # log of the issue rate of very many waves
-        "softness": Prior((1,), SOFTNESS, 0.5),  # log of the waves that reach half of it
+        "capacity": Prior((1,), 0.0, 0.2),  # log of what very many waves can issue
+        "softness": Prior((1,), SOFTNESS, 0.5),  # log of the waves that can issue twice that
         "slowing": Prior((1,), 0.0, 0.1),  # exponent of the CU count
     }
     for g, grid in enumerate(grids):  # what a step of the grid is in truth, as a log ratio

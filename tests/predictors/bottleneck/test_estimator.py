@@ -24,6 +24,7 @@ from mlscale import (
 )
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.predictors import create
+from mlscale.predictors.bottleneck import held_out
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.time import KernelTraits
 
@@ -60,6 +61,17 @@ class TestRecovery:
         table = made.with_cu_axis(24)
         model = quick().fit(table, table.grid.mid)
         assert mean_error(model, made.with_cu_axis(9, seed=1), table.grid.mid) < 2
+
+    def test_the_amplitude_is_that_of_the_least_error_held_out(self) -> None:
+        table = made.with_cu_axis(12)
+        errors = {}
+        for amplitude in (0.1, 1.0, 3.0):
+            training = held_out._train_time([(table, table.grid.mid)], amplitude)
+            [(_, [held])] = held_out._run([training], held_out.fit_curves)
+            errors[amplitude] = held.error
+        model = quick().fit(table, table.grid.mid)
+        assert model.time_.process.amplitude == min(errors, key=lambda tried: errors[tried])
+        assert len(set(errors.values())) == 3
 
     def test_power(self) -> None:
         model = quick("power").fit(made.measurements(24, seed=0), MID)

@@ -13,9 +13,16 @@ import torch
 from scipy.optimize import approx_fprime, minimize, rosen, rosen_der
 from synthetic import bottleneck_kernels as made
 
-from mlscale import Measurements
+from mlscale import ConfigGrid, HardwareConfig, Measurements
 from mlscale.arrays import Floats
-from mlscale.predictors.bottleneck.curve import p_norm, physics_logit
+from mlscale.predictors.bottleneck.curve import (
+    BottleneckCurve,
+    GridRatios,
+    KernelLoad,
+    curve_priors,
+    p_norm,
+    physics_logit,
+)
 from mlscale.predictors.bottleneck.fit import (
     CurveBatch,
     CurveFit,
@@ -105,6 +112,32 @@ class TestCurve:
         # By hand: the odds of u^p, with 0.001 and 0.02 added: u = 0.5, p = 2.
         half = physics_logit(np, np.log([0.5]), np.array([2.0]))
         assert half == pytest.approx(np.log(0.251 / 0.77))
+
+    def test_few_waves_issue_faster(self) -> None:
+        """By hand, a = 1: 4 waves per SIMD can issue 5 / 4 of what very many can, 2 waves 3 / 2.
+
+        So a use of 0.5 is one of 0.4; and twice the CUs, with 2 waves each, leave of the work of 4
+        waves, 4 / (5 / 4) = 3.2, 2 / (3 / 2) = 4 / 3.
+        """
+        kernels = np.ones(1)
+        load = KernelLoad(kernels, 0.5 * kernels, 4 * kernels, np.array([[4.0, 2.0]]))
+        grid = ConfigGrid((8, 16), (700.0,), (700.0,))
+        ratios = GridRatios.of(grid, grid.config((0, 0, 0)))
+        priors = curve_priors([grid], shares=2)
+        values = {name: np.full(prior.shape, 0.0) for name, prior in priors.items()}
+        values["sharpness"][:] = np.log(3)
+        curve = BottleneckCurve.of(np, values, 0, load, ratios)
+        assert curve.logits[1] == pytest.approx(physics_logit(np, np.log([0.4]), np.array([3.0])))
+        assert np.exp(curve.slowdowns[1]).ravel() == pytest.approx([1, (4 / 3) / 3.2])
+
+    def test_a_table_is_0_at_the_base_and_interpolated_between_steps(self) -> None:
+        """By hand: 200 MHz is half way from 100 to 400 in the logarithm; the base is 400."""
+        trained = ConfigGrid((16,), (100.0, 400.0, 500.0), (700.0,))
+        base = HardwareConfig(16, 400.0, 700.0)
+        grid = ConfigGrid((16,), (200.0, 400.0, 500.0), (700.0,))
+        _, engine, memory = GridRatios.of(grid, base, trained).tables
+        assert np.array([0.3, 9.0, 0.1]) @ engine == pytest.approx([0.15, 0, 0.1])
+        assert (memory == 0).all()
 
 
 class TestPowerSplit:
