@@ -14,7 +14,15 @@ from synthetic import kernels as made
 from synthetic import noisy_kernels
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements, read
+from mlscale import (
+    ConfigGrid,
+    DataWarning,
+    HardwareConfig,
+    Measurements,
+    Predictions,
+    Surfaces,
+    read,
+)
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 REQUIRED = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms")
@@ -373,3 +381,25 @@ def test_a_mask_selects_as_positions_do() -> None:
     table = noisy_kernels.kernels(4, 0).measurements
     assert table.select(np.array([False, True, False, True])).kernels == ("k1", "k3")
     assert table.select([1, 3]).kernels == ("k1", "k3")
+
+
+def test_relative_is_1_at_the_base_and_a_ratio_elsewhere() -> None:
+    """Expected: the time at each configuration divided by that at the base, by definition."""
+    table = noisy_kernels.kernels(2, 0).measurements
+    grid = table.grid
+    surfaces = table.relative("time", grid.mid)
+    c, e, m = grid.index(grid.mid)
+    assert surfaces[:, c, e, m].tolist() == [1.0, 1.0]
+    assert surfaces[1, 0, 0, 0] == table.time_ms[1, 0, 0, 0] / table.time_ms[1, c, e, m]
+
+
+def test_energy_is_time_times_power() -> None:
+    """Expected: by definition, 1 ms at 1 W is 1 mJ."""
+    table = noisy_kernels.kernels(2, 0).measurements
+    profiles = table.profiles(table.grid.mid)
+    surfaces = {
+        name: Surfaces(table.grid, profiles.base, table.relative(name, profiles.base))
+        for name in ("time", "power")
+    }
+    energy_mj = Predictions(profiles, surfaces).energy_mj
+    np.testing.assert_allclose(energy_mj, table.time_ms * table.power_w)
