@@ -294,3 +294,11 @@ class TestIntervals:
         assert heading.count("90% from") == 2
         values = rows[0].split()
         assert values[4] == values[6] == values[7]  # time at the base, and its interval
+
+
+def test_energy_everywhere_is_time_times_power() -> None:
+    """By hand: 2 ms x 50 W and 0.5 ms x 80 W at the base; what time gains, power loses."""
+    energy_mj = core_bound().predict(two_kernels()).energy_mj
+    assert energy_mj is not None
+    np.testing.assert_allclose(energy_mj[0], 100.0)
+    np.testing.assert_allclose(energy_mj[1], 40.0)

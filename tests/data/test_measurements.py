@@ -19,8 +19,6 @@ from mlscale import (
     DataWarning,
     HardwareConfig,
     Measurements,
-    Predictions,
-    Surfaces,
     read,
 )
 
@@ -391,15 +389,3 @@ def test_relative_is_1_at_the_base_and_a_ratio_elsewhere() -> None:
     c, e, m = grid.index(grid.mid)
     assert surfaces[:, c, e, m].tolist() == [1.0, 1.0]
     assert surfaces[1, 0, 0, 0] == table.time_ms[1, 0, 0, 0] / table.time_ms[1, c, e, m]
-
-
-def test_energy_is_time_times_power() -> None:
-    """Expected: by definition, 1 ms at 1 W is 1 mJ."""
-    table = noisy_kernels.kernels(2, 0).measurements
-    profiles = table.profiles(table.grid.mid)
-    surfaces = {
-        name: Surfaces(table.grid, profiles.base, table.relative(name, profiles.base))
-        for name in ("time", "power")
-    }
-    energy_mj = Predictions(profiles, surfaces).energy_mj
-    np.testing.assert_allclose(energy_mj, table.time_ms * table.power_w)
