@@ -67,13 +67,6 @@ class Surfaces:
         """
         return interpolate(self.values, self.grid, config)
 
-    def interval_at(self, config: HardwareConfig) -> tuple[Floats, Floats] | None:
-        """Return low and high factors (K,) at one configuration; None without intervals."""
-        if self.low is None or self.high is None:
-            return None
-        low, high = (interpolate(side, self.grid, config)[0] for side in (self.low, self.high))
-        return low, high
-
 
 def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
     """Take positive values (K, C, E, M) at one configuration: (K,), and whether between steps."""

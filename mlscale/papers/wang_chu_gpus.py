@@ -84,11 +84,6 @@ def load_gpu(key: str) -> GpuParameters:
     return specification_gpu(device) if row is None else _from_row(device, row)
 
 
-def micro_benchmarked() -> tuple[str, ...]:
-    """The devices that have a row of their own."""
-    return tuple(_rows())
-
-
 def ideal_dram_delay(device: Device) -> float:
     """Engine cycles of a CU between two 32-byte DRAM transactions, both clocks equal.
 

@@ -1,6 +1,5 @@
 """What there is to say of each kernel: predicted quantities, intervals, and what they rest on."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,9 +64,9 @@ class KernelReport:
 
 
 def kernel_reports(
-    model: Model, profiles: Profiles, positions: Sequence[int], static_power_w: float | None = None
+    model: Model, profiles: Profiles, static_power_w: float | None = None
 ) -> list[KernelReport]:
-    """The reports of the kernels at these positions of the profiles; each surface predicted once.
+    """Report on every kernel of the profiles; each surface is predicted once.
 
     static_power_w [W]: what the board draws beside power_w, where that is dynamic power. Raises
     InputError where the profiles lack what the model needs, where static power is of no use, and
@@ -83,16 +82,16 @@ def kernel_reports(
     time = predictors["time"]
     training_kernels = model.card.get("kernels")
     reports = []
-    for k in positions:
+    for k, name in enumerate(profiles.kernels):
         quantities = {quantity: surface.values[k] for quantity, surface in surfaces.items()}
         if power.why_no_energy is None:
             with np.errstate(over="ignore"):
                 quantities["energy"] = quantities["time"] * quantities["power"]
         if not all(np.isfinite(v).all() and (v > 0).all() for v in quantities.values()):
-            raise InputError(f"kernel '{profiles.kernels[k]}': its predictions are not finite")
+            raise InputError(f"kernel '{name}': its predictions are not finite")
         reports.append(
             KernelReport(
-                name=profiles.kernels[k],
+                name=name,
                 application=profiles.applications[k],
                 position=k,
                 grid=model.grid,
@@ -107,9 +106,7 @@ def kernel_reports(
                 explanations=explanations,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),
                 why_no_energy=power.why_no_energy,
-                was_trained_on=(
-                    isinstance(training_kernels, list) and profiles.kernels[k] in training_kernels
-                ),
+                was_trained_on=(isinstance(training_kernels, list) and name in training_kernels),
             )
         )
     return reports

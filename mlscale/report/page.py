@@ -67,7 +67,8 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
 
     Raises InputError where the profiles lack what the model needs.
     """
-    reports = kernel_reports(model, profiles, kernels, source.static_power_w)
+    shown = profiles.select(kernels)
+    reports = kernel_reports(model, shown, source.static_power_w)
     subject = reports[0].name if len(reports) == 1 else f"{len(reports)} kernels"
     head = element(
         "head",
@@ -81,7 +82,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     main = element(
         "main",
         _overview(reports, model, profiles, source),
-        *(_kernel(i, report, profiles) for i, report in enumerate(reports, start=1)),
+        *(_kernel(i, report, shown) for i, report in enumerate(reports, start=1)),
         _how_made(model, source.command),
     )
     return document(head, element("body", main))
