@@ -1,8 +1,7 @@
 """The table of mlscale predict as CSV or Parquet: predicted, encoded and written part by part.
 
 Few rows are written with the standard library alone, so that a one-shot prediction starts fast.
-Many are encoded by Arrow, on all cores, to the same text. Arrow's arrays are made of the memory
-of NumPy's, because its own conversions import pandas, which takes longer than all of the work.
+Many are encoded by Arrow, on all cores, to the same text.
 """
 
 import csv
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.data.arrow import arrow_numbers, arrow_strings
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -131,7 +131,7 @@ def csv_by_arrow(predictions: Predictions, targets: Targets) -> bytes:
             cells.append(_repeated(column.tolist(), lambda word: _csv_cell(word) + "\n"))
         else:
             cells.append(_number_cells(column))
-    comma = _strings([","])[0]
+    comma = arrow_strings([","])[0]
     lines = pc.binary_join_element_wise(*cells, comma, null_handling="replace", null_replacement="")
     text: bytes = lines.buffers()[2].to_pybytes()
     return text
@@ -143,7 +143,7 @@ def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
 
     columns = predictions.columns(targets)
     arrays = [
-        _repeated(column.tolist()) if column.dtype == object else _numbers(column)
+        _repeated(column.tolist()) if column.dtype == object else arrow_numbers(column)
         for column in columns.values()
     ]
     return pa.Table.from_arrays(arrays, names=list(columns))
@@ -161,12 +161,12 @@ def _number_cells(column: NDArray[Any]) -> "pa.Array":
 
     if np.isnan(column).all():
         return pa.nulls(len(column), pa.string())
-    cells = pc.cast(_numbers(column), pa.string())
+    cells = pc.cast(arrow_numbers(column), pa.string())
     differs = (column == np.floor(column)) | (column < 1e-4) | (column >= 1e9)
     if not differs.any():
         return cells
     words = map(repr, column[differs].tolist())
-    return pc.replace_with_mask(cells, _numbers(differs), _strings(words))
+    return pc.replace_with_mask(cells, arrow_numbers(differs), arrow_strings(words))
 
 
 def _repeated(words: list[str], write: Callable[[str], str] = str) -> "pa.Array":
@@ -176,23 +176,4 @@ def _repeated(words: list[str], write: Callable[[str], str] = str) -> "pa.Array"
 
 
 def _taken(words: Iterable[str], places: NDArray[Any]) -> "pa.Array":
-    return _strings(words).take(_numbers(places))
-
-
-def _strings(words: Iterable[str]) -> "pa.Array":
-    import pyarrow as pa
-
-    encoded = [word.encode() for word in words]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
-
-
-def _numbers(values: NDArray[Any]) -> "pa.Array":
-    """Numbers or truth values, null for NaN."""
-    import pyarrow as pa
-
-    given = pa.py_buffer(np.packbits(values == values, bitorder="little"))  # noqa: PLR0124
-    content = np.packbits(values, bitorder="little") if values.dtype == bool else values
-    buffers = [given, pa.py_buffer(np.ascontiguousarray(content))]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+    return arrow_strings(words).take(arrow_numbers(places))

@@ -1,6 +1,7 @@
 """The tidy table as columns: read from and written to CSV or Parquet, with its metadata.
 
-CSV is read with the standard library, so that a profile needs NumPy and nothing heavier.
+CSV is read with the standard library, so that a profile needs NumPy and nothing heavier; a large
+file, which would take seconds, with Arrow.
 """
 
 import csv
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.arrow import numpy_floats, read_plain_csv
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 
@@ -30,6 +32,7 @@ IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
 _LARGEST_PARQUET_BYTES = 4 << 30
+_LARGE_CSV_BYTES = 1 << 20
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
@@ -159,16 +162,37 @@ def read_table(path: Path | str) -> Table:
     path = Path(path)
     if path.suffix.lower() in _PARQUET_SUFFIXES:
         return _read_parquet(path)
-    header, rows, lines = read_csv_rows(path)
+    is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
+    table = (_read_plain_csv(path) if is_large else None) or _read_any_csv(path)
     beside = path.with_suffix(".meta.json")
-    metadata = parse_json_object(read_bytes(beside), str(beside)) if beside.is_file() else {}
+    if beside.is_file():
+        table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
+    _check_text(table)
+    return table
+
+
+def _read_any_csv(path: Path) -> Table:
+    header, rows, lines = read_csv_rows(path)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     text = {name: [*columns[name]] for name in header if name in IDENTITY}
-    table = Table(str(path), text, {}, metadata, lines)
+    table = Table(str(path), text, {}, {}, lines)
     for name in header:
         if name not in IDENTITY:
             table.numbers[name] = parse_numbers(columns[name], name, table)
-    _check_text(table)
+    return table
+
+
+def _read_plain_csv(path: Path) -> Table | None:
+    """Read a file whose rows are a line each, without quotes; None where it is another."""
+    columns = read_plain_csv(path, IDENTITY)
+    if columns is None:
+        return None
+    table = Table(str(path), {}, {}, {}, tuple(range(2, 2 + len(next(iter(columns.values()))))))
+    for name, column in columns.items():
+        if isinstance(column, list):
+            table.text[name] = column
+        else:
+            table.numbers[name] = column
     return table
 
 
@@ -311,7 +335,7 @@ def _read_parquet(path: Path) -> Table:
                 raise InputError(f"{path}: column '{name}' holds damaged text") from None
             table.text[name] = ["" if v is None else str(v) for v in cells]
         elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            table.numbers[name] = column.cast(pa.float64(), safe=False).to_numpy()
+            table.numbers[name] = numpy_floats(column)
         elif pa.types.is_null(column.type):
             table.numbers[name] = np.full(arrow.num_rows, np.nan)
         else:
