@@ -21,8 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
     dvfs = formats.add_parser(
         "dvfs",
-        help="the measurement files of NV-DVFS-Benchmark",
-        description="Import a measurement file of NV-DVFS-Benchmark.",
+        help="the measurement files of NV-DVFS-Benchmark, and sampled ones in the A100's form",
+        description="Import a measurement file of NV-DVFS-Benchmark, with nvprof's counters or "
+        "with DCGM's shares, or a file in the form of the A100's sampled profiles.",
     )
     dvfs.add_argument(
         "file", metavar="FILE", help="the file to import, or a name of 'datasets list'"

@@ -2,6 +2,8 @@
 
 One row per kernel and pair of clocks; columns `appName, coreF, memF` [MHz, as the vendor's tool
 lists them], `time/ms`, nvprof metrics, often `power/W` and the launch (`kernel, argNo, blocks`).
+Its tables of sampled profiles, and others' that come in a similar form, are read too: see
+`sampled_forms`.
 """
 
 import re
@@ -13,7 +15,9 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, load_device
 from mlscale.data.measurements import Incomplete, Measurements, from_table
-from mlscale.data.public.registry import Dataset, identify
+from mlscale.data.public.registry import identify
+from mlscale.data.public.sampled_forms import sampled_form, sampled_table
+from mlscale.data.sampled import clocks_not_reached, power_faults
 from mlscale.data.tables import Table, parse_numbers, read_csv_rows
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import read_bytes
@@ -42,7 +46,8 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     """
     header, rows, lines = read_csv_rows(path, repeated=_REPEATED)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    for name in ("appName", "coreF", "memF", "time/ms"):
+    form = sampled_form(columns)
+    for name in () if form else ("appName", "coreF", "memF", "time/ms"):
         if name not in columns:
             raise InputError(f"{path}: there is no column '{name}'; is it an NV-DVFS file?")
     dataset = identify(read_bytes(path))
@@ -52,9 +57,33 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         device = dataset.device
     if device is None:
         raise InputError(f"{path}: is no known public file; name its GPU with --device")
-    cu_count = load_device(device).cu_count
+    if form:
+        table = sampled_table(form, columns, str(path), lines, device)
+    else:
+        table = _counted_table(columns, str(path), lines, device)
+    table.metadata.update(
+        origin="measured",
+        source=dataset.url if dataset else path.name,
+        faults=dict(dataset.faults) if dataset else {},
+    )
+    measurements = from_table(table, incomplete)
+    faults = measurements.metadata["faults"]
+    if form:
+        faults |= {k: fault for k, fault in power_faults(measurements).items() if k not in faults}
+        _warn_of_clocks(measurements, str(path))
+    for kernel, fault in faults.items():
+        warnings.warn(f"{path}: '{kernel}': {fault}", DataWarning, stacklevel=2)
+    if not form:
+        _warn_of_throughputs(table)
+    return measurements
+
+
+def _counted_table(
+    columns: dict[str, tuple[str, ...]], source: str, lines: tuple[int, ...], device: str
+) -> Table:
+    """The tidy table of a file with nvprof's counters."""
     kernels = list(columns.pop("appName"))
-    raw = Table(str(path), {}, {}, lines=lines)
+    raw = Table(source, {}, {}, lines=lines)
     for name, cells in columns.items():
         if name == "blocks":
             raw.numbers.update(_launch_geometry(cells, raw))
@@ -62,30 +91,24 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
             raw.numbers[name] = parse_numbers(cells, name, raw)
     for name in _RENAMED.keys() & columns.keys():
         raw.positive(name)
-    table = Table(
-        source=str(path),
+    return Table(
+        source=source,
         text={
             "device": [device] * len(kernels),
             "application": [_application(kernel) for kernel in kernels],
             "kernel": kernels,
         },
         numbers={
-            "cu_count": np.full(len(kernels), float(cu_count)),
+            "cu_count": np.full(len(kernels), float(load_device(device).cu_count)),
             **{_RENAMED.get(name, name): values for name, values in raw.numbers.items()},
         },
         metadata={
-            "origin": "measured",
             "counter_tool": "nvprof",
             "power_kind": "board" if "power/W" in columns else None,
-            "source": dataset.url if dataset else path.name,
             "launches": _launches(kernels, columns),
-            "faults": dataset.faults if dataset else {},
         },
         lines=lines,
     )
-    measurements = from_table(table, incomplete)
-    _warn_of_faults(table, dataset)
-    return measurements
 
 
 def _application(kernel: str) -> str:
@@ -118,9 +141,21 @@ def _launch_geometry(cells: tuple[str, ...], table: Table) -> dict[str, Floats]:
     }
 
 
-def _warn_of_faults(table: Table, dataset: Dataset | None) -> None:
-    for kernel, fault in (dataset.faults if dataset else {}).items():
-        warnings.warn(f"{table.source}: '{kernel}': {fault}", DataWarning, stacklevel=3)
+def _warn_of_clocks(measurements: Measurements, source: str) -> None:
+    """Warn where the GPU cannot have run at the clock that was set."""
+    clocks = clocks_not_reached(measurements)
+    if clocks:
+        times = ", ".join(f"{over:.2f} at {clock:g} MHz" for clock, over in clocks.items())
+        warnings.warn(
+            f"{source}: times are longer than the set clocks explain, by {times}: the GPU ran "
+            "slower than it was set to there; good for power, poor for time",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_throughputs(table: Table) -> None:
+    """Warn of the profiler's throughputs that its own counts contradict."""
     suspect: dict[str, int] = {}
     for name, throughput in table.numbers.items():
         count = table.numbers.get(name.replace("_throughput", "_transactions"))

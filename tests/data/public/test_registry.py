@@ -33,7 +33,13 @@ CHECKSUMS = {
     "941d71e9d7d0ff3a1e197089da1d89aa10c16d3e788c4ff5d5c6640893fbe0be": "v100",
     "15c28c21eba9892d4a1fe8ba5fbea2c5ce2173e281067b6a35d06636cae94c30": "rtx2070s",
 }
-FOLDERS = {"wang-chu-gtx980": "wang-chu-gtx980"}  # all others lie in dvfs/
+# Where the files of the data at hand lie; all others in dvfs/ by their own names.
+AT_HAND = {
+    "wang-chu-gtx980": "wang-chu-gtx980/gtx980-DVFS-Performance.csv",
+    "rtx8000-sampled": "sampled/rtx8000-microbenchmark-dcgm.csv",
+    "v100-sampled": "sampled/v100-microbenchmark-dcgm.csv",
+    "a100-sampled": "sampled/a100-spec-accel-dcgm.csv",
+}
 
 
 def assert_holds(entry: Dataset, data: Measurements) -> None:
@@ -71,7 +77,7 @@ class TestPublicFiles:
     def test_are_identified_by_all_of_their_content(self, data_folder: Path) -> None:
         found = 0
         for name, entry in public_datasets().items():
-            file = data_folder / FOLDERS.get(name, "dvfs") / entry.file
+            file = data_folder / AT_HAND.get(name, f"dvfs/{entry.file}")
             if not file.is_file():
                 continue  # known, but not among the data at hand
             content = file.read_bytes()
@@ -80,12 +86,12 @@ class TestPublicFiles:
             assert identify(content + b"\n") is None
             assert entry.size_bytes == len(content)
             found += 1
-        assert found == 5
+        assert found == 7
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
     def test_hold_what_is_said_of_them(self, data_folder: Path) -> None:
         for name, entry in public_datasets().items():
-            file = data_folder / FOLDERS.get(name, "dvfs") / entry.file
+            file = data_folder / AT_HAND.get(name, f"dvfs/{entry.file}")
             if file.is_file():
                 assert_holds(entry, read_nv_dvfs(file, None))
 

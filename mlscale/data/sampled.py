@@ -1,0 +1,60 @@
+"""Sampled profiles: averages over a whole run, as DCGM and the like take them, and their faults.
+
+A table of them says `"profile_kind": "sampled"` in its metadata. Its counters are shares of time
+or of a peak, 0 to 1; its power is that of the board.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mlscale.data.measurements import Measurements
+
+PROFILE_KIND = "sampled"
+# DCGM's own names, then those of nvidia-smi.
+SHARES = (
+    *("sm_active", "sm_occupancy", "dram_active", "tensor_active", "fp64_active", "fp32_active"),
+    *("fp16_active", "gr_engine_active", "gpu_utilisation", "memory_copy_utilisation"),
+)
+LARGEST_FALL = 0.15  # of power, from one clock to the next higher
+UNEXPLAINED = 1.1  # of what the clock explains; the slowest tenth of kernels is beyond
+
+
+def is_sampled(metadata: Mapping[str, Any]) -> bool:
+    """Whether a table's metadata say that its profiles are averages of whole runs."""
+    return metadata.get("profile_kind") == PROFILE_KIND
+
+
+def power_faults(measurements: Measurements) -> dict[str, str]:
+    """What is wrong with a kernel's power, by kernel: it falls where the engine clock rises.
+
+    Power cannot fall by more than noise when the same work runs at a higher clock, so a fall of
+    more than 15 % is a fault of the measurement.
+    """
+    if measurements.power_w is None:
+        return {}
+    steps = measurements.power_w[:, :, 1:] / measurements.power_w[:, :, :-1]
+    faults = {}
+    for kernel, ratios in zip(measurements.kernels, steps, strict=True):
+        if ratios.size and ratios.min() < 1 - LARGEST_FALL:
+            at = int(np.unravel_index(ratios.argmin(), ratios.shape)[1])
+            low, high = measurements.grid.engine_mhz[at : at + 2]
+            faults[kernel] = (
+                f"its power falls by {1 - ratios.min():.0%} from {low:g} to {high:g} MHz, "
+                "a higher clock: a fault of the measurement"
+            )
+    return faults
+
+
+def clocks_not_reached(measurements: Measurements) -> dict[float, float]:
+    """Engine clocks [MHz] that were set but not kept, each with how much too long times are.
+
+    No kernel slows down by more than the clock. Where the slowest tenth of kernels does, by more
+    than 10 %, relative to the highest clock, the GPU ran at a lower clock than the one that was
+    set; their 90th percentile of time x clock is the second number.
+    """
+    cycles = measurements.time_ms * np.array(measurements.grid.engine_mhz)[:, None]
+    excess = np.quantile(cycles / cycles[:, :, -1:], 0.9, axis=0).max(axis=(0, 2))
+    clocks = zip(measurements.grid.engine_mhz, excess.tolist(), strict=True)
+    return {clock: over for clock, over in clocks if over > UNEXPLAINED}
