@@ -7,6 +7,7 @@ import numpy as np
 
 from mlscale.advice.objectives import (
     SAME,
+    WITHOUT_POWER,
     Limits,
     best_index,
     feasible,
@@ -24,7 +25,11 @@ from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, training_warnings
 from mlscale.predictions import COVERAGE, Predictions
 
+USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
+
+
+Costs = tuple[Floats, Floats | None]  # time [ms] and power [W] everywhere on the grid
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ class OperatingPoint:
 class Recommendation:
     """The best configuration of one kernel, or the one for all kernels (kernel None).
 
-    saving_percent: of the objective, against the base; saving_range: the interval of it where
-    the predictors give intervals. slowdown_percent: of time, against the base. front: the Pareto
+    saving_percent: of the objective, against the base; slowdown_percent: of time, against the
+    base; saving_range and slowdown_range: their intervals where the predictors give intervals.
+    front: the Pareto
     front of time and energy from the quickest to the most frugal, of equal points the first in
     the order of the grid; empty where energy is unknown.
     """
@@ -53,6 +59,7 @@ class Recommendation:
     saving_percent: float
     saving_range: tuple[float, float] | None
     slowdown_percent: float
+    slowdown_range: tuple[float, float] | None
     front: tuple[OperatingPoint, ...]
     flags: tuple[str, ...]
 
@@ -105,10 +112,11 @@ def advise(
 ) -> Advice:
     """The configuration of the model's grid that serves each kernel best.
 
-    objective: 'energy', 'edp', 'ed2p', 'time' or 'power'; by default 'energy', or 'time' where
-    energy cannot be known. limits: what a configuration must keep. static_power_w [W]: what the
-    board draws beside dynamic power, the same at every configuration. Of equal configurations
-    `best_index` says which is taken.
+    objective: 'energy', 'edp', 'ed2p', 'time', 'power', or 'clock', the lowest engine clock; by
+    default 'energy', or 'clock' where energy cannot be known. The lowest clock is one within
+    USUAL_SLOWDOWN_PERCENT of the base where no limit of time is given. limits: what a
+    configuration must keep. static_power_w [W]: what the board draws beside dynamic power, the
+    same at every configuration. Of equal configurations `best_index` says which is taken.
 
     Raises InputError where objective or limits need what model and profiles do not give, and
     where no configuration keeps the limits, saying what is nearest.
@@ -127,9 +135,11 @@ def advise(
     power = whole_power(model, profiles, static_power_w)
     warnings = training_warnings(model)
     if objective is None:
-        objective = "time" if power.why_no_energy else "energy"
+        objective = "clock" if power.why_no_energy else "energy"
         if power.why_no_energy:
-            warnings.append(f"time is minimised, not energy: {power.why_no_energy}")
+            warnings.append(f"the lowest clock is sought, not least energy: {power.why_no_energy}")
+    if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
+        limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not power.absent and power.kind is None and static_power_w is None:
         warnings.append("power_w is taken for board power; the model does not say what it is")
     _require_power(objective, limits, power)
@@ -191,7 +201,7 @@ def absolute(predictions: Predictions, power: WholePower) -> dict[str, Surfaces]
 
 def _require_power(objective: str, limits: Limits, power: WholePower) -> None:
     """Raise InputError where objective or limits need power that is not there, or not whole."""
-    needs = [] if objective == "time" else [f"the objective '{objective}'"]
+    needs = [] if objective in WITHOUT_POWER else [f"the objective '{objective}'"]
     needs += ["a limit of power"] if limits.max_power_w is not None else []
     for need in needs:
         if power.absent:
@@ -214,35 +224,48 @@ class _Search:
         time_ms, power_w = self._costs("values", k)
         try:
             best = best_index(
-                self.objective, time_ms, power_w, float(time_ms[self._base]), self.limits
+                self.objective,
+                time_ms,
+                power_w,
+                float(time_ms[self._base]),
+                self.limits,
+                self._grid.engine_mhz,
             )
         except InputError as error:
             raise InputError(f"kernel '{kernel}': {error}") from None
-        saving_range = None
-        if all(surface.low is not None for surface in self.surfaces.values()):
-            at_base = objective_values(self.objective, time_ms, power_w)[self._base]
-            least, most = (
-                objective_values(self.objective, *self._costs(end, k))[best]
-                for end in ("high", "low")
-            )
-            saving_range = (
-                float(saving_percent(least, at_base)),
-                float(saving_percent(most, at_base)),
-            )
-        recommendation = self._recommendation(best, time_ms, power_w)
-        return replace(recommendation, kernel=kernel, saving_range=saving_range, flags=flags)
+        ends = None
+        if self._has_intervals:
+            ends = (self._costs("low", k), self._costs("high", k))
+        recommendation = self._recommendation(best, (time_ms, power_w), ends)
+        return replace(recommendation, kernel=kernel, flags=flags)
 
     def for_all_kernels(self) -> Recommendation | None:
-        """The best that keeps the limits for every kernel; None where no configuration does."""
+        """The best that keeps the limits for every kernel; None where no configuration does.
+
+        Its intervals add the kernels' own, as if all of them were off to the same side.
+        """
         time_ms, power_w = self._costs("values")
         base_ms = time_ms[:, *self._base][:, None, None, None]
         keeps = feasible(self.limits, time_ms, power_w, base_ms).all(axis=0)
         if not keeps.any():
             return None
         time_ms, power_w = run_in_sequence(time_ms, power_w)
-        allowed_ms = np.where(keeps, time_ms, np.nan)
-        best = best_index(self.objective, allowed_ms, power_w, float(time_ms[self._base]))
-        return self._recommendation(best, time_ms, power_w)
+        best = best_index(
+            self.objective,
+            np.where(keeps, time_ms, np.nan),
+            power_w,
+            float(time_ms[self._base]),
+            engine_mhz=self._grid.engine_mhz,
+        )
+        ends = None
+        if self._has_intervals:
+            low, high = (run_in_sequence(*self._costs(side)) for side in ("low", "high"))
+            ends = low, high
+        return self._recommendation(best, (time_ms, power_w), ends)
+
+    @property
+    def _has_intervals(self) -> bool:
+        return all(surface.low is not None for surface in self.surfaces.values())
 
     @property
     def _grid(self) -> ConfigGrid:
@@ -252,21 +275,32 @@ class _Search:
     def _base(self) -> Index:
         return self._grid.index(self.surfaces["time"].base)
 
-    def _costs(self, side: str, k: int | None = None) -> tuple[Floats, Floats | None]:
+    def _costs(self, side: str, k: int | None = None) -> Costs:
         """Time [ms] and power [W] of one kernel (C, E, M) or all; side: 'values', 'low', 'high'."""
         index = slice(None) if k is None else k
         costs = {q: getattr(surface, side)[index] for q, surface in self.surfaces.items()}
         return costs["time"], costs.get("power")
 
     def _recommendation(
-        self, best: Index, time_ms: Floats, power_w: Floats | None
+        self, best: Index, costs: Costs, ends: tuple[Costs, Costs] | None
     ) -> Recommendation:
-        """What a configuration costs and saves, and the front beside it."""
+        """What a configuration costs and saves, and the front beside it.
+
+        ends: the low and the high end of the costs, None without intervals.
+        """
+        time_ms, power_w = costs
         energy_mj = objective_values("energy", time_ms, power_w) if self.has_energy else None
 
         def point(index: Index) -> OperatingPoint:
-            costs = [None if cost is None else float(cost[index]) for cost in (power_w, energy_mj)]
-            return OperatingPoint(self._grid.config(index), float(time_ms[index]), *costs)
+            values = [None if cost is None else float(cost[index]) for cost in (power_w, energy_mj)]
+            return OperatingPoint(self._grid.config(index), float(time_ms[index]), *values)
+
+        def saving(at_best: Costs) -> float:
+            value = self._values(at_best)[best]
+            return float(saving_percent(value, self._values(costs)[self._base]))
+
+        def slowdown(at_best: Costs) -> float:
+            return float(-saving_percent(at_best[0][best], time_ms[self._base]))
 
         front: list[OperatingPoint] = []
         if energy_mj is not None:
@@ -274,14 +308,17 @@ class _Search:
                 new = point((c, e, m))
                 if not any(math.isclose(new.time_ms, p.time_ms, rel_tol=SAME) for p in front):
                     front.append(new)
-        values = objective_values(self.objective, time_ms, power_w)
         return Recommendation(
             kernel=None,
             best=point(best),
             base=point(self._base),
-            saving_percent=float(saving_percent(values[best], values[self._base])),
-            saving_range=None,
-            slowdown_percent=float(100 * (time_ms[best] / time_ms[self._base] - 1)),
+            saving_percent=saving(costs),
+            saving_range=None if ends is None else (saving(ends[1]), saving(ends[0])),
+            slowdown_percent=slowdown(costs),
+            slowdown_range=None if ends is None else (slowdown(ends[0]), slowdown(ends[1])),
             front=tuple(sorted(front, key=lambda point: point.time_ms)),
             flags=(),
         )
+
+    def _values(self, costs: Costs) -> Floats:
+        return objective_values(self.objective, *costs, self._grid.engine_mhz)

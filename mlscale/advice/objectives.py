@@ -5,6 +5,7 @@ With time in ms and power in W, energy = time x power is in mJ.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
 
-OBJECTIVES = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
+COSTS = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
+OBJECTIVES = {**COSTS, "clock": "MHz"}
+WITHOUT_POWER = ("time", "clock")  # the objectives that need no power
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
 
@@ -53,16 +56,26 @@ class Limits:
         return f", under {' and '.join(self.words().values())}" if self.words() else ""
 
 
-def objective_values(objective: str, time_ms: Floats, power_w: Floats | None) -> Floats:
+def objective_values(
+    objective: str,
+    time_ms: Floats,
+    power_w: Floats | None,
+    engine_mhz: Sequence[float] | None = None,
+) -> Floats:
     """What is minimised, of the shape of time_ms, in the unit of OBJECTIVES.
 
-    energy = time x power, edp = energy x time, ed2p = energy x time^2. Raises InputError on an
-    unknown objective, and without power on one that needs it.
+    energy = time x power, edp = energy x time, ed2p = energy x time^2; clock: engine_mhz (E,)
+    [MHz], the steps of the last axis but one of time_ms. Raises InputError on an unknown
+    objective, without power on one that needs it, and on 'clock' without clocks.
     """
     if objective not in OBJECTIVES:
         raise InputError(f"there is no objective '{objective}'; one of {', '.join(OBJECTIVES)}")
     if objective == "time":
         return time_ms
+    if objective == "clock":
+        if engine_mhz is None:
+            raise InputError("the objective 'clock' needs the engine clocks")
+        return np.broadcast_to(np.array(engine_mhz)[:, None], np.shape(time_ms))
     if power_w is None:
         raise InputError(f"the objective '{objective}' needs power")
     delays = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}
@@ -125,22 +138,24 @@ def best_index(
     power_w: Floats | None,
     base_time_ms: float,
     limits: Limits | None = None,
+    engine_mhz: Sequence[float] | None = None,
 ) -> Index:
     """Where on the grid one kernel's objective is least among what keeps the limits.
 
-    time_ms [ms], power_w [W] (C, E, M). Of equal objectives the one of shorter time is taken, of
-    these the one of lower power, of these the first in the order of the grid: fewest CUs, then
-    lowest engine clock, then lowest memory clock. Raises InputError, saying what is nearest,
-    where nothing keeps the limits.
+    time_ms [ms], power_w [W] (C, E, M); engine_mhz (E,) [MHz], for the objective 'clock'. Of
+    equal objectives the one of shorter time is taken, of these the one of lower power, of these
+    the first in the order of the grid: fewest CUs, then lowest engine clock, then lowest memory
+    clock. Of equal clocks the first in that order is taken at once. Raises InputError, saying
+    what is nearest, where nothing keeps the limits.
     """
     limits = limits or Limits()
-    values = objective_values(objective, time_ms, power_w)
+    values = objective_values(objective, time_ms, power_w, engine_mhz)
     if not _finite(time_ms, power_w).any():
         raise InputError("no configuration has all its values")
     left = feasible(limits, time_ms, power_w, base_time_ms)
     if not left.any():
         raise InputError(_nearest(limits, time_ms, power_w, base_time_ms))
-    for key in (values, time_ms, power_w):
+    for key in (values,) if objective == "clock" else (values, time_ms, power_w):
         if key is not None:
             left &= key <= key[left].min() * (1 + SAME)
     c, e, m = np.argwhere(left)[0].tolist()

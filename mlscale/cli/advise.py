@@ -12,6 +12,7 @@ from typing import Any
 from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
 from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
+from mlscale.advice.verdict import verdict
 from mlscale.cli import options
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.data.profiles import Profiles, read_profiles
@@ -31,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minimize",
         choices=tuple(OBJECTIVES),
-        help="energy; edp: energy x time; ed2p: energy x time^2; time; power (default: energy, "
-        "or time where model or profile give no energy)",
+        help="energy; edp: energy x time; ed2p: energy x time^2; time; power; clock: the lowest "
+        "engine clock within a limit of time, by default 5 %% slower than the base (default: "
+        "energy, or clock where model or profile give no energy)",
     )
     options.add_limits(parser)
     options.add_also(parser)
@@ -68,6 +70,7 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
         return _as_json(
             {
                 **_model_and_base(model),
+                "verdict": verdict(advice),
                 "objective": advice.objective,
                 "unit": OBJECTIVES[advice.objective],
                 "limits": asdict(advice.limits),
@@ -114,7 +117,9 @@ def _advice_table(model: Model, advice: Advice) -> str:
         for line, recommendation in zip(lines, advice.recommendations, strict=True):
             ends = recommendation.saving_range
             line.append(f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else "")
-    text = f"Least {advice.objective}{advice.limits.under()}:\n{columns(headers, lines)}\n"
+    text = f"{verdict(advice)}\n\n"
+    least = "Lowest engine clock" if advice.objective == "clock" else f"Least {advice.objective}"
+    text += f"{least}{advice.limits.under()}:\n{columns(headers, lines)}\n"
     text += f"\nbase {model.base} on {model.device}; time % and saves % are against it\n"
     points = [
         [r.kernel or ALL_KERNELS, *_cells(point), _marks(point, r)]
@@ -152,11 +157,14 @@ def _nested(recommendation: Recommendation) -> Row:
 
 def _savings(recommendation: Recommendation) -> dict[str, float | None]:
     low, high = recommendation.saving_range or (None, None)
+    quicker, slower = recommendation.slowdown_range or (None, None)
     return {
         "saving_percent": recommendation.saving_percent,
         "saving_low_percent": low,
         "saving_high_percent": high,
         "slowdown_percent": recommendation.slowdown_percent,
+        "slowdown_low_percent": quicker,
+        "slowdown_high_percent": slower,
     }
 
 

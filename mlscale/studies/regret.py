@@ -107,8 +107,8 @@ class RegretStudy(Study):
             self.base_of(table), tuple(dict.fromkeys(self.objectives)) or usual, self.limits
         )
         for objective in goal.objectives:
-            if objective not in advice.OBJECTIVES:
-                known = ", ".join(advice.OBJECTIVES)
+            if objective not in advice.COSTS:
+                known = ", ".join(advice.COSTS)
                 raise InputError(f"there is no objective '{objective}'; one of {known}")
         needing = [f"the objective '{o}'" for o in goal.objectives if o != "time"]
         needing += ["a limit of power"] if self.limits.max_power_w is not None else []

@@ -84,6 +84,23 @@ class TestKnownTruth:
         assert (all_kernels.best.config.cu_count, all_kernels.best.config.engine_mhz) == (16, 400)
         assert all_kernels.best.config.memory_mhz >= 700
 
+    def test_the_lowest_clock_within_a_slowdown(self) -> None:
+        # The compute kernel follows CUs x engine clock: at 16 CUs 400 MHz are as quick as the base.
+        # The bandwidth kernel does not know the engine clock. All keep 0 % at the lowest, 400 MHz.
+        profiles = new_kernels(power=False)
+        advice = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=0))
+        # The memory clock of the compute kernel and the CU count of the other are the lowest.
+        assert [choice.best.config for choice in advice.kernels] == [
+            HardwareConfig(16, 400.0, 400.0),
+            HardwareConfig(4, 400.0, 700.0),
+        ]
+        assert advice.kernels[0].saving_percent == pytest.approx(50)  # 400 MHz in place of 800
+        assert advice.all_kernels is not None
+        assert advice.all_kernels.best.config.engine_mhz == 400
+        # 2 ms x 8/16 x 800/600 is 1.33 ms, 2 ms at 400 MHz: a limit of 1.4 ms leaves 600 MHz.
+        limited = advise(MODEL, profiles.select([0]), "clock", Limits(max_time_ms=1.4))
+        assert limited.kernels[0].best.config.engine_mhz == 600
+
     def test_nothing_for_all_is_said(self) -> None:
         # The compute kernel makes 0.8 ms at 16 CUs and 1000 MHz only, with 100 W; the bandwidth
         # kernel, of twice the power, stays below 101 W up to 600 MHz (90.24 W) only.
@@ -124,17 +141,20 @@ class TestPowerKinds:
         assert compute.best.power_w == pytest.approx(1100, rel=1e-9)
         assert compute.best.energy_mj == pytest.approx(0.8 * 1100, rel=1e-9)
 
-    def test_by_default_time_where_energy_cannot_be_known(self) -> None:
+    def test_by_default_the_lowest_clock_where_energy_cannot_be_known(self) -> None:
         for model, profiles in (
             (without_power(), new_kernels()),
             (MODEL, new_kernels(power=False)),
             (of_kind("dynamic"), new_kernels()),
         ):
             advice = advise(model, profiles)
-            assert advice.objective == "time"
+            assert advice.objective == "clock"
+            assert advice.limits.max_slowdown_percent == 5
             assert advice.kernels[0].best.energy_mj is None
             assert advice.kernels[0].front == ()
-            assert any("time is minimised, not energy" in text for text in advice.warnings)
+            assert any(
+                "the lowest clock is sought, not least energy" in text for text in advice.warnings
+            )
 
     def test_unknown_power_is_taken_for_board_power_and_said(self) -> None:
         advice = advise(of_kind(None), new_kernels())
@@ -247,6 +267,16 @@ class TestIntervals:
     def test_by_hand(self, objective: str, low: float, high: float) -> None:
         assert self.chosen(objective).saving_percent == 0
         assert self.chosen(objective).saving_range == pytest.approx((low, high), rel=1e-12)
+
+    def test_the_slowdown_has_its_own(self) -> None:
+        # By hand: 0.9 to 1.2 times the time at the base; for all kernels the same, added.
+        advice = advise(self.unsure(), new_kernels())
+        for choice in advice.recommendations:
+            assert choice.slowdown_range == pytest.approx((-10.0, 20.0), rel=1e-12)
+        assert advice.all_kernels is not None
+        assert advice.all_kernels.saving_range == pytest.approx(
+            (100 * (1 - 1.2**2), 100 * (1 - 0.9**2)), rel=1e-12
+        )
 
     def test_each_interval_misses_half_as_often(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two intervals of 95 % hold at once for at least 90 %; time alone keeps its 90 %."""

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from synthetic.tidy import refused
 
 from mlscale.advice.objectives import (
-    OBJECTIVES,
+    COSTS,
     Limits,
     best_index,
     feasible,
@@ -45,14 +45,21 @@ class TestObjectives:
     def test_by_hand(self, objective: str, by_hand: list[float]) -> None:
         assert objective_values(objective, TIME, POWER).ravel().tolist() == by_hand
 
+    def test_clock_is_the_engine_clock_everywhere(self) -> None:
+        # By hand: the steps of the axis before the last, whatever time and power.
+        values = objective_values("clock", TIME, None, engine_mhz=(500.0, 900.0))
+        assert values.tolist() == [[[500.0, 500.0], [900.0, 900.0]]]
+        with refused("the objective 'clock' needs the engine clocks"):
+            objective_values("clock", TIME, None)
+
     def test_without_power_only_time_is_left(self) -> None:
         assert objective_values("time", TIME, None).tolist() == TIME.tolist()
-        for objective in set(OBJECTIVES) - {"time"}:
+        for objective in set(COSTS) - {"time"}:
             with refused(f"the objective '{objective}' needs power"):
                 objective_values(objective, TIME, None)
 
     def test_an_unknown_one_is_refused(self) -> None:
-        with refused("there is no objective 'joy'; one of energy, edp, ed2p, time, power"):
+        with refused("there is no objective 'joy'; one of energy, edp, ed2p, time, power, clock"):
             objective_values("joy", TIME, POWER)
 
 
@@ -153,7 +160,7 @@ class TestBest:
     @given(
         time=GRIDS,
         power=GRIDS,
-        objective=st.sampled_from(sorted(OBJECTIVES)),
+        objective=st.sampled_from(sorted(COSTS)),
         cell=st.integers(0, 11),
         slack=st.sampled_from([1.0, 1.2]),
     )
@@ -184,7 +191,7 @@ class TestBest:
     @given(
         time=GRIDS,
         power=GRIDS,
-        objective=st.sampled_from(sorted(OBJECTIVES)),
+        objective=st.sampled_from(sorted(COSTS)),
         scales=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
     )
     @settings(deadline=None, max_examples=40)

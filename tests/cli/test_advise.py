@@ -46,7 +46,8 @@ class TestFormats:
         out, err = succeed(capsys, "advise", *files)
         assert err == ""
         lines = [line.split() for line in out.splitlines()]
-        assert lines[0] == ["Least", "energy:"]
+        assert lines[0][:5] == ["For", "the", "2", "kernels,", "each"]
+        assert ["Least", "energy:"] in lines
         assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "-33.3", "54.3"] in lines
         assert "Pareto front of time and energy:" in out
         assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "best"] in lines
@@ -92,7 +93,8 @@ class TestFormats:
     def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
         model, profile = write(tmp_path, "board", power=False)
         out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
-        assert "mlscale: warning: time is minimised, not energy: the profile has no power_w" in err
+        warning = "mlscale: warning: the lowest clock is sought, not least energy: "
+        assert warning + "the profile has no power_w" in err
         assert "warning" not in out
 
     @pytest.mark.parametrize("form", ["table", "json", "csv"])

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from mlscale.advice.objectives import OBJECTIVES, Limits
+from mlscale.advice.objectives import COSTS, Limits
 from mlscale.cli.options import add_limits
 from mlscale.cli.study import options
 from mlscale.cli.study.text import means_together
@@ -33,7 +33,7 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
         "--minimize",
         dest="objectives",
         action="append",
-        choices=tuple(OBJECTIVES),
+        choices=tuple(COSTS),
         help=f"{options.AGAIN} (default: energy, edp and ed2p; time without power)",
     )
     add_limits(parser)
