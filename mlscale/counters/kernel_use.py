@@ -1,13 +1,14 @@
 """What a kernel uses of its GPU: one handful of numbers from any counter set.
 
-nvprof's names, those of Table II (Wu et al., HPCA 2015) and those of the simulated set lead to
-the same numbers, so that a predictor need not know which tool counted. What a counter set does not
-give is NaN. Counts are divided by time and peak; the profiler's own *_throughput columns are never
-used.
+nvprof's names, those of Table II (Wu et al., HPCA 2015), those of the simulated set, and shares of
+peak that a profiler computed lead to the same numbers, so that a predictor need not know which
+tool counted. What a counter set does not give is NaN. Counts come before a profiler's own shares;
+nvprof's *_throughput columns are never used.
 """
 
 import warnings
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,6 +46,9 @@ MEANINGS = {
     "write share": "share of DRAM traffic that is written",
     "lane efficiency": "active lanes of a vector instruction, as a share",
 }
+# By number of KernelUse the names of its sources.
+UseSources = Mapping[str, tuple[str, ...]]
+
 _CORE_UNITS = ("issue", "l2", "texture", "shared", "fp64")
 
 
@@ -54,10 +58,11 @@ class KernelUse:
 
     Attributes:
         memory: DRAM bytes / (time x peak bandwidth at the base's memory clock).
-        issue: instructions issued per cycle and CU, as a share of what it can issue (nvprof), or
-            vector instructions per cycle and CU (Table II).
-        l2: bytes between CU and L2 per cycle and CU, as a share of 32.
-        texture: texture-cache bytes per cycle and CU as a share of 64; Table II: memory-unit busy.
+        issue: instructions issued per cycle and CU, as a share of what it can issue; vector
+            instructions per cycle and CU (Table II); or the use of the busiest unit of the CU.
+        l2: bytes between CU and L2 per cycle and CU, as a share of 32; or of the L2's peak.
+        texture: texture-cache bytes per cycle and CU as a share of 64; Table II: memory-unit busy;
+            or the L1's throughput as a share of its peak.
         shared: shared-memory (LDS) transactions per cycle and CU.
         fp64: FP64 instructions per cycle and CU, as a share of the lanes.
         occupancy: resident waves, as a share of what a CU holds.
@@ -86,28 +91,58 @@ class KernelUse:
     waves_per_workgroup: Floats
 
 
-def kernel_use(profiles: Profiles) -> KernelUse:
-    """What each kernel uses, from whichever counter set the profiles hold.
+def kernel_use(profiles: Profiles, trained: UseSources | None = None) -> KernelUse:
+    """What each kernel uses: each number from the first of its sources that the profile has.
 
-    Raises InputError on a GPU whose peaks are not known, and where the counters do not give the
-    DRAM traffic, without which no bottleneck can be told.
+    trained: the sources of a trained model, which come first. Raises InputError on a GPU whose
+    peaks are not known, and where nothing gives the DRAM traffic, without which no bottleneck can
+    be told.
     """
+    return _use_and_sources(profiles, trained or {})[0]
+
+
+def use_sources(profiles: Profiles, trained: UseSources | None = None) -> UseSources:
+    """Where `kernel_use` takes each number from; none for a number that is missing.
+
+    Raises InputError as `kernel_use` does.
+    """
+    return _use_and_sources(profiles, trained or {})[1]
+
+
+def _use_and_sources(profiles: Profiles, trained: UseSources) -> tuple[KernelUse, UseSources]:
     device = device_with_peaks(profiles.device)
-    if profiles.has_counter("dram_read_transactions"):
-        counted = _from_nvprof(profiles, device)
-    elif profiles.has_counter("ReadBandwidth") and profiles.has_counter("WriteBandwidth"):
-        counted = _from_table_2(profiles, device)
-    else:
+    numbers: dict[str, Floats] = {}
+    sources: dict[str, tuple[str, ...]] = {}
+    unknown = np.full(len(profiles.kernels), np.nan)
+    for number, alternatives in _SOURCES.items():
+        known, numbers[number], sources[number] = trained.get(number, ()), unknown, ()
+        labels = [source.label(profiles) for source in alternatives]
+        as_trained = [i for i, label in enumerate(labels) if label in known]
+        for i in (*as_trained, *(i for i in range(len(labels)) if i not in as_trained)):
+            is_missing = np.isnan(numbers[number])
+            if not is_missing.any():
+                break
+            filled = _either(numbers[number], alternatives[i].compute(profiles, device))
+            if (np.isnan(filled) < is_missing).any():
+                sources[number] = (*sources[number], labels[i])
+            numbers[number] = filled
+    waiting = _log_waiting(numbers["occupancy"], numbers["issue"], device)
+    numbers["stall"] = _either(numbers["stall"], waiting)
+    _check_memory(profiles, numbers["memory"])
+    return KernelUse(**numbers, **_launch(profiles, device)), sources
+
+
+def _check_memory(profiles: Profiles, memory: Floats) -> None:
+    """Raise InputError where the DRAM traffic of a kernel is not known."""
+    if np.isnan(memory).all():
         raise InputError(
-            "'bottleneck' needs the DRAM traffic: counters dram_read_transactions and "
+            "'bottleneck' needs the DRAM traffic: dram_utilisation (a share of the peak; 'mlscale "
+            "import' computes it), or counters dram_read_transactions and "
             "dram_write_transactions (nvprof), or ReadBandwidth and WriteBandwidth (Table II)"
         )
-    unknown = {field.name: np.full(len(profiles.kernels), np.nan) for field in fields(KernelUse)}
-    use = KernelUse(**{**unknown, **counted, **_launch(profiles, device)})
-    if np.isnan(use.memory).any():
-        name = profiles.kernels[int(np.isnan(use.memory).argmax())]
+    if np.isnan(memory).any():
+        name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(f"kernel '{name}' lacks its DRAM traffic; profile it with those counters")
-    return use
 
 
 def device_with_peaks(key: str) -> Device:
@@ -121,48 +156,124 @@ def device_with_peaks(key: str) -> Device:
     return load_device(key)
 
 
-def _from_nvprof(profiles: Profiles, device: Device) -> dict[str, Floats]:
-    def of(name: str, unit: float = 1.0) -> Floats:
-        return UTILISATIONS[name].compute(profiles, device) / unit
+@dataclass(frozen=True)
+class _Source:
+    """One way to a number of KernelUse: the columns it is made of, and its formula.
 
-    occupancy, issue = of("occupancy"), of("issue_utilisation")
-    return {
-        "memory": of("dram_utilisation"),
-        "issue": issue,
-        "l2": of("l2_bytes_per_cycle", L2_BYTES_PER_CYCLE),
-        "texture": of("texture_bytes_per_cycle", TEXTURE_BYTES_PER_CYCLE),
-        "shared": of("shared_transactions_per_cycle"),
-        "fp64": of("fp64_utilisation"),
-        "occupancy": occupancy,
-        "log_eligible": of("log_eligible_warps"),
-        "stall": _log_waiting(occupancy, issue, device),
-        "l2_miss": of("l2_miss_ratio"),
-        "write_share": of("dram_write_share"),
-        "lane_efficiency": of("warp_efficiency"),
-    }
+    name: what a reader is told; None for a column whose table says what it was computed from.
+    """
+
+    name: str | None
+    columns: tuple[str, ...]
+    formula: Callable[[Profiles, Device], Floats]
+
+    def label(self, profiles: Profiles) -> str:
+        """From what the number comes, in words."""
+        if self.name is not None:
+            return self.name
+        [column] = self.columns
+        recorded = profiles.metadata.get("utilisation_sources", {}).get(column, column)
+        labels = dict.fromkeys(text.partition(" = ")[0] for text in recorded.split("; "))
+        return " or ".join(labels)
+
+    def compute(self, profiles: Profiles, device: Device) -> Floats:
+        """The number of every kernel, (K,), NaN where a column lacks."""
+        if not all(map(profiles.has_counter, self.columns)):
+            return np.full(len(profiles.kernels), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = self.formula(profiles, device)
+        return np.where(np.isfinite(values), values, np.nan)
 
 
-def _from_table_2(profiles: Profiles, device: Device) -> dict[str, Floats]:
-    def of(name: str, scale: float = 1.0) -> Floats:
-        return profiles.optional_counter(name) * scale
+def _counted(utilisation: str, name: str, unit: float = 1.0) -> _Source:
+    """From nvprof's counts, by a formula of UTILISATIONS."""
+    return _Source(
+        name,
+        (),
+        lambda profiles, device: UTILISATIONS[utilisation].compute(profiles, device) / unit,
+    )
 
-    read, written = of("ReadBandwidth"), of("WriteBandwidth")
-    issue = _either(of("V_IPC"), of("VALUBusy", 0.01))
-    occupancy = of("Occupancy", 0.01)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shared = issue * of("LDSInsts") / of("VALUInsts")
-        waiting = np.log(of("waitcnt_stall_pct", 0.01) + 0.01)
-    return {
-        "memory": dram_utilisation(read + written, 1.0, profiles, device),
-        "issue": issue,
-        "texture": of("MemUnitBusy", 0.01),
-        "shared": np.where(np.isfinite(shared), shared, np.nan),
-        "occupancy": occupancy,
-        "stall": _either(waiting, _log_waiting(occupancy, issue, device)),
-        "l2_miss": 1 - of("CacheHit", 0.01),
-        "write_share": written / np.maximum(read + written, 1.0),
-        "lane_efficiency": of("VALUUtilization", 0.01),
-    }
+
+def _column(column: str, name: str | None = None, scale: float = 1.0) -> _Source:
+    """A column of the profile, times a scale."""
+    return _Source(name, (column,), lambda profiles, _: profiles.counter(column) * scale)
+
+
+def _bandwidth(profiles: Profiles, device: Device) -> Floats:
+    of = profiles.counter
+    return dram_utilisation(of("ReadBandwidth") + of("WriteBandwidth"), 1.0, profiles, device)
+
+
+def _written(profiles: Profiles, _: Device) -> Floats:
+    read, written = profiles.counter("ReadBandwidth"), profiles.counter("WriteBandwidth")
+    return written / np.maximum(read + written, 1.0)
+
+
+def _shared_instructions(profiles: Profiles, _: Device) -> Floats:
+    of = profiles.optional_counter
+    issue = _either(of("V_IPC"), of("VALUBusy") * 0.01)
+    return issue * of("LDSInsts") / of("VALUInsts")
+
+
+def _waiting_time(profiles: Profiles, _: Device) -> Floats:
+    return np.asarray(np.log(profiles.counter("waitcnt_stall_pct") * 0.01 + 0.01))
+
+
+# By number of KernelUse where it can come from, the best first. Sources of one name mean the same.
+_BANDWIDTHS = ("ReadBandwidth", "WriteBandwidth")
+_SOURCES: dict[str, tuple[_Source, ...]] = {
+    "memory": (
+        _counted("dram_utilisation", "DRAM bytes"),
+        _Source("DRAM bytes", _BANDWIDTHS, _bandwidth),
+        _column("dram_utilisation"),
+    ),
+    "issue": (
+        _counted("issue_utilisation", "instructions per issue slot"),
+        _column("issue_utilisation"),
+        _column("V_IPC", "vector instructions per cycle"),
+        _column("VALUBusy", "VALUBusy", 0.01),
+        _column("core_utilisation"),
+    ),
+    "l2": (
+        _counted("l2_bytes_per_cycle", "L2 bytes per cycle", L2_BYTES_PER_CYCLE),
+        _column("l2_utilisation"),
+    ),
+    "texture": (
+        _counted("texture_bytes_per_cycle", "texture bytes per cycle", TEXTURE_BYTES_PER_CYCLE),
+        _column("MemUnitBusy", "MemUnitBusy", 0.01),
+        _column("texture_utilisation"),
+    ),
+    "shared": (
+        _counted("shared_transactions_per_cycle", "shared-memory transactions per cycle"),
+        _column("shared_transactions_per_cycle"),
+        _Source("LDS instructions per cycle", ("LDSInsts", "VALUInsts"), _shared_instructions),
+    ),
+    "fp64": (
+        _counted("fp64_utilisation", "FP64 instructions per lane"),
+        _column("fp64_utilisation"),
+    ),
+    "occupancy": (
+        _counted("occupancy", "resident waves"),
+        _column("occupancy"),
+        _column("Occupancy", "Occupancy", 0.01),
+    ),
+    "log_eligible": (_counted("log_eligible_warps", "eligible waves"),),
+    "stall": (_Source("share of time waiting", ("waitcnt_stall_pct",), _waiting_time),),
+    "l2_miss": (
+        _counted("l2_miss_ratio", "DRAM reads per L2 read"),
+        _Source(
+            "CacheHit", ("CacheHit",), lambda profiles, _: 1 - profiles.counter("CacheHit") * 0.01
+        ),
+    ),
+    "write_share": (
+        _counted("dram_write_share", "DRAM bytes"),
+        _Source("DRAM bytes", _BANDWIDTHS, _written),
+    ),
+    "lane_efficiency": (
+        _counted("warp_efficiency", "active lanes"),
+        _column("VALUUtilization", "active lanes", 0.01),
+    ),
+}
 
 
 def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:

@@ -20,7 +20,14 @@ from mlscale.profilers import codexl, ncu, nvprof, rocprof
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launches import FileContent, LaunchRecord
-from mlscale.profilers.mapping import TableFeature, amd_die, needed_counters, table_features
+from mlscale.profilers.mapping import (
+    Share,
+    TableFeature,
+    amd_die,
+    needed_counters,
+    peak_shares,
+    table_features,
+)
 from mlscale.profilers.reader import Export, ExportLayout, open_export
 
 _Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
@@ -124,16 +131,19 @@ def import_exports(
     run = run_configuration(contents, device, base or {})
     records = join(contents)
     first_tool = layouts[0].tool
-    features = [_features(first_tool, record, run) for record in records]
+    of_records = [_features_and_shares(first_tool, record, run) for record in records]
+    features = [of_record[0] for of_record in of_records]
+    shares = [of_record[1] for of_record in of_records]
     of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
     programs = [content.application for content in contents if content.application]
     name = application or next(iter(programs), paths[0].stem)
-    table = _table(first_tool, records, features, run, name)
+    table = _table(first_tool, records, features, shares, run, name)
     table.metadata.update(
         origin="measured",
         counter_tool=first_tool,
         source=", ".join(path.name for path in paths),
         feature_status={name: feature.status for name, feature in of_run.items()},
+        utilisation_sources=_sources(shares),
         clocks={"requested": run.requested, "observed": run.observed},
         launches=_launches(records),
     )
@@ -175,11 +185,15 @@ def append(table: Table, new: Table, source: str) -> Table:
         for name in dict.fromkeys([*table.numbers, *new.numbers])
     }
     rank = ("exact", "nearest", "missing")
-    statuses = old.get("feature_status", {})
+    statuses, sources = old.get("feature_status", {}), old.get("utilisation_sources", {})
+    sources = {name: text.split("; ") for name, text in sources.items()}
+    for name, text in new.metadata["utilisation_sources"].items():
+        sources[name] = [*sources.get(name, []), *text.split("; ")]
     metadata = {
         **old,
         **{name: value for name, value in new.metadata.items() if name != "clocks"},
         "source": "; ".join(dict.fromkeys([old.get("source", ""), new.metadata["source"]])),
+        "utilisation_sources": {n: "; ".join(dict.fromkeys(t)) for n, t in sources.items()},
         "launches": {**old.get("launches", {}), **new.metadata["launches"]},
         "feature_status": {
             name: max(status, statuses.get(name, status), key=rank.index)
@@ -208,7 +222,9 @@ def _read(
     return content, layout
 
 
-def _features(tool: str, record: KernelRecord, run: RunConfiguration) -> dict[str, TableFeature]:
+def _features_and_shares(
+    tool: str, record: KernelRecord, run: RunConfiguration
+) -> tuple[dict[str, TableFeature], dict[str, Share]]:
     peak = None
     if run.device in device_keys():
         peak = load_device(run.device).peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
@@ -222,7 +238,18 @@ def _features(tool: str, record: KernelRecord, run: RunConfiguration) -> dict[st
         "xcd_count": die.get("xcd_count"),
         "se_count": die.get("se_count"),
     }
-    return table_features(tool, record.counters, record.cycles, facts)
+    features = table_features(tool, record.counters, record.cycles, facts)
+    facts |= {name: feature.value for name, feature in features.items()}
+    return features, peak_shares(tool, record.counters, record.cycles, facts)
+
+
+def _sources(shares: list[dict[str, Share]]) -> dict[str, str]:
+    """By column from what its shares were computed, where kernels differ all of it."""
+    sources: dict[str, dict[str, None]] = {}
+    for of_kernel in shares:
+        for name, share in of_kernel.items():
+            sources.setdefault(name, {})[share.source] = None
+    return {name: "; ".join(texts) for name, texts in sources.items()}
 
 
 def _least_near(features: list[TableFeature]) -> TableFeature:
@@ -249,6 +276,7 @@ def _table(
     tool: str,
     records: list[KernelRecord],
     features: list[dict[str, TableFeature]],
+    shares: list[dict[str, Share]],
     run: RunConfiguration,
     application: str,
 ) -> Table:
@@ -260,6 +288,9 @@ def _table(
         "time_ms": np.array([record.time_s * 1e3 for record in records]),
     }
     columns = {name: _column([of_kernel[name].value for of_kernel in features]) for name in TABLE_2}
+    for name in dict.fromkeys(name for of_kernel in shares for name in of_kernel):
+        of_name = [of_kernel.get(name) for of_kernel in shares]
+        columns[name] = _column([None if share is None else share.value for share in of_name])
     columns["workgroups"] = _column([record.workgroups for record in records])
     columns["workgroup_size"] = _column([record.workgroup_size for record in records])
     numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}

@@ -41,6 +41,14 @@ class TableFeature:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Share:
+    """A share of peak of one kernel; source: from what, in words, and by which formula."""
+
+    value: float
+    source: str
+
+
 class FormulaScope:
     """What the names of formulas stand for, for one kernel.
 
@@ -128,7 +136,8 @@ def needed_counters(tool: str) -> frozenset[str]:
     """Every counter that the mapping of a tool names, and the cycles that ratios need."""
     entry = _tool(tool)
     formulas = [f for several in entry["quantities"].values() for f in several]
-    formulas += [a["formula"] for several in entry["features"].values() for a in several]
+    for part in ("features", "shares"):
+        formulas += [a["formula"] for several in entry[part].values() for a in several]
     names = frozenset().union(*map(counters_of, formulas))
     return names | ({"GRBM_GUI_ACTIVE", "SQ_WAVES"} if "SQ_INSTS_VALU" in names else set())
 
@@ -153,6 +162,28 @@ def table_features(
     entry = _tool(tool)
     scope = FormulaScope(counters, cycles, facts, entry["quantities"])
     return {name: _first_with_value(scope, entry["features"][name]) for name in TABLE_2}
+
+
+def peak_shares(
+    tool: str,
+    counters: Mapping[str, float],
+    cycles: Mapping[str, float],
+    facts: Mapping[str, float | None],
+) -> dict[str, Share]:
+    """The shares of peak that a kernel's counters give, each from the first source that is there.
+
+    facts: those of `table_features`, and the features that it gave. Otherwise as there.
+    """
+    entry = _tool(tool)
+    scope = FormulaScope(counters, cycles, facts, entry["quantities"])
+    shares: dict[str, Share] = {}
+    for name, alternatives in entry["shares"].items():
+        for alternative in alternatives:
+            value = scope.value(alternative["formula"])
+            if not math.isnan(value):
+                shares[name] = Share(value, f"{alternative['source']} = {alternative['formula']}")
+                break
+    return shares
 
 
 def _first_with_value(scope: FormulaScope, alternatives: list[dict[str, str]]) -> TableFeature:

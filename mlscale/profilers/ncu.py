@@ -17,19 +17,41 @@ MEMORY = "dram__cycles_elapsed.avg.per_second"
 _NAME = "device__attribute_display_name"
 _SM_COUNT = ("device__attribute_multiprocessor_count", "launch__sm_count")
 
-# Names that sections show, the dimension that tells them from namesakes, and the raw name.
+_ELAPSED, _ACTIVE = ".avg.pct_of_peak_sustained_elapsed", ".avg.pct_of_peak_sustained_active"
+# Raw names by the names that sections show, old and new, and the dimension of their unit.
 _SHOWN = {
-    "Duration": ("s", TIME),
-    "SM Frequency": ("hz", ENGINE),
-    "DRAM Frequency": ("hz", MEMORY),
-    "# SMs": ("1", "launch__sm_count"),
-    "Theoretical Occupancy": ("%", "sm__maximum_warps_per_active_cycle_pct"),
-    "L2 Hit Rate": ("%", "lts__t_sector_hit_rate.pct"),
-    "DRAM Throughput": ("%", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
-    "SOL DRAM": ("%", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
-    "Grid Size": ("1", "launch__grid_size"),
-    "Block Size": ("1", "launch__block_size"),
+    ("Duration", "s"): TIME,
+    ("SM Frequency", "hz"): ENGINE,
+    ("DRAM Frequency", "hz"): MEMORY,
+    ("# SMs", "1"): "launch__sm_count",
+    ("Grid Size", "1"): "launch__grid_size",
+    ("Block Size", "1"): "launch__block_size",
+    ("Elapsed Cycles", "1"): "gpc__cycles_elapsed.max",
+    ("SM Active Cycles", "1"): "sm__cycles_active.avg",
+    ("Total SM Elapsed Cycles", "1"): "sm__cycles_elapsed.sum",
+    ("DRAM Throughput", "%"): f"gpu__dram_throughput{_ELAPSED}",
+    ("SOL DRAM", "%"): f"gpu__dram_throughput{_ELAPSED}",
+    ("Memory Throughput", "byte/s"): "dram__bytes.sum.per_second",
+    ("Memory Throughput", "%"): f"gpu__compute_memory_throughput{_ELAPSED}",
+    ("Memory [%]", "%"): f"gpu__compute_memory_throughput{_ELAPSED}",
+    ("Compute (SM) Throughput", "%"): f"sm__throughput{_ELAPSED}",
+    ("Compute (SM) [%]", "%"): f"sm__throughput{_ELAPSED}",
+    ("SM [%]", "%"): f"sm__throughput{_ELAPSED}",
+    ("L1/TEX Cache Throughput", "%"): f"l1tex__throughput{_ACTIVE}",
+    ("SOL L1/TEX Cache", "%"): f"l1tex__throughput{_ACTIVE}",
+    ("L2 Cache Throughput", "%"): f"lts__throughput{_ELAPSED}",
+    ("SOL L2 Cache", "%"): f"lts__throughput{_ELAPSED}",
+    ("L2 Hit Rate", "%"): "lts__t_sector_hit_rate.pct",
+    ("Executed Ipc Elapsed", "1"): "sm__inst_executed.avg.per_cycle_elapsed",
+    ("Executed Ipc Active", "1"): "sm__inst_executed.avg.per_cycle_active",
+    ("Issued Ipc Active", "1"): "sm__inst_issued.avg.per_cycle_active",
+    ("Issue Slots Busy", "%"): f"sm__inst_issued{_ACTIVE}",
+    ("Issued Warp Per Scheduler", "1"): "smsp__issue_active.avg.per_cycle_active",
+    ("Eligible Warps Per Scheduler", "1"): "smsp__warps_eligible.avg.per_cycle_active",
+    ("Theoretical Occupancy", "%"): "sm__maximum_warps_per_active_cycle_pct",
+    ("Achieved Occupancy", "%"): f"sm__warps_active{_ACTIVE}",
 }
+_SHOWN_NAMES = {name for name, _ in _SHOWN}
 _ALWAYS = (TIME, ENGINE, MEMORY, *_SM_COUNT, "launch__grid_size", "launch__block_size")
 
 _COUNTS = {
@@ -71,8 +93,8 @@ def _dimension(metric: str) -> str | None:
         return "s"
     if metric.endswith(".per_second") and "cycles" in metric:
         return "hz"
-    if "bytes" in metric and metric.endswith(".sum"):
-        return "byte"
+    if "bytes" in metric and metric.endswith((".sum", ".per_second")):
+        return "byte" if metric.endswith(".sum") else "byte/s"
     return "%" if "pct" in metric else None
 
 
@@ -171,9 +193,9 @@ class _Page:
                     f"{self.export.where(line)}: metric '{metric}' of launch "
                     f"{launch.identity.number} has two values"
                 )
-        elif metric in _SHOWN:
-            dimension, raw_name = _SHOWN[metric]
-            if (parse_unit(unit) or ("",))[0] == dimension:
+        elif metric in _SHOWN_NAMES:
+            dimension, _ = parse_unit(unit) or ("", 1.0)
+            if (raw_name := _SHOWN.get((metric, dimension))) is not None:
                 value = _value(self.export, line, raw_name, unit, text)
                 launch.shown.setdefault(raw_name, value)
         elif metric == _NAME and text:

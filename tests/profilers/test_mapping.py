@@ -17,7 +17,7 @@ from mlscale.profilers.mapping import FormulaScope, counters_of
 
 DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
 FACTS = ("time_s", "workgroups", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
-         "se_count")  # fmt: skip
+         "se_count", *TABLE_2)  # fmt: skip
 
 
 @pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
@@ -28,6 +28,11 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
     for alternatives in entry["features"].values():
         for alternative in alternatives:
             assert alternative["status"] in ("exact", "nearest")
+            formulas.append((alternative["formula"], entry["quantities"]))
+    for alternatives in entry["shares"].values():
+        for alternative in alternatives:
+            assert alternative["source"]
+            assert not {";", "="} & set(alternative["source"])  # they part the recorded texts
             formulas.append((alternative["formula"], entry["quantities"]))
     for formula, quantities in formulas:
         counters = {name: 2.0 + i for i, name in enumerate(sorted(counters_of(formula)))}

@@ -158,3 +158,65 @@ def test_missing_values_are_nan_in_a_table_of_several(tmp_path: Path) -> None:
     values = imported.table.numbers["ReadBandwidth"]
     assert values[0] == pytest.approx(2e9)
     assert np.isnan(values[1])
+
+
+SPEED_OF_LIGHT = {
+    "DRAM Frequency": ("Ghz", "1.00"),
+    "SM Frequency": ("Mhz", "990.00"),
+    "Elapsed Cycles": ("cycle", "10,000"),
+    "SM Active Cycles": ("cycle", "8,000.00"),
+    "Duration": ("us", "10.00"),
+    "Memory Throughput": ("%", "60.00"),
+    "DRAM Throughput": ("%", "20.00"),
+    "Compute (SM) Throughput": ("%", "40.00"),
+    "Issue Slots Busy": ("%", "50.00"),
+}
+
+
+def shares(tmp_path: Path, metrics: dict[str, tuple[str, str]]) -> tuple[dict[str, float], dict]:
+    base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 1000.0}
+    imported = read(tmp_path, long_page(long_rows(metrics=metrics)), device="gtx980", base=base)
+    return row(imported), imported.table.metadata["utilisation_sources"]
+
+
+class TestShares:
+    """By hand; a GTX 980 at 1000 MHz of memory passes 256 / 8 x 2 x 1 GHz = 64 GB/s."""
+
+    def test_of_the_speed_of_light_section(self, tmp_path: Path) -> None:
+        """Of 10000 cycles the SMs are active in 8000: half of these slots are 0.4 of all."""
+        values, sources = shares(tmp_path, SPEED_OF_LIGHT)
+        assert values["dram_utilisation"] == pytest.approx(0.2)
+        assert sources["dram_utilisation"].startswith("DRAM throughput, % of peak = {gpu__dram_")
+        assert values["core_utilisation"] == pytest.approx(0.4)
+        assert values["issue_utilisation"] == pytest.approx(0.4)
+        assert sources["issue_utilisation"].startswith("instructions per issue slot = ")
+
+    def test_memory_throughput_in_percent_is_a_bound(self, tmp_path: Path) -> None:
+        metrics = {name: v for name, v in SPEED_OF_LIGHT.items() if name != "DRAM Throughput"}
+        values, sources = shares(tmp_path, metrics)
+        assert values["dram_utilisation"] == pytest.approx(0.6)
+        assert "an upper bound" in sources["dram_utilisation"]
+
+    @pytest.mark.parametrize(
+        "metrics",
+        [
+            {"dram__bytes.sum": ("Kbyte", "320.00")},
+            {"dram__bytes.sum.per_second": ("Gbyte/second", "32.00")},
+            {"Memory Throughput": ("Gbyte/s", "32.00")},
+            {"dram__bytes_read.sum": ("Kbyte", "300"), "dram__bytes_write.sum": ("byte", "20,000")},
+        ],
+    )
+    def test_bytes_come_first(self, tmp_path: Path, metrics: dict[str, tuple[str, str]]) -> None:
+        """320 kB in 10 us are 32 GB/s, half of the peak."""
+        values, sources = shares(tmp_path, {**SPEED_OF_LIGHT, **metrics})
+        assert values["dram_utilisation"] == pytest.approx(0.5)
+        assert sources["dram_utilisation"].startswith("DRAM bytes = ")
+
+    def test_issue_by_count(self, tmp_path: Path) -> None:
+        """8000 instructions in 40000 cycles of SMs with 4 slots each."""
+        counts = {
+            "sm__inst_executed.sum": ("inst", "8,000"),
+            "sm__cycles_elapsed.sum": ("cycle", "40,000"),
+        }
+        values, _ = shares(tmp_path, {**SPEED_OF_LIGHT, **counts})
+        assert values["issue_utilisation"] == pytest.approx(0.05)

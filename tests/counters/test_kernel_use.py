@@ -1,0 +1,66 @@
+"""What a kernel uses, from whichever source the profile has."""
+
+import numpy as np
+import pytest
+from synthetic.profiled import profiles
+
+from mlscale import InputError
+from mlscale.counters.kernel_use import kernel_use, use_sources
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import Profiles
+
+BASE = HardwareConfig(16, 1000.0, 3500.0)  # a GTX 980: 256 bits x 2 x 3500 MHz = 224 GB/s
+TRANSACTIONS = {"dram_read_transactions": [2.5e6], "dram_write_transactions": [1e6]}  # 112 MB
+SHARES = {"dram_utilisation": [0.3], "core_utilisation": [0.8], "occupancy": [0.6]}
+
+
+def of(counters: dict[str, list[float]], **metadata: object) -> Profiles:
+    own = profiles(counters, base=BASE, device="gtx980")
+    own.metadata.update(metadata)
+    return own
+
+
+def test_shares_stand_in_for_counts() -> None:
+    use = kernel_use(of(SHARES))
+    assert (use.memory[0], use.issue[0], use.occupancy[0]) == (0.3, 0.8, 0.6)
+    assert np.isnan([use.l2[0], use.write_share[0]]).all()
+
+
+def test_counts_come_before_shares() -> None:
+    """112 MB in the profile's 1 ms are half of 224 GB/s."""
+    assert kernel_use(of({**SHARES, **TRANSACTIONS})).memory[0] == pytest.approx(0.5)
+
+
+def test_the_issue_share_comes_before_that_of_the_busiest_unit() -> None:
+    assert kernel_use(of({**SHARES, "issue_utilisation": [0.2]})).issue[0] == 0.2
+
+
+def test_what_a_model_was_trained_with_comes_first() -> None:
+    both = of({**SHARES, **TRANSACTIONS})
+    trained = {"memory": ("dram_utilisation",)}
+    assert kernel_use(both, trained).memory[0] == 0.3
+    assert use_sources(both, trained)["memory"] == ("dram_utilisation",)
+    assert use_sources(both)["memory"] == ("DRAM bytes",)
+
+
+def test_a_source_is_called_by_what_the_table_says_of_it() -> None:
+    text = "DRAM throughput, % of peak = {a}/100; DRAM bytes = {b}/peak_bytes_per_s"
+    sources = use_sources(of(SHARES, utilisation_sources={"dram_utilisation": text}))
+    assert sources["memory"] == ("DRAM throughput, % of peak or DRAM bytes",)
+    assert sources["issue"] == ("core_utilisation",)
+    assert sources["l2"] == ()
+
+
+def test_each_kernel_has_its_own_source() -> None:
+    counters = {"dram_utilisation": [0.3, 0.4], "ReadBandwidth": [112e9, np.nan],
+                "WriteBandwidth": [0.0, 0.0]}  # fmt: skip
+    own = of(counters)
+    assert kernel_use(own).memory == pytest.approx([0.5, 0.4])
+    assert use_sources(own)["memory"] == ("DRAM bytes", "dram_utilisation")
+
+
+def test_without_any_measure_of_dram_use() -> None:
+    with pytest.raises(InputError, match="needs the DRAM traffic: dram_utilisation"):
+        kernel_use(of({"core_utilisation": [0.8]}))
+    with pytest.raises(InputError, match="kernel 'k1' lacks its DRAM traffic"):
+        kernel_use(of({"dram_utilisation": [0.3, np.nan]}))
