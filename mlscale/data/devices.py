@@ -1,147 +1,139 @@
-"""The device table: what a GPU is made of, and the peaks that follow from it.
+"""The device table: the GPUs that mlscale knows, by key and by the names that tools print.
 
-devices.json holds physical parameters only; every peak is derived here and tested against the
-vendor's data sheet. A memory clock is always the one the vendor's tool lists. A device has the
-same fields in devices.json, in a model file and here.
+devices.json holds physical parameters only; every peak is derived (mlscale/data/device.py) and
+tested against the vendor's data sheet. devices_sources.json says where each number is from.
 """
 
 import difflib
 import functools
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+import re
 from pathlib import Path
 from typing import Any
 
+from mlscale.data.device import Datasheet, Device
 from mlscale.errors import InputError
+
+__all__ = [
+    "SECTOR_BYTES",
+    "Datasheet",
+    "Device",
+    "device_keys",
+    "devices_named",
+    "find_device",
+    "load_device",
+]
 
 SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
 
-# What a field of a type accepts, and how an error message calls that.
-_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "text"),
-    int: ((int,), "a positive whole number"),
-    float: ((int, float), "a positive number"),
-}
-
-
-@dataclass(frozen=True)
-class Datasheet:
-    """What the vendor prints, and the clocks [MHz] at which it holds; to check a device by."""
-
-    engine_mhz: float
-    memory_mhz: float
-    bandwidth_gb_per_s: float
-    fp32_gflops: float
-    fp64_gflops: float
-    source: str
-
-
-@dataclass(frozen=True)
-class Device:
-    """One GPU. A CU is NVIDIA's SM; a wave is NVIDIA's warp; lanes work once per engine cycle.
-
-    Attributes:
-        key: the name in the device table.
-        name: what the vendor calls it.
-        vendor: who makes it.
-        architecture: generation and chip.
-        cu_count: CUs of the whole device.
-        lanes_per_cu: FP32 multiply-adds a CU starts per cycle.
-        fp64_lanes_per_cu: FP64 multiply-adds a CU starts per cycle.
-        special_function_lanes_per_cu: transcendental results of a CU per cycle.
-        schedulers_per_cu: wave instructions a CU issues per cycle at most, of all kinds; on
-            NVIDIA parts the schedulers, without their dual issue.
-        wave_size: threads per wave.
-        max_waves_per_cu: waves resident on a CU at most.
-        memory_bus_bits: width of the memory bus.
-        memory_transfers_per_cycle: transfers on each wire per cycle of the listed memory clock.
-        datasheet: the vendor's numbers; None for a simulated device.
-        note: what else a reader must know.
-    """
-
-    key: str
-    name: str
-    vendor: str
-    architecture: str
-    cu_count: int
-    lanes_per_cu: int
-    fp64_lanes_per_cu: int
-    special_function_lanes_per_cu: int
-    schedulers_per_cu: int
-    wave_size: int
-    max_waves_per_cu: int
-    memory_bus_bits: int
-    memory_transfers_per_cycle: int
-    datasheet: Datasheet | None
-    note: str
-
-    def peak_bandwidth_gb_per_s(self, memory_mhz: float) -> float:
-        """Peak DRAM bandwidth [GB/s, 1e9 bytes] at a memory clock as the vendor's tool lists it."""
-        return self.memory_bus_bits / 8 * self.memory_transfers_per_cycle * memory_mhz / 1e3
-
-    def peak_fp32_gflops(self, engine_mhz: float) -> float:
-        """Peak FP32 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
-        return 2 * self.cu_count * self.lanes_per_cu * engine_mhz / 1e3
-
-    def peak_fp64_gflops(self, engine_mhz: float) -> float:
-        """Peak FP64 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
-        return 2 * self.cu_count * self.fp64_lanes_per_cu * engine_mhz / 1e3
-
-    def as_dict(self) -> dict[str, object]:
-        """The device as JSON carries it, for example inside a model file."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: object) -> "Device":
-        """The device that as_dict gave. Raises InputError on what is no such dictionary."""
-        device = _checked_fields(cls, values, "device")
-        if device["datasheet"] is not None:
-            sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
-            device["datasheet"] = Datasheet(**sheet)
-        return cls(**device)
+# Words that tools print or leave out as they like.
+_BRANDS = {"nvidia", "geforce", "tesla", "quadro", "amd", "radeon", "instinct", "tm"}
+_MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
+_PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
+_CLOCK_TOLERANCE = 0.01
 
 
 def device_keys() -> tuple[str, ...]:
-    """The names of all devices of the table."""
+    """The keys of all devices of the table."""
     return tuple(_table())
 
 
+@functools.cache
 def load_device(key: str) -> Device:
-    """The device of that name. Raises InputError with the known names if there is none."""
+    """The device of that key. Raises InputError with the known keys if there is none."""
     table = _table()
     if key not in table:
-        close = difflib.get_close_matches(key.lower(), table, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        close = devices_named(key) or difflib.get_close_matches(key.lower(), table, n=1)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise InputError(f"there is no device {key!r}; known are {', '.join(table)}{hint}")
     return Device.from_dict({"key": key, **table[key]})
 
 
+def find_device(
+    name: str,
+    cu_count: float | None = None,
+    engine_mhz: float | None = None,
+    memory_mhz: float | None = None,
+) -> Device | None:
+    """The device of a key or of a name as a tool prints it; None if that is none, or several.
+
+    name: in any case, with or without 'NVIDIA': what nvidia-smi, CUDA, DCGM and the profilers
+    print, AMD's marketing name, or PCI ids ('10de:2330', NVML's '0x233010DE'). A name that
+    several GPUs bear (gfx90a, A100) needs what devices_named takes to decide.
+
+    Example:
+        find_device("NVIDIA H100 80GB HBM3"), find_device("gfx942", cu_count=228)
+    """
+    own, _ = _bearers(name)
+    keys = devices_named(name, cu_count, engine_mhz, memory_mhz)
+    if len(keys) != 1 or (not own and cu_count is None):
+        return None
+    return load_device(keys[0])
+
+
+def devices_named(
+    name: str,
+    cu_count: float | None = None,
+    engine_mhz: float | None = None,
+    memory_mhz: float | None = None,
+) -> tuple[str, ...]:
+    """The keys of the devices that a name may stand for.
+
+    cu_count: of the whole device, by which AMD's gfx names and families are told apart.
+    engine_mhz, memory_mhz: the highest clocks that the tool shows, where that leaves several.
+    """
+    own, shared = _bearers(name)
+    keys = own or shared
+    if cu_count is not None and (shared or len(keys) > 1):
+        keys = tuple(key for key in keys if _table()[key]["cu_count"] == cu_count)
+    for fields, clock_mhz in (
+        (("engine_mhz", "max_clock_mhz"), engine_mhz),
+        (("memory_mhz", "supported_memory_mhz"), memory_mhz),
+    ):
+        if clock_mhz is not None and len(keys) > 1:
+            keys = tuple(key for key in keys if _has_clock(key, fields, clock_mhz)) or keys
+    return keys
+
+
+def _has_clock(key: str, fields: tuple[str, str], clock_mhz: float) -> bool:
+    """Whether the data sheet's clock, or one of another field, is that one."""
+    entry = _table()[key]
+    of_sheet, of_entry = (entry["datasheet"] or {}).get(fields[0]), entry.get(fields[1])
+    clocks = [of_sheet, *(of_entry if isinstance(of_entry, list) else [of_entry])]
+    return any(clock and abs(clock_mhz / clock - 1) < _CLOCK_TOLERANCE for clock in clocks)
+
+
+def _bearers(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The devices whose own name it is, or else those that share it with others."""
+    if name in _table():
+        return (name,), ()
+    by_alias, by_shared_name = _names()
+    plain = _plain(_PCI_OF_NVML.sub(r"\2:\1", _MIG.sub("", name)))
+    own = by_alias.get(plain, ())
+    return own, () if own else by_shared_name.get(plain, ())
+
+
+def _plain(name: str) -> str:
+    """A name without case, punctuation and brands."""
+    words = re.findall("[a-z0-9]+", name.lower())
+    return "".join(word for word in words if word not in _BRANDS)
+
+
 @functools.cache
-def _table() -> dict[str, dict[str, object]]:
+def _names() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """By plain name: the devices whose own name it is, and those that share it."""
+    own: dict[str, tuple[str, ...]] = {}
+    shared: dict[str, tuple[str, ...]] = {}
+    for key, entry in _table().items():
+        aliases = [key, entry["name"], *entry.get("aliases", ()), *entry.get("pci_ids", ())]
+        for names, texts in ((own, aliases), (shared, entry.get("shared_names", ()))):
+            for plain in dict.fromkeys(map(_plain, texts)):
+                names[plain] = (*names.get(plain, ()), key)
+    return own, shared
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, Any]]:
     text = Path(__file__).with_name("devices.json").read_text(encoding="utf-8")
-    devices: dict[str, dict[str, object]] = json.loads(text)["devices"]
+    devices: dict[str, dict[str, Any]] = json.loads(text)["devices"]
     return devices
-
-
-def _checked_fields(cls: type, values: object, what: str) -> dict[str, Any]:
-    """Exactly the fields of a dataclass, each of its type; numbers positive and finite."""
-    if not isinstance(values, Mapping):
-        raise InputError(f"the {what} must be a table of fields, not {type(values).__name__}")
-    types = {field.name: field.type for field in fields(cls)}
-    if missing := types.keys() - values:
-        raise InputError(f"the {what} lacks {', '.join(sorted(missing))}")
-    if unknown := values.keys() - types:
-        raise InputError(f"the {what} has unknown {', '.join(sorted(map(ascii, unknown)))}")
-    for name, kind in types.items():
-        if kind in _KINDS and not _fits(values[name], *_KINDS[kind][0]):
-            shown = ascii(values[name])[:40]
-            raise InputError(f"{name} of the {what} must be {_KINDS[kind][1]}, not {shown}")
-    return dict(values)
-
-
-def _fits(value: object, *types: type) -> bool:
-    if isinstance(value, bool) or not isinstance(value, types):
-        return False
-    return not isinstance(value, int | float) or 0 < value < math.inf

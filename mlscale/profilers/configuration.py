@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.mapping import amd_die, device_key
+from mlscale.profilers.mapping import device_key
 
 CLOCK_TOLERANCE = 0.05
 _SHORT = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
@@ -40,8 +40,8 @@ def run_configuration(
         for fact, values in file.facts.items():
             facts[fact].update(values)
     source = files[0].source
-    key = _device(source, facts, device)
     observed = {axis: _observed(source, axis, facts[axis]) for axis in AXES if axis in facts}
+    key = _device(source, facts, device, observed.get("cu_count"))
     cu_count = _cu_count(source, key, base.get("cu_count"), observed.get("cu_count"))
     engine_mhz, memory_mhz = (
         _clock(source, clock, base.get(clock), observed.get(clock))
@@ -68,28 +68,32 @@ def run_configuration(
     )
 
 
-def _device(source: str, facts: _Facts, device: str | None) -> str:
+def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str:
     """The key of the device table, or any name that the user or the file gives."""
     names = [str(name) for name in facts.get("device_name") or facts.get("chip") or ()]
     if len(names) > 1:
         raise InputError(f"{source}: is of several GPUs: {', '.join(sorted(names))}; import one")
+    if device is not None:
+        device = device_key(device, cu_count) or device
     if not names:
         if device is None:
             raise InputError(f"{source}: does not say the GPU; name it with --device")
         return device
     [name] = names
-    key = device_key(name)
+    possible = devices_named(name, cu_count)
+    key = device_key(name, cu_count)
     if device is None:
         if key is not None:
             return key
         device = "-".join(name.lower().split())
+        why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
         warnings.warn(
-            f"{source}: '{name}' is not in the device table; the table's device is "
+            f"{source}: '{name}' {why}; the table's device is "
             f"'{device}' (--device gives another name)",
             DataWarning,
             stacklevel=4,
         )
-    elif device in device_keys() and device != key:
+    elif device in device_keys() and device not in possible:
         raise InputError(f"{source}: is of '{name}', not of '{device}'")
     elif key is not None and device != key:
         raise InputError(f"{source}: is of '{name}', which is '{key}', not '{device}'")
@@ -115,7 +119,8 @@ def _cu_count(
 ) -> float | None:
     if requested is not None and observed is not None and requested != observed:
         raise InputError(f"{source}: says {observed:g} CUs, --base says {requested:g}")
-    whole = load_device(key).cu_count if key in device_keys() else amd_die(key).get("cu_count")
+    device = find_device(key)
+    whole = None if device is None else device.cu_count
     value = next((count for count in (requested, observed, whole) if count is not None), None)
     if value is not None and whole is not None and value > whole:
         raise InputError(f"{source}: {value:g} CUs are more than the {whole} of '{key}'")

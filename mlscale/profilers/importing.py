@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.tables import Table
@@ -23,7 +23,6 @@ from mlscale.profilers.launches import FileContent, LaunchRecord
 from mlscale.profilers.mapping import (
     Share,
     TableFeature,
-    amd_die,
     needed_counters,
     peak_shares,
     table_features,
@@ -226,17 +225,17 @@ def _features_and_shares(
     tool: str, record: KernelRecord, run: RunConfiguration
 ) -> tuple[dict[str, TableFeature], dict[str, Share]]:
     peak = None
-    if run.device in device_keys():
-        peak = load_device(run.device).peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
-    die = amd_die(run.device)
+    device = find_device(run.device)
+    if device is not None:
+        peak = device.peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
     facts: dict[str, float | None] = {
         "time_s": record.time_s,
         "workgroups": record.workgroups,
         "cu_count": run.config.cu_count,
         "engine_hz": run.config.engine_mhz * 1e6,
         "peak_bytes_per_s": peak,
-        "xcd_count": die.get("xcd_count"),
-        "se_count": die.get("se_count"),
+        "xcd_count": device.xcd_count if device else None,
+        "se_count": device.se_count if device else None,
     }
     features = table_features(tool, record.counters, record.cycles, facts)
     facts |= {name: feature.value for name, feature in features.items()}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.counters.features import TABLE_2
+from mlscale.data.devices import find_device
 
 _COUNTER = re.compile(r"\{([^{}]+)\}")
 _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -194,13 +195,7 @@ def _first_with_value(scope: FormulaScope, alternatives: list[dict[str, str]]) -
     return TableFeature(None, "missing", "")
 
 
-def device_key(name: str) -> str | None:
+def device_key(name: str, cu_count: float | None = None) -> str | None:
     """The key of the device table for a name as a profiler prints it; None if it has none."""
-    names: dict[str, str] = _document()["device_names"]
-    return names.get(name.removeprefix("NVIDIA ").strip())
-
-
-def amd_die(device: str) -> dict[str, int]:
-    """cu_count, xcd_count and se_count of an AMD part; empty for one that is not known."""
-    die: dict[str, int] = _document()["amd_dies"].get(device, {})
-    return die
+    device = find_device(name, cu_count)
+    return None if device is None else device.key

@@ -12,7 +12,7 @@ from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.errors import InputError
 
 # The names that command lines and files use: a name may be added, none may go.
-KEYS = (
+OLD_KEYS = (
     "gtx980",
     "gtx1080ti",
     "titanx",
@@ -25,6 +25,19 @@ KEYS = (
     "h200",
     "simulated-gcn3",
 )
+NEW_KEYS = """
+    a100-sxm4-40gb a100-pcie-40gb a100-sxm4-80gb a100-pcie-80gb a30 a10 a40 l4 l40s h100-sxm5
+    h100-pcie h100-nvl gh200-480gb b200 b300 rtx-pro-6000-blackwell rtx3080 rtx3090 rtx-a4000
+    rtx-a6000 rtx-4000-ada rtx-6000-ada rtx4060 rtx4070 rtx4080 rtx4090 rtx5070 rtx5080 rtx5090
+    t4 rtx2080ti rtx2070 titanv v100-sxm2-16gb v100-sxm2-32gb jetson-agx-orin-64gb gtx1080 mi50
+    mi60 mi100 mi210 mi250x-gcd mi250-gcd mi300x mi300a mi325x rx6900xt rx7900xtx radeonvii vega64
+"""
+KEYS = (*OLD_KEYS, *NEW_KEYS.split())
+OLD_FIELDS = (
+    "name", "vendor", "architecture", "cu_count", "lanes_per_cu", "fp64_lanes_per_cu",
+    "special_function_lanes_per_cu", "schedulers_per_cu", "wave_size", "max_waves_per_cu",
+    "memory_bus_bits", "memory_transfers_per_cycle", "datasheet", "note",
+)  # fmt: skip
 REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")
 
 # Where the sheet and the hardware differ by more than rounding to 1 %, and why.
@@ -33,6 +46,15 @@ WIDER_TOLERANCE = {
     ("h200", "bandwidth"): 0.025,
     # The sheet rounds 33.45 TFLOPS up to 34.
     ("h200", "fp64"): 0.017,
+    ("h100-sxm5", "fp64"): 0.017,
+    ("gh200-480gb", "fp64"): 0.017,
+    # The sheet prints 2 TB/s; the 1593 MHz that nvidia-smi lists gives 2.039.
+    ("h100-pcie", "bandwidth"): 0.02,
+    # 8 TB/s; 3996 MHz gives 8.184.
+    ("b200", "bandwidth"): 0.024,
+    ("b300", "bandwidth"): 0.024,
+    # 6 TB/s; 1500 MHz gives 6.144.
+    ("mi325x", "bandwidth"): 0.025,
 }
 
 
@@ -171,14 +193,15 @@ def test_values_are_sane(key: str) -> None:
     assert device.name
     assert device.architecture
     assert device.vendor in {"NVIDIA", "AMD", "MGPUSim"}
-    assert device.wave_size == (32 if device.vendor == "NVIDIA" else 64)
+    narrow = device.vendor == "NVIDIA" or device.architecture.startswith("RDNA")
+    assert device.wave_size == (32 if narrow else 64)
     assert device.lanes_per_cu % device.wave_size == 0
     assert device.fp64_lanes_per_cu <= device.lanes_per_cu
     assert device.special_function_lanes_per_cu <= device.lanes_per_cu
     # Arithmetic alone cannot exceed the issue limit.
     assert device.lanes_per_cu <= device.schedulers_per_cu * device.wave_size
     assert device.memory_bus_bits % 32 == 0
-    assert device.memory_transfers_per_cycle in {1, 2, 4}
+    assert device.memory_transfers_per_cycle in {1, 2, 4, 16}
 
 
 def test_only_the_simulated_device_has_no_datasheet() -> None:
@@ -218,7 +241,65 @@ def test_as_dict_is_a_copy() -> None:
     values = device.as_dict()
     assert isinstance(values["datasheet"], dict)
     values["datasheet"]["engine_mhz"] = 1
+    assert isinstance(values["pci_ids"], list)
+    values["pci_ids"].append("10de:0000")
     assert device == load_device("gtx980")
+
+
+class TestClocks:
+    def test_full_list_in_steps_of_15(self) -> None:
+        """nvidia-smi -q -d SUPPORTED_CLOCKS of an A100: 210 to 1410 MHz, 81 clocks."""
+        clocks = load_device("a100-sxm4-40gb").engine_clocks_mhz()
+        assert clocks == tuple(float(clock) for clock in range(210, 1411, 15))
+        assert len(clocks) == 81
+
+    def test_steps_of_7_5_are_rounded_down(self) -> None:
+        """By hand: 18 x 7.5 = 135 to 184 x 7.5 = 1380, halves cut off as nvidia-smi prints."""
+        clocks = load_device("v100").engine_clocks_mhz()
+        assert clocks[:4] == (135, 142, 150, 157)
+        assert clocks[-3:] == (1365, 1372, 1380)
+        assert len(clocks) == 184 - 18 + 1
+
+    def test_pascal_lists_its_own_base_and_boost_clock(self) -> None:
+        """NVIDIA prints 1607 and 1733 MHz for the GTX 1080, 1303 (the sheet's) for the P100."""
+        assert {139, 1607, 1733, 1911} <= set(load_device("gtx1080").engine_clocks_mhz())
+        assert {544, 1303, 1328} <= set(load_device("p100").engine_clocks_mhz())
+
+    def test_memory_clocks_ascend(self) -> None:
+        assert load_device("t4").memory_clocks_mhz() == (405, 5001)
+
+    @pytest.mark.parametrize("key", REAL_KEYS)
+    def test_ranges_hold_the_clocks_of_the_sheet(self, key: str) -> None:
+        device = load_device(key)
+        assert device.datasheet is not None
+        if clocks := device.engine_clocks_mhz():
+            assert (clocks[0], clocks[-1]) == device.engine_clock_range_mhz
+            assert device.datasheet.engine_mhz in clocks
+            assert device.base_mhz is None or device.base_mhz in clocks
+        if device.engine_clock_range_mhz:
+            lowest, highest = device.engine_clock_range_mhz
+            assert lowest < device.datasheet.engine_mhz <= highest
+        if device.supported_memory_mhz:
+            assert device.datasheet.memory_mhz in device.memory_clocks_mhz()
+        if device.base_mhz:
+            assert device.base_mhz <= device.datasheet.engine_mhz
+        if device.idle_w:
+            assert device.tdp_w
+            assert device.idle_w < device.tdp_w
+
+
+@pytest.mark.parametrize("key", ["mi300x", "mi300a", "mi325x", "rx7900xtx"])
+def test_packed_fp32_counts_twice(key: str) -> None:
+    """AMD's sheets of these parts count packed or dual-issued FP32; the lanes alone give half."""
+    device = load_device(key)
+    assert device.fp32_issue_factor == 2
+    assert device.datasheet is not None
+    lanes = 2 * device.cu_count * device.lanes_per_cu * device.datasheet.engine_mhz / 1e3
+    assert lanes == pytest.approx(device.datasheet.fp32_gflops / 2, rel=0.01)
+
+
+def test_no_other_device_counts_fp32_twice() -> None:
+    assert sum(load_device(key).fp32_issue_factor == 2 for key in KEYS) == 4
 
 
 MISSING = object()
@@ -234,6 +315,22 @@ MISSING = object()
         ("cu_count", 16.0, "cu_count of the device must be a positive whole number, not 16.0"),
         ("cu_count", True, "cu_count of the device must be a positive whole number, not True"),
         ("cu_count", 0, "cu_count of the device must be a positive whole number, not 0"),
+        ("tdp_w", 0, "tdp_w of the device must be a positive number, not 0"),
+        ("aliases", [980], "aliases of the device must be a list of text, not [980]"),
+        ("aliases", "GTX", "aliases of the device must be a list of text, not 'GTX'"),
+        (
+            "supported_memory_mhz",
+            ["3505"],
+            "supported_memory_mhz of the device must be a list of positive numbers, not ['3505']",
+        ),
+        (
+            "engine_clock_range_mhz",
+            [1400, 135],
+            (
+                "engine_clock_range_mhz of the device must be a list of the lowest and the "
+                "highest, positive numbers, not [1400, 135]"
+            ),
+        ),
         ("cu_count", None, "cu_count of the device must be a positive whole number, not None"),
         ("name", 980, "name of the device must be text, not 980"),
         ("name", ["two\nlines"], r"name of the device must be text, not ['two\nlines']"),
@@ -281,6 +378,29 @@ def test_what_is_no_dictionary(values: object) -> None:
     kind = type(values).__name__
     with pytest.raises(InputError, match=f"^the device must be a table of fields, not {kind}$"):
         Device.from_dict(values)
+
+
+def test_all_faults_at_once() -> None:
+    values = load_device("gtx980").as_dict()
+    del values["wave_size"]
+    values["cu_count"] = "many"
+    with pytest.raises(InputError) as error:
+        Device.from_dict(values)
+    assert str(error.value) == (
+        "the device lacks wave_size; cu_count of the device must be a positive whole number, "
+        "not 'many'"
+    )
+
+
+def test_a_model_file_from_before_the_optional_facts() -> None:
+    """Such a file carries the required fields alone; everything else is unknown."""
+    required = ("key", *(name for name in OLD_FIELDS))
+    values = {name: load_device("h200").as_dict()[name] for name in required}
+    device = Device.from_dict(values)
+    assert device.peak_fp32_gflops(1000) == load_device("h200").peak_fp32_gflops(1000)
+    assert (device.l2_bytes, device.idle_w, device.aliases) == (None, None, ())
+    assert device.engine_clocks_mhz() == ()
+    assert device.memory_clocks_mhz() == ()
 
 
 def test_several_missing_fields_are_named_in_order() -> None:

@@ -1,0 +1,228 @@
+"""One GPU: what it is made of, the peaks that follow from it, and the clocks that it offers.
+
+A device has the same fields here, in devices.json, in a model file and in a device file of one's
+own. A memory clock is always the one the vendor's tool lists.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import partial
+from types import UnionType
+from typing import Any, get_args
+
+from mlscale.errors import InputError
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value)
+
+
+def _is_list(value: object, of: Callable[[object], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(of, value))
+
+
+def _is_range(value: Any) -> bool:
+    return _is_list(value, _is_number) and len(value) == 2 and bool(value[0] <= value[1])
+
+
+# What a field of a type accepts, and how an error message calls that.
+_KINDS: dict[Any, tuple[Callable[[object], bool], str]] = {
+    str: (_is_text, "text"),
+    int: (_is_count, "a positive whole number"),
+    float: (_is_number, "a positive number"),
+    tuple[str, ...]: (partial(_is_list, of=_is_text), "a list of text"),
+    tuple[float, ...]: (partial(_is_list, of=_is_number), "a list of positive numbers"),
+    tuple[float, float]: (_is_range, "a list of the lowest and the highest, positive numbers"),
+}
+
+
+@dataclass(frozen=True)
+class Datasheet:
+    """What the vendor prints, and the clocks [MHz] at which it holds; to check a device by."""
+
+    engine_mhz: float
+    memory_mhz: float
+    bandwidth_gb_per_s: float
+    fp32_gflops: float
+    fp64_gflops: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU. A CU is NVIDIA's SM; a wave is NVIDIA's warp; lanes work once per engine cycle.
+
+    Everything from compute_capability on is optional: None, or empty, where it is not known.
+
+    Attributes:
+        key: the name in the device table.
+        name: what the vendor calls it.
+        vendor: who makes it.
+        architecture: generation and chip.
+        cu_count: CUs of the whole device.
+        lanes_per_cu: FP32 multiply-adds a CU starts per cycle.
+        fp64_lanes_per_cu: FP64 multiply-adds a CU starts per cycle.
+        special_function_lanes_per_cu: transcendental results of a CU per cycle.
+        schedulers_per_cu: wave instructions a CU issues per cycle at most, of all kinds; on
+            NVIDIA parts the schedulers, without their dual issue.
+        wave_size: threads per wave.
+        max_waves_per_cu: waves resident on a CU at most.
+        memory_bus_bits: width of the memory bus.
+        memory_transfers_per_cycle: transfers on each wire per cycle of the listed memory clock.
+        datasheet: the vendor's numbers; None for a simulated device.
+        note: what else a reader must know.
+        compute_capability: of CUDA, '9.0'.
+        form_factor: board or module.
+        aliases: the names by which tools print this device and no other.
+        shared_names: names that other devices bear too, which the CU count decides: gfx names,
+            families.
+        pci_ids: vendor and device, '10de:2330'.
+        l2_bytes: all of the L2 cache.
+        l3_bytes: AMD's Infinity Cache.
+        max_shared_bytes_per_cu: shared memory (LDS) of a CU.
+        registers_per_cu: 32-bit registers of a CU.
+        xcd_count: compute dies.
+        se_count: shader engines of all dies.
+        base_mhz: the vendor's base clock.
+        max_clock_mhz: the highest engine clock that the vendor's tool lists.
+        engine_clock_range_mhz: lowest and highest engine clock that can be set.
+        engine_clock_step_mhz: what the engine clocks that can be set are multiples of.
+        supported_memory_mhz: memory clocks that the vendor's tool lists, highest first.
+        tensor_fp16_gflops: dense FP16 matrix rate with FP32 accumulation.
+        tdp_w: the board's default power limit.
+        min_power_limit_w: the lowest power limit that can be set.
+        max_power_limit_w: the highest.
+        idle_w: board power without a process, one reading.
+        clock_control: how the clocks are set.
+        unverified: fields whose value is from memory, not from a source.
+        fp32_issue_factor: FP32 operations that a lane starts per cycle, as the sheet counts them:
+            2 where it counts packed or dual-issued ones.
+    """
+
+    key: str
+    name: str
+    vendor: str
+    architecture: str
+    cu_count: int
+    lanes_per_cu: int
+    fp64_lanes_per_cu: int
+    special_function_lanes_per_cu: int
+    schedulers_per_cu: int
+    wave_size: int
+    max_waves_per_cu: int
+    memory_bus_bits: int
+    memory_transfers_per_cycle: int
+    datasheet: Datasheet | None
+    note: str
+    compute_capability: str | None = None
+    form_factor: str | None = None
+    aliases: tuple[str, ...] = ()
+    shared_names: tuple[str, ...] = ()
+    pci_ids: tuple[str, ...] = ()
+    l2_bytes: int | None = None
+    l3_bytes: int | None = None
+    max_shared_bytes_per_cu: int | None = None
+    registers_per_cu: int | None = None
+    xcd_count: int | None = None
+    se_count: int | None = None
+    base_mhz: float | None = None
+    max_clock_mhz: float | None = None
+    engine_clock_range_mhz: tuple[float, float] | None = None
+    engine_clock_step_mhz: float | None = None
+    supported_memory_mhz: tuple[float, ...] | None = None
+    tensor_fp16_gflops: float | None = None
+    tdp_w: float | None = None
+    min_power_limit_w: float | None = None
+    max_power_limit_w: float | None = None
+    idle_w: float | None = None
+    clock_control: str | None = None
+    unverified: tuple[str, ...] = ()
+    fp32_issue_factor: int = 1
+
+    def peak_bandwidth_gb_per_s(self, memory_mhz: float) -> float:
+        """Peak DRAM bandwidth [GB/s, 1e9 bytes] at a memory clock as the vendor's tool lists it."""
+        return self.memory_bus_bits / 8 * self.memory_transfers_per_cycle * memory_mhz / 1e3
+
+    def peak_fp32_gflops(self, engine_mhz: float) -> float:
+        """Peak FP32 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
+        lanes = self.lanes_per_cu * self.fp32_issue_factor
+        return 2 * self.cu_count * lanes * engine_mhz / 1e3
+
+    def peak_fp64_gflops(self, engine_mhz: float) -> float:
+        """Peak FP64 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""
+        return 2 * self.cu_count * self.fp64_lanes_per_cu * engine_mhz / 1e3
+
+    def engine_clocks_mhz(self) -> tuple[float, ...]:
+        """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
+
+        They are the multiples of the step within the range, rounded down: a V100 in steps of
+        7.5 MHz lists 135, 142, 150, … Empty where range or step is not known.
+        """
+        if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
+            return ()
+        lowest, highest = self.engine_clock_range_mhz
+        step = self.engine_clock_step_mhz
+        multiples = range(math.floor(lowest / step), math.floor((highest + 1) / step) + 1)
+        clocks = (float(math.floor(number * step)) for number in multiples)
+        return tuple(clock for clock in clocks if lowest <= clock <= highest)
+
+    def memory_clocks_mhz(self) -> tuple[float, ...]:
+        """The memory clocks that the vendor's tool lists, ascending; empty where not known."""
+        return tuple(sorted(self.supported_memory_mhz or ()))
+
+    def as_dict(self) -> dict[str, object]:
+        """The device as JSON carries it, for example inside a model file; unknowns are left out."""
+        values: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is MISSING or value != field.default:
+                values[field.name] = list(value) if isinstance(value, tuple) else value
+        if self.datasheet is not None:
+            values["datasheet"] = vars(self.datasheet).copy()
+        return values
+
+    @classmethod
+    def from_dict(cls, values: object) -> "Device":
+        """The device that as_dict gave. Raises InputError on what is no such dictionary."""
+        device = _checked_fields(cls, values, "device")
+        if device["datasheet"] is not None:
+            sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
+            device["datasheet"] = Datasheet(**sheet)
+        return cls(**device)
+
+
+def _checked_fields(cls: type, values: object, what: str) -> dict[str, Any]:
+    """The fields of a dataclass, each of its type. Raises InputError with all faults at once."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"the {what} must be a table of fields, not {type(values).__name__}")
+    types = {field.name: field.type for field in fields(cls)}
+    required = {field.name for field in fields(cls) if field.default is MISSING}
+    faults = []
+    if missing := required - values.keys():
+        faults.append(f"the {what} lacks {', '.join(sorted(missing))}")
+    if unknown := values.keys() - types:
+        faults.append(f"the {what} has unknown {', '.join(sorted(map(ascii, unknown)))}")
+    for name, value in values.items():
+        if expected := _misfit(types.get(name), value):
+            faults.append(f"{name} of the {what} must be {expected}, not {ascii(value)[:40]}")
+    if faults:
+        raise InputError("; ".join(faults))
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def _misfit(kind: Any, value: object) -> str | None:
+    """What a field of that type must be, if the value is something else."""
+    accepted = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if value is None and type(None) in accepted:
+        return None
+    fits, expected = _KINDS.get(accepted[0], (None, ""))
+    return None if fits is None or fits(value) else expected

@@ -1,0 +1,117 @@
+"""find_device: every name that a tool prints leads to one device, or says which it may be."""
+
+import re
+
+import pytest
+
+from mlscale.data.devices import device_keys, devices_named, find_device, load_device
+from mlscale.profilers.mapping import device_key
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        # nvidia-smi, NVML, DCGM and CUDA (ncu, nvprof), with and without NVIDIA's own name.
+        ("NVIDIA H100 80GB HBM3", "h100-sxm5"),
+        ("H100 80GB HBM3", "h100-sxm5"),
+        ("nvidia a100-sxm4-80gb", "a100-sxm4-80gb"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "a100-sxm4-40gb"),
+        ("Tesla T4", "t4"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090"),
+        ("RTX 4090", "rtx4090"),
+        ("rtx4090", "rtx4090"),
+        ("H200-SXM", "h200"),
+        # The names that profilers of these printed before there were aliases.
+        ("GeForce GTX 980", "gtx980"),
+        ("GeForce GTX 1080 Ti", "gtx1080ti"),
+        ("TITAN X (Pascal)", "titanx"),
+        ("Tesla P100-PCIE-16GB", "p100"),
+        ("Tesla P100-SXM2-16GB", "p100"),
+        ("Tesla V100-PCIE-16GB", "v100"),
+        ("Tesla V100-PCIE-32GB", "v100"),
+        ("Tesla V100-SXM2-16GB", "v100-sxm2-16gb"),
+        ("GeForce RTX 2070 SUPER", "rtx2070s"),
+        ("Quadro RTX 8000", "rtx8000"),
+        ("H200", "h200"),
+        ("Tahiti", "hd7970"),
+        ("Fiji", "r9nano"),
+        # rocminfo's marketing names, and what rocprof's agents are called.
+        ("AMD Instinct MI300X", "mi300x"),
+        ("AMD Instinct MI250X", "mi250x-gcd"),
+        ("mi250", "mi250-gcd"),
+        ("Radeon RX 7900 XTX", "rx7900xtx"),
+        # lspci's and NVML's forms of the same number.
+        ("10de:2330", "h100-sxm5"),
+        ("0x233010DE", "h100-sxm5"),
+        ("1002:74a1", "mi300x"),
+    ],
+)
+def test_names_that_tools_print(name: str, key: str) -> None:
+    device = find_device(name)
+    assert device is not None
+    assert device.key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "key"),
+    [
+        # Counts of CUs: AMD's table of GPU specifications; NVIDIA's sheets.
+        ("gfx942", {"cu_count": 228}, "mi300a"),
+        ("gfx942", {"cu_count": 304, "memory_mhz": 1300}, "mi300x"),
+        ("gfx942", {"cu_count": 304, "memory_mhz": 1500}, "mi325x"),
+        ("gfx90a", {"cu_count": 110}, "mi250x-gcd"),
+        ("gfx906", {"cu_count": 64}, "mi60"),
+        ("gfx906", {"cu_count": 60, "engine_mhz": 1725}, "mi50"),
+        ("gfx908", {"cu_count": 120}, "mi100"),
+        ("1002:66a1", {"cu_count": 60}, "mi50"),
+        ("Orin", {"cu_count": 16}, "jetson-agx-orin-64gb"),
+        ("h100", {"cu_count": 114}, "h100-pcie"),
+        ("H100", {"cu_count": 132, "engine_mhz": 1785}, "h100-nvl"),
+        ("A100", {"cu_count": 108, "memory_mhz": 1512}, "a100-pcie-80gb"),
+    ],
+)
+def test_shared_names_with_what_decides(name: str, facts: dict[str, float], key: str) -> None:
+    device = find_device(name, **facts)
+    assert device is not None
+    assert device.key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "possible"),
+    [
+        ("gfx942", {}, ("mi300x", "mi300a", "mi325x")),
+        ("gfx90a", {"cu_count": 104}, ("mi210", "mi250-gcd")),  # alike in every number
+        ("gfx1100", {}, ("rx7900xtx",)),  # the RX 7900 XT is gfx1100 too
+        ("gfx1100", {"cu_count": 84}, ()),
+        ("Orin", {"cu_count": 8}, ()),  # an Orin NX
+        ("h100", {}, ("h100-sxm5", "h100-pcie", "h100-nvl")),
+        ("GeForce GTX TITAN X", {}, ()),  # Maxwell's, not the TITAN X (Pascal)
+        ("NVIDIA H200 NVL", {}, ()),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", {}, ()),
+        ("NVIDIA", {}, ()),
+        ("", {}, ()),
+    ],
+)
+def test_names_that_do_not_decide(
+    name: str, facts: dict[str, float], possible: tuple[str, ...]
+) -> None:
+    assert find_device(name, **facts) is None
+    assert devices_named(name, **facts) == possible
+
+
+@pytest.mark.parametrize("key", device_keys())
+class TestEveryEntry:
+    def test_its_own_names_are_its_alone(self, key: str) -> None:
+        device = load_device(key)
+        for name in (key, device.name, *device.aliases):
+            assert find_device(name) == device, name
+            assert find_device(name.upper()) == device, name
+            assert device_key(name) == key
+
+    def test_shared_names_and_pci_ids_with_the_count_of_cus(self, key: str) -> None:
+        device = load_device(key)
+        for name in (*device.shared_names, *device.pci_ids):
+            assert key in devices_named(name, device.cu_count)
+        for pci_id in device.pci_ids:
+            assert re.fullmatch(r"(10de|1002):[0-9a-f]{4}", pci_id)
+            assert find_device(pci_id, device.cu_count) == device
