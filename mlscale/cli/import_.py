@@ -10,7 +10,7 @@ from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
 from mlscale.data.grid import parse_settings
 from mlscale.profilers import TOOLS
-from mlscale.profilers.reader import LAYOUTS
+from mlscale.profilers.reader import titles
 
 if TYPE_CHECKING:
     from mlscale.profilers import ImportedTable
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Import a profiler's export; the profiler is known by the file.",
     )
     for tool in TOOLS:
-        titles = ", ".join(layout.title for layout in LAYOUTS if layout.tool == tool)
+        layouts = ", ".join(titles(tool))
         formats.add_parser(
-            tool, parents=[export], help=titles, description=f"Import an export: {titles}."
+            tool, parents=[export], help=layouts, description=f"Import an export: {layouts}."
         )
 
 

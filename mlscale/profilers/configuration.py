@@ -40,21 +40,21 @@ def run_configuration(
         for fact, values in file.facts.items():
             facts[fact].update(values)
     source = files[0].source
-    observed = {axis: _observed(source, axis, facts[axis]) for axis in AXES if axis in facts}
+    observed = {
+        axis: _observed(source, axis, facts[axis], base.get(axis)) for axis in AXES if axis in facts
+    }
     key = _device(source, facts, device, observed.get("cu_count"))
-    cu_count = _cu_count(source, key, base.get("cu_count"), observed.get("cu_count"))
-    engine_mhz, memory_mhz = (
-        _clock(source, clock, base.get(clock), observed.get(clock))
-        for clock in ("engine_mhz", "memory_mhz")
-    )
-    if cu_count is None or engine_mhz is None or memory_mhz is None:
-        axes = {"cu_count": cu_count, "engine_mhz": engine_mhz, "memory_mhz": memory_mhz}
-        unknown = [axis for axis, value in axes.items() if value is None]
-        example = ",".join(f"{_SHORT[axis]}=…" for axis in unknown)
-        raise InputError(
-            f"{source}: does not say {', '.join(unknown)}; give --base {example} with what the "
-            "GPU was set to"
-        )
+    settings = {
+        "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
+        **{
+            clock: _clock(source, clock, base.get(clock), observed.get(clock))
+            for clock in ("engine_mhz", "memory_mhz")
+        },
+    }
+    unknown = [axis for axis, value in settings.items() if value is None]
+    if key is None or unknown:
+        raise InputError(_request(source, key, unknown))
+    cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
     return RunConfiguration(
         device=key,
         config=HardwareConfig(int(cu_count), engine_mhz, memory_mhz),
@@ -68,16 +68,26 @@ def run_configuration(
     )
 
 
-def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str:
-    """The key of the device table, or any name that the user or the file gives."""
+def _request(source: str, device: str | None, unknown: list[str]) -> str:
+    """What to ask for all that is not known, at once."""
+    needed = unknown if device else [axis for axis in unknown if axis != "cu_count"]
+    lacks = ", ".join([*([] if device else ["the GPU"]), *needed])
+    flags = [] if device else ["--device NAME"]
+    if needed:
+        flags.append("--base " + ",".join(f"{_SHORT[axis]}=…" for axis in needed))
+    hint = " with what the GPU was set to" if needed else ""
+    also = "" if needed == unknown else ", and cu=… for a GPU that the device table lacks"
+    return f"{source}: does not say {lacks}; give {' '.join(flags)}{hint}{also}"
+
+
+def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
+    """The key of the device table, or any name that the user or the file gives; None without."""
     names = [str(name) for name in facts.get("device_name") or facts.get("chip") or ()]
     if len(names) > 1:
         raise InputError(f"{source}: is of several GPUs: {', '.join(sorted(names))}; import one")
     if device is not None:
         device = device_key(device, cu_count) or device
     if not names:
-        if device is None:
-            raise InputError(f"{source}: does not say the GPU; name it with --device")
         return device
     [name] = names
     possible = devices_named(name, cu_count)
@@ -100,26 +110,39 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
     return device
 
 
-def _observed(source: str, axis: str, counts: Counter[str | float]) -> float:
-    """The mean of what the files say of one axis. Raises InputError where they disagree."""
+def _observed(
+    source: str, axis: str, counts: Counter[str | float], requested: float | None
+) -> float:
+    """The mean of what the files say of one axis.
+
+    Raises InputError where launches disagree; only warns where their mean is what the user gave.
+    """
     values = {float(value): count for value, count in counts.items()}
     low, high = min(values), max(values)
+    mean = sum(value * count for value, count in values.items()) / sum(values.values())
     if axis == "cu_count" and low != high:
         raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
     if high > (1 + CLOCK_TOLERANCE) * low:
-        raise InputError(
-            f"{source}: {axis} is {low:g} in one launch and {high:g} in another; lock the clocks "
-            "and profile again, or import one configuration at a time"
+        spread = f"{source}: {axis} is {low:g} in one launch and {high:g} in another"
+        if requested is None or abs(mean / requested - 1) > CLOCK_TOLERANCE:
+            raise InputError(
+                f"{spread}; lock the clocks and profile again, or say that all count as their "
+                f"mean with --base {_SHORT[axis]}={mean:.0f}"
+            )
+        warnings.warn(
+            f"{spread}: all count as {requested:g}, and times may be off by as much",
+            DataWarning,
+            stacklevel=4,
         )
-    return sum(value * count for value, count in values.items()) / sum(values.values())
+    return mean
 
 
 def _cu_count(
-    source: str, key: str, requested: float | None, observed: float | None
+    source: str, key: str | None, requested: float | None, observed: float | None
 ) -> float | None:
     if requested is not None and observed is not None and requested != observed:
         raise InputError(f"{source}: says {observed:g} CUs, --base says {requested:g}")
-    device = find_device(key)
+    device = None if key is None else find_device(key)
     whole = None if device is None else device.cu_count
     value = next((count for count in (requested, observed, whole) if count is not None), None)
     if value is not None and whole is not None and value > whole:

@@ -16,7 +16,7 @@ from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import ByteProgress, no_progress
-from mlscale.profilers import codexl, ncu, nvprof, rocprof
+from mlscale.profilers import codexl, ncu, ncu_text, nvprof, rocprof
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launches import FileContent, LaunchRecord
@@ -32,7 +32,9 @@ from mlscale.profilers.reader import Export, ExportLayout, open_export
 _Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 _READERS: dict[str, _Reader] = {
     "ncu-details": ncu.read_details,
+    "ncu-summary": ncu.read_summary,
     "ncu-raw": ncu.read_raw,
+    "ncu-text": ncu_text.read_text,
     "nvprof-metrics": nvprof.read_metrics,
     "nvprof-trace": nvprof.read_trace,
     "nvprof-summary": nvprof.read_summary,
@@ -41,7 +43,7 @@ _READERS: dict[str, _Reader] = {
     "rocprofv3-trace": rocprof.read_trace,
     "codexl": codexl.read_calls,
 }
-_SUMMED_BY_THE_TOOL = ("nvprof-metrics", "nvprof-summary")
+_SUMMED_BY_THE_TOOL = ("nvprof-metrics", "nvprof-summary", "ncu-summary")
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ def _read(
             )
         if each and layout.key in _SUMMED_BY_THE_TOOL:
             raise InputError(f"{path}: {layout.title} sums launches up; --each cannot part them")
-        content = FileContent(str(path))
+        content = FileContent(str(path), complaint=export.complaint)
         records = _READERS[layout.key](export, content, needed_counters(layout.tool))
         content.collect(records, each)
         content.skipped = export.skipped

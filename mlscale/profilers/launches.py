@@ -129,6 +129,7 @@ class FileContent:
         facts: what it says of the GPU ('device_name', 'cu_count', 'engine_mhz', …): how often
             each value was seen.
         application: the program that was profiled.
+        complaint: an error line of the tool itself.
         dropped: how many rows had no positive time.
         skipped: how many lines inside the table were no rows of it.
     """
@@ -137,6 +138,7 @@ class FileContent:
     groups: dict[GroupKey, LaunchGroup] = field(default_factory=dict)
     facts: dict[str, Counter[str | float]] = field(default_factory=lambda: defaultdict(Counter))
     application: str | None = None
+    complaint: str | None = None
     dropped: int = 0
     skipped: int = 0
 
@@ -163,4 +165,5 @@ class FileContent:
             group.add(record)
         if not self.groups:
             lost = f" with a positive time ({self.dropped} without)" if self.dropped else ""
-            raise InputError(f"{self.source}: has a header but no kernel launch{lost}")
+            says = f"; the profiler says: {self.complaint[:300]}" if self.complaint else ""
+            raise InputError(f"{self.source}: has a header but no kernel launch{lost}{says}")

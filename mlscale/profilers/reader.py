@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -27,6 +28,8 @@ _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _TOOL_ERROR = re.compile(
     r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
 )
+NCU_SECTION = re.compile(r"    Section: \S")
+_NCU_LAUNCH = re.compile(r"  \S|\[\d+\] \S")  # a launch, or its process and program
 _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 
 
@@ -73,6 +76,11 @@ LAYOUTS = (
         every_row_quoted=True,
     ),
     ExportLayout(
+        "ncu-summary", "ncu", "Nsight Compute, summary of kernels",
+        ("Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"),
+        first="Process ID", every_row_quoted=True,
+    ),
+    ExportLayout(
         "ncu-raw", "ncu", "Nsight Compute, raw page",
         ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
     ),
@@ -107,7 +115,13 @@ LAYOUTS = (
         ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
     ),
 )  # fmt: skip
+NCU_TEXT = ExportLayout("ncu-text", "ncu", "Nsight Compute, text", ())  # it has no header
 _METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
+
+
+def titles(tool: str) -> list[str]:
+    """What is read of a tool, in words."""
+    return [layout.title for layout in (*LAYOUTS, NCU_TEXT) if layout.tool == tool]
 
 
 def layout_of(names: Sequence[str]) -> ExportLayout | None:
@@ -120,7 +134,8 @@ class Export:
     """An open export whose table begins at the next line.
 
     header: the names, stripped; command: the program that was profiled, where the file says;
-    skipped: how many lines inside the table were the program's or the tool's own output.
+    complaint: the tool's own error line above the table; skipped: how many lines inside the table
+    were the program's or the tool's own output.
     """
 
     path: Path
@@ -131,6 +146,7 @@ class Export:
     quoted: bool
     command: str | None
     lines: Iterator[tuple[int, str]]
+    complaint: str | None = None
     skipped: int = field(default=0, init=False)
 
     def where(self, line: int, column: int | str | None = None) -> str:
@@ -272,13 +288,21 @@ def _numbered(path: Path, file: TextIO, progress: ByteProgress) -> Iterator[tupl
 
 def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
     separators, complaint, command, first = [",", ";"], None, None, None
+    launch: dict[str, tuple[int, str]] = {}  # the last lines that may begin ncu's text
     for number, line in lines:
         first = first or line.strip()
-        if complaint is None and _TOOL_ERROR.search(line, 0, _TOOL_ERROR_IN):
-            complaint = line.strip()
+        complaint = complaint or _complaint(line)
         if line.startswith("# ListSeparator="):
             separators = [line.partition("=")[2].strip()[:1] or ","]
         command = _command(line) or command
+        if _NCU_LAUNCH.match(line):
+            launch[line[0]] = (number, line)
+        elif " " in launch and NCU_SECTION.match(line):
+            above = [*sorted(launch.values()), (number, line)]
+            return Export(
+                path, NCU_TEXT, (), number, "", False, _program(launch), chain(above, lines),
+                complaint,
+            )  # fmt: skip
         for separator in separators:
             names = _fields(line, separator)
             layout = layout_of(names)
@@ -293,6 +317,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
                     quoted=line.startswith('"'),
                     command=command,
                     lines=lines,
+                    complaint=complaint,
                 )
             if set(names) >= _METRICS_BY_LAUNCH:
                 raise InputError(
@@ -308,6 +333,17 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
         f"{path}: holds no table that mlscale knows; it begins with '{first[:60]}'; "
         "see docs/profiling.md for the commands that write one"
     )
+
+
+def _complaint(line: str) -> str | None:
+    """The line, where the tool itself says in it what went wrong."""
+    return line.strip() if _TOOL_ERROR.search(line, 0, _TOOL_ERROR_IN) else None
+
+
+def _program(launch: dict[str, tuple[int, str]]) -> str | None:
+    """The program that ncu's text names above its launches, as '[77] app@host'."""
+    match = re.match(r"\[\d+\] (.+)@\S+\s*$", launch.get("[", (0, ""))[1])
+    return match[1] if match else None
 
 
 def _fields(line: str, separator: str) -> list[str]:

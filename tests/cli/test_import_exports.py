@@ -114,7 +114,11 @@ class TestImport:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--base", BASE], "does not say the GPU; name it with --device"),
+            (["--base", BASE], "does not say the GPU; give --device NAME"),
+            (
+                [],
+                "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base eng",
+            ),
             (["--device", "g"], "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…"),
             (["--device", "g", "--base", "cu=4"], "does not say engine_mhz, memory_mhz; give --ba"),
             (["--device", "v100", "--base", "cu=99,engine=1,memory=1"], "more than the 80 of 'v10"),

@@ -1,0 +1,210 @@
+"""Nsight Compute's text and its summaries, written by hand in the forms of ncu 2021 to 2025."""
+
+from pathlib import Path
+
+import pytest
+from synthetic.exports import BASE, long_page, quoted, read, row
+
+from mlscale import InputError
+
+# A program's own output, then two launches with the newer header, units scaled launch by launch.
+NEW = """\
+==PROF== Connected to process 77 (/app)
+==PROF== Profiling "add" - 0: 0%....50%....100% - 8 passes
+  a line of the program, indented
+==PROF== Disconnected from process 77
+[77] app@127.0.0.1
+  void add<float, 2>(float *, int) (8, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    DRAM Frequency                  Mhz       500.00
+    SM Frequency                    Ghz         1.00
+    Memory Throughput                 %        60.00
+    DRAM Throughput                   %        20.00
+    Duration                         us        20.00
+    Compute (SM) Throughput           %        40.00
+    ----------------------- ----------- ------------
+
+    OPT   This kernel grid is too small.
+
+    Section: Launch Statistics
+    --------------------------- ----------- ------------
+    Metric Name                 Metric Unit Metric Value
+    --------------------------- ----------- ------------
+    # SMs                                SM            4
+    Threads                          thread        2,048
+    --------------------------- ----------- ------------
+
+  void add<float, 2>(float *, int) (8, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    DRAM Throughput                   %        30.00
+    Duration                         ms         0.04
+    ----------------------- ----------- ------------
+"""
+# The older form: no grid but the date, no header, long units, an NVTX block, an error above.
+OLD = """\
+==ERROR== The application returned an error code (1).
+[77] app.exe@127.0.0.1
+  void (anonymous)::scale(float *), 2024-Jul-13 20:38:33, Context 1, Stream 7
+
+    NVTX Start/End Ranges:
+      <default domain>
+        <0,layer>
+    Section: GPU Speed Of Light Throughput
+    ---------------------------------------- --------------- --------------
+    SM Frequency                               cycle/nsecond           1.00
+    Memory [%]                                             %          60.00
+    Duration                                         usecond          10.00
+    Compute (SM) [%]                                       %          64.18
+    ---------------------------------------- --------------- --------------
+    WRN   Memory [%]                                       %          99.00
+
+    Section: Launch Statistics
+    ---------------------------------------- --------------- --------------
+    Block Size                                                          256
+    Grid Size                                                         1,024
+    ---------------------------------------- --------------- --------------
+"""
+METRICS = """\
+  k(int) (4, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: Command line profiler metrics
+    --------------------------------- ----------- ------------
+    Metric Name                       Metric Unit Metric Value
+    --------------------------------- ----------- ------------
+    dram__bytes_read.sum                    Kbyte        20.00
+    dram__bytes_write.sum                    byte        5,000
+    gpu__time_duration.sum                     us        10.00
+    --------------------------------- ----------- ------------
+"""
+SUMMARY = """\
+[77] app@127.0.0.1
+  add(float *, int) (2, 2, 2)x(8, 8, 8), Device 0, CC 8.9, Invocations 4
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- -------- -------- --------
+    Metric Name             Metric Unit  Minimum  Maximum  Average
+    ----------------------- ----------- -------- -------- --------
+    DRAM Throughput                   %     2.62    15.02    11.00
+    Duration                         us     1.95     2.27     2.00
+    ----------------------- ----------- -------- -------- --------
+
+  mul(float *, int) (1, 1, 1)x(64, 1, 1), Device 0, CC 8.9, Invocations 3
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- -------- -------- --------
+    Metric Name             Metric Unit  Minimum  Maximum  Average
+    ----------------------- ----------- -------- -------- --------
+    DRAM Throughput                   %     2.00     4.00     3.00
+    Duration                         ms     1.00     3.00     2.00
+    ----------------------- ----------- -------- -------- --------
+"""
+FAILED = """\
+==ERROR== LaunchFailed
+  render(int) (0, 0, 0)x(0, 0, 0), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ------------ ------------
+    Metric Name              Metric Unit Metric Value
+    ----------------------- ------------ ------------
+    SM Frequency            cycle/second      (!) nan
+    Duration                     nsecond      (!) nan
+    ----------------------- ------------ ------------
+"""
+
+
+def test_launches_of_the_details_text(tmp_path: Path) -> None:
+    """20 us and 0.04 ms are 30 us in the mean; 20 and 30 % are 25 %."""
+    imported = read(tmp_path, NEW)
+    values = row(imported)
+    assert (imported.kernels, imported.launches) == (1, 2)
+    assert imported.table.text["kernel"] == ["void add<float, 2>(float *, int)"]
+    assert imported.table.text["application"] == ["app"]
+    assert values["time_ms"] == pytest.approx(0.03)
+    assert values["dram_utilisation"] == pytest.approx(0.25)
+    assert (values["workgroups"], values["workgroup_size"]) == (16, 128)
+
+
+def test_the_file_says_sms_and_clocks(tmp_path: Path) -> None:
+    with pytest.warns(match="_mhz (1000|500) is what the profiler observed"):
+        assert str(read(tmp_path, NEW, base={}).config) == "cu=4,engine=1000,memory=500"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_older_form(tmp_path: Path, encoding: str) -> None:
+    """A rule's text is no metric; the size of the launch stands in its statistics."""
+    imported = read(tmp_path, OLD.replace("\n", "\r\n").encode(encoding))
+    values = row(imported)
+    assert imported.table.text["kernel"] == ["void (anonymous)::scale(float *)"]
+    assert values["time_ms"] == pytest.approx(0.01)
+    assert values["dram_utilisation"] == pytest.approx(0.6)
+    assert (values["workgroups"], values["workgroup_size"]) == (1024, 256)
+
+
+def test_units_of_each_metric(tmp_path: Path) -> None:
+    """20 kB and 5000 byte in 10 us."""
+    values = row(read(tmp_path, METRICS))
+    assert values["ReadBandwidth"] == pytest.approx(2e9)
+    assert values["WriteBandwidth"] == pytest.approx(5e8)
+
+
+def test_summary_as_text(tmp_path: Path) -> None:
+    imported = read(tmp_path, SUMMARY)
+    assert (imported.kernels, imported.launches) == (2, 7)
+    assert imported.table.numbers["time_ms"] == pytest.approx([0.002, 2])
+    assert imported.table.numbers["dram_utilisation"] == pytest.approx([0.11, 0.03])
+
+
+def test_summary_as_csv(tmp_path: Path) -> None:
+    """One kernel with two geometries, of 14 launches each."""
+    names = ("Process ID", "Process Name", "Host Name", "Kernel Name", "Block Size", "Grid Size",
+             "Device", "CC", "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum",
+             "Maximum", "Average")  # fmt: skip
+    text = quoted(names)
+    for block, time in (("(256, 1, 1)", "1,000.00"), ("(1, 1, 1)", "3,000.00")):
+        head = ["9", "app", "h", "saxpy(float, unsigned long)", block, "(64, 1, 1)", "0", "11.0"]
+        for name, unit, value in (("Duration", "ns", time), ("DRAM Throughput", "%", "50.00")):
+            text += quoted([*head, "14", "SpeedOfLight", name, unit, "0", "0", value])
+    imported = read(tmp_path, text)
+    assert imported.launches == 28
+    assert imported.table.numbers["time_ms"] == pytest.approx([0.001, 0.003])
+    assert imported.table.numbers["dram_utilisation"] == pytest.approx([0.5, 0.5])
+    with pytest.raises(InputError, match="sums launches up; --each cannot part them"):
+        read(tmp_path, text, each=True)
+
+
+def test_a_failed_launch(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"no kernel launch.*the profiler says: ==ERROR== LaunchFai"
+    ):
+        read(tmp_path, FAILED)
+
+
+def test_clock_from_cycles(tmp_path: Path) -> None:
+    """10000 cycles in 10 us are 1000 MHz: 500 are refused."""
+    rows = METRICS.replace(
+        "    gpu__time",
+        "    sm__cycles_elapsed.max                  cycle       10,000\n    gpu__time",
+    )
+    assert read(tmp_path, rows).config.engine_mhz == 1000
+    with pytest.raises(InputError, match="engine_mhz was 1000 while profiling, --base says 500"):
+        read(tmp_path, rows, base={**BASE, "engine_mhz": 500.0})
+
+
+def test_clocks_that_vary_count_as_their_mean_when_it_is_given(tmp_path: Path) -> None:
+    launch = METRICS.splitlines()
+    pages = []
+    for mhz in ("900", "1100"):
+        metric = f"    SM Frequency                              Mhz     {mhz:>8}"
+        pages += [*launch[:5], metric, *launch[5:], ""]
+    text = "\n".join(pages)
+    with pytest.warns(match="engine_mhz is 900 in one launch and 1100 in another: all count as"):
+        assert read(tmp_path, text).launches == 2
+    with pytest.raises(InputError, match="that all count as their mean with --base engine=1000"):
+        read(tmp_path, text, base={"cu_count": 4.0, "memory_mhz": 500.0})
+
+
+def test_the_csv_page_is_not_taken_for_text(tmp_path: Path) -> None:
+    before = "  void k() (1, 1, 1)x(1, 1, 1), Context 1\n"
+    assert read(tmp_path, long_page(before=before)).launches == 1
