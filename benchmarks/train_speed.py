@@ -18,11 +18,11 @@ from table import Row, peak_mib
 from mlscale.counters.features import compute_features
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors.wu.clusters import CU_AXIS, region_values, scaling_from_regions
 from mlscale.predictors.wu.scaling import scaling_values, walk
 from mlscale.studies import wu2015
-from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.splits import folds
 
 CLUSTERS, SEED = 12, 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.surfaces import Surfaces, interpolate
+from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,9 +104,8 @@ class Predictions(Mapping[str, Surfaces]):
         return None if self.power_w is None else self.time_ms * self.power_w
 
     def _absolute(self, quantity: str) -> Floats:
-        at_base = self.profiles.quantity(quantity)
         factors = self.surfaces[quantity].values  # noqa: PD011 (no DataFrame)
-        return np.asarray(factors * at_base[:, None, None, None])
+        return absolute_values(factors, self.profiles.quantity(quantity))
 
     def columns(self, targets: Targets | None = None) -> dict[str, Column]:
         """Return the table of `mlscale predict`: COLUMNS, a row for each kernel and target.
@@ -127,10 +126,11 @@ class Predictions(Mapping[str, Surfaces]):
             surfaces, at_base = self.surfaces[quantity], self.profiles.quantity(quantity)
             factors = self._at(surfaces.values, targets)
             table[f"{quantity}_factor"] = factors.ravel()
-            table[name] = (factors * at_base[:, None]).ravel()
+            table[name] = absolute_values(factors, at_base).ravel()
             for side, bound in (("low", surfaces.low), ("high", surfaces.high)):
                 if bound is not None:
-                    table[f"{name}_{side}"] = (self._at(bound, targets) * at_base[:, None]).ravel()
+                    ends = absolute_values(self._at(bound, targets), at_base)
+                    table[f"{name}_{side}"] = ends.ravel()
         table["energy_mj"] = table["time_ms"] * table["power_w"]
         notes = np.array(["; ".join(flags) for flags in self.flags], dtype=object)
         table["flags"] = np.repeat(notes, count)

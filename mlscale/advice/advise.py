@@ -15,12 +15,13 @@ from mlscale.advice.objectives import (
     pareto_front,
     run_in_sequence,
     saving_percent,
+    slowdown_percent,
     static_power,
 )
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, training_warnings
 from mlscale.predictions import COVERAGE, Predictions
@@ -187,14 +188,14 @@ def absolute(predictions: Predictions, power: WholePower) -> dict[str, Surfaces]
     """Predicted surfaces with their intervals in ms and W, static power added where it is known."""
     in_units = {}
     for quantity, surfaces in predictions.surfaces.items():
-        at_base = predictions.profiles.quantity(quantity)[:, None, None, None]
+        at_base = predictions.profiles.quantity(quantity)
         added = (power.static_w or 0.0) if quantity == "power" else 0.0
         with np.errstate(over="ignore"):
             low, high = (
-                None if end is None else at_base * end + added
+                None if end is None else absolute_values(end, at_base) + added
                 for end in (surfaces.low, surfaces.high)
             )
-            values = at_base * surfaces.values + added
+            values = absolute_values(surfaces.values, at_base) + added
         in_units[quantity] = replace(surfaces, values=values, low=low, high=high)
     return in_units
 
@@ -300,7 +301,7 @@ class _Search:
             return float(saving_percent(value, self._values(costs)[self._base]))
 
         def slowdown(at_best: Costs) -> float:
-            return float(-saving_percent(at_best[0][best], time_ms[self._base]))
+            return float(slowdown_percent(at_best[0][best], time_ms[self._base]))
 
         front: list[OperatingPoint] = []
         if energy_mj is not None:

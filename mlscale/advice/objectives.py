@@ -105,12 +105,12 @@ def _without_rounding(values: Floats) -> Floats:
     rising = values[order]
     is_new = np.ones(len(values), dtype=bool)
     is_new[1:] = rising[1:] > rising[:-1] * (1 + SAME)
-    found = np.empty_like(values)
-    found[order] = rising[is_new][np.cumsum(is_new) - 1]
-    return found
+    distinct = np.empty_like(values)
+    distinct[order] = rising[is_new][np.cumsum(is_new) - 1]
+    return distinct
 
 
-def load(
+def limit_ratio(
     limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
 ) -> Floats:
     """The largest ratio of a value to its limit, of the shape of time_ms; 0 without limits.
@@ -119,17 +119,17 @@ def load(
     A configuration keeps the limits where it is at most 1; NaN where a value is missing.
     Raises InputError on a power limit without power.
     """
-    found = np.zeros(np.shape(time_ms))
-    for one in _kept(limits, time_ms, power_w, base_time_ms):
-        found = np.maximum(found, one.ratio)
-    return np.where(_finite(time_ms, power_w), found, np.nan)
+    largest = np.zeros(np.shape(time_ms))
+    for one in _restraints(limits, time_ms, power_w, base_time_ms):
+        largest = np.maximum(largest, one.ratio)
+    return np.where(_finite(time_ms, power_w), largest, np.nan)
 
 
 def feasible(
     limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
 ) -> Mask:
     """Where all limits are kept, of the shape of time_ms; never where a value is missing."""
-    return np.asarray(load(limits, time_ms, power_w, base_time_ms) <= 1 + SAME)
+    return np.asarray(limit_ratio(limits, time_ms, power_w, base_time_ms) <= 1 + SAME)
 
 
 def best_index(
@@ -167,6 +167,11 @@ def saving_percent(value: Floats | float, at_base: Floats | float) -> Floats:
     return np.asarray(100.0 * (1.0 - np.divide(value, at_base)))
 
 
+def slowdown_percent(time_ms: Floats | float, base_time_ms: Floats | float) -> Floats:
+    """100 (time / time at the base - 1) [%]; negative where the kernel is quicker."""
+    return np.asarray(100.0 * (np.divide(time_ms, base_time_ms) - 1.0))
+
+
 def run_in_sequence(time_ms: Floats, power_w: Floats | None) -> tuple[Floats, Floats | None]:
     """Kernels (K, C, E, M) run one after the other: summed time, and mean power over that time.
 
@@ -194,7 +199,7 @@ def static_power(kind: str | None, given_w: float | None) -> float | None:
     return None if kind == "dynamic" else 0.0
 
 
-class _Kept(NamedTuple):
+class _Restraint(NamedTuple):
     """One limit: value / limit everywhere, and the value itself with its name and unit."""
 
     ratio: Floats
@@ -203,36 +208,36 @@ class _Kept(NamedTuple):
     unit: str
 
 
-def _kept(
+def _restraints(
     limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: Floats | float
-) -> list[_Kept]:
+) -> list[_Restraint]:
     """Every limit that is given."""
-    found = []
+    restraints = []
     if limits.max_power_w is not None:
         if power_w is None:
             raise InputError("a limit of power needs power")
-        found.append(_Kept(power_w / limits.max_power_w, "power", power_w, "W"))
+        restraints.append(_Restraint(power_w / limits.max_power_w, "power", power_w, "W"))
     if limits.max_time_ms is not None:
-        found.append(_Kept(time_ms / limits.max_time_ms, "time", time_ms, "ms"))
+        restraints.append(_Restraint(time_ms / limits.max_time_ms, "time", time_ms, "ms"))
     if limits.max_slowdown_percent is not None:
-        factor = time_ms / base_time_ms
-        ratio = factor / (1 + limits.max_slowdown_percent / 100)
-        found.append(_Kept(ratio, "slowdown", 100 * (factor - 1), "%"))
-    return found
+        ratio = time_ms / (base_time_ms * (1 + limits.max_slowdown_percent / 100))
+        slowdown = slowdown_percent(time_ms, base_time_ms)
+        restraints.append(_Restraint(ratio, "slowdown", slowdown, "%"))
+    return restraints
 
 
 def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> str:
     """Why nothing keeps the limits, and for each the least that can be had beside the others."""
-    kept = _kept(limits, time_ms, power_w, base_time_ms)
+    restraints = _restraints(limits, time_ms, power_w, base_time_ms)
     finite = _finite(time_ms, power_w)
     least = []
-    for one in kept:
+    for one in restraints:
         beside = finite.copy()
-        for other in kept:
+        for other in restraints:
             if other is not one:
                 beside &= other.ratio <= 1 + SAME
         among = beside if beside.any() else finite
-        said = " with the other limits kept" if len(kept) > 1 and beside.any() else ""
+        said = " with the other limits kept" if len(restraints) > 1 and beside.any() else ""
         least.append(f"{one.name} {one.value[among].min():.4g} {one.unit}{said}")
     asked = " and ".join(limits.words().values())
     return f"no configuration keeps {asked}; the least is {', or '.join(least)}"

@@ -34,8 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _demonstrate(folder: Path) -> None:
+    from mlscale.data.surfaces import absolute_percentage_error, without_base
     from mlscale.report.figures import draw_surface
-    from mlscale.studies.metrics import absolute_percentage_error, without_base
     from mlscale.studies.splits import folds
 
     data = mlscale.read(registry.path("simulated-gcn3.parquet"))

@@ -17,8 +17,8 @@ from mlscale.studies.nagasaka import (
     PowerCase,
     SetErrors,
     document,
-    evaluate,
     select_cases,
+    set_errors,
 )
 
 NOTE = f"""\
@@ -69,12 +69,14 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.figure:
         figures = document(_evaluate(_read(arguments), arguments.shuffles), arguments.counters)
     else:
-        from mlscale.report.nagasaka_figures import draw
+        from mlscale.report.nagasaka_figures import draw_figures
 
         with options.output_folder(arguments.figure) as folder:
             cases = _evaluate(_read(arguments), arguments.shuffles)
             figures = document(cases, arguments.counters)
-            figures["figures"] = [str(path) for path in draw(folder, cases, arguments.counters)]
+            figures["figures"] = [
+                str(path) for path in draw_figures(folder, cases, arguments.counters)
+            ]
     print(json.dumps(figures, indent=1) if arguments.json else _as_text(figures))
 
 
@@ -96,7 +98,7 @@ def _evaluate(cases: list[PowerCase], shuffles: int) -> list[PowerCase]:
     with tqdm(total=total, unit="set", disable=None, leave=False) as bar:
 
         def results(case: PowerCase) -> Iterator[SetErrors]:
-            for result in evaluate(case.inputs, GROUPINGS, shuffles):
+            for result in set_errors(case.inputs, GROUPINGS, shuffles):
                 bar.update()
                 yield result
 

@@ -12,7 +12,7 @@ from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.papers.wang_chu import CASES
 from mlscale.papers.wang_chu_gpus import load_gpu
-from mlscale.studies.wang_chu import WangChuErrors, evaluate
+from mlscale.studies.wang_chu import WangChuErrors, table_errors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{path}: is of device '{data.device}', not of '{device}'")
     try:
         base = data.grid.parse(arguments.base)
-        errors = evaluate(replace(data, device=device), base, arguments.absolute)
+        errors = table_errors(replace(data, device=device), base, arguments.absolute)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     how = "time from counters alone" if arguments.absolute else "time relative to the base (max+X)"

@@ -80,14 +80,14 @@ def _memory_sample(gpu: MeasuredGpu, partition: Partition, clocks: Clocks) -> Me
         l2_delay = delay(kernels.L2_READ, reader)
     with _checked(partition, kernels.DRAM_READ.entry) as reader:
         dram_delay = delay(kernels.DRAM_READ, reader)
-        dram_latency = _counted(partition, kernels.DRAM_CHASE, reader) / kernels.STEPS
+        dram_latency = _counted(partition, kernels.DRAM_CHASE, reader) / kernels.CHASE_STEPS
     shared_transactions = 32 * 16 * kernels.SHARED_ROUNDS
     return MemorySample(
         engine_mhz=float(np.median(engine)),
         memory_mhz=float(np.median(memory)),
         dram_latency=dram_latency,
-        l2_latency=_counted(partition, kernels.L2_CHASE) / kernels.STEPS,
-        shared_latency=_counted(partition, kernels.SHARED_CHASE) / kernels.STEPS,
+        l2_latency=_counted(partition, kernels.L2_CHASE) / kernels.CHASE_STEPS,
+        shared_latency=_counted(partition, kernels.SHARED_CHASE) / kernels.CHASE_STEPS,
         dram_delay=dram_delay,
         l2_delay=l2_delay,
         shared_delay=_counted(partition, kernels.SHARED_READS) / shared_transactions,

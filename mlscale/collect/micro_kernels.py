@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.collect.entries import Case, Entry
+from mlscale.data.devices import SECTOR_BYTES
 
-SECTOR_BYTES = 32
-STEPS = 20_000
+CHASE_STEPS = 20_000
 SHARED_ROUNDS = 1_000
 VOLKOV_ROUNDS = 512
 INTENSITIES = (1, 4, 16, 32, 64, 128, 256)
@@ -36,16 +36,16 @@ def chase(words: int, shared: bool = False) -> Entry:
         following = np.zeros(words, np.uint32)
         following[order] = np.roll(order, -1)
         place = int(np.flatnonzero(order == 0)[0])
-        last = order[(place + 2 * STEPS) % nodes]
+        last = order[(place + 2 * CHASE_STEPS) % nodes]
         out, cycles = np.zeros(1, np.uint32), np.zeros(1, np.int64)
         expected = {1: (np.zeros(1, np.intp), np.array([last]))}
-        return Case((following, out, cycles, np.int32(STEPS)), expected)
+        return Case((following, out, cycles, np.int32(CHASE_STEPS)), expected)
 
     name = "chase_shared" if shared else f"chase_words_{words}"
     return Entry(name, "micro", "micro_chase", 1, 1, case, (("SHARED", str(int(shared))),))
 
 
-def read(words: int, sweeps: int, blocks: int = _READ_BLOCKS) -> Read:
+def streaming_read(words: int, sweeps: int, blocks: int = _READ_BLOCKS) -> Read:
     """Throughput: all threads read a set of words several times."""
 
     def case() -> Case:
@@ -98,4 +98,4 @@ def volkov(
 
 DRAM_CHASE, L2_CHASE = chase(_DRAM_WORDS), chase(_L2_WORDS)
 SHARED_CHASE, SHARED_READS = chase(4096, shared=True), shared_reads()
-DRAM_READ, L2_READ = read(_DRAM_WORDS, 1), read(4 * 2**20 // 4, 64)
+DRAM_READ, L2_READ = streaming_read(_DRAM_WORDS, 1), streaming_read(4 * 2**20 // 4, 64)

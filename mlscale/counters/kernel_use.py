@@ -27,7 +27,7 @@ TRAFFIC = (
 )
 # What a launch is, known without counting.
 LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
-SIMDS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
+SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
 
 # What `inputs` gives, by name.
@@ -296,7 +296,7 @@ def _launch(profiles: Profiles, device: Device) -> dict[str, Floats]:
 def _log_waiting(occupancy: Floats, issue: Floats, device: Device) -> Floats:
     """Log of the resident waves per instruction in flight: how much latency is left to hide."""
     waves = _NVIDIA_WAVES if device.wave_size == 32 else device.max_waves_per_cu
-    return np.asarray(np.log((waves * occupancy + 0.5) / (SIMDS * issue + 0.01)))
+    return np.asarray(np.log((waves * occupancy + 0.5) / (SCHEDULERS * issue + 0.01)))
 
 
 def _either(first: Floats, second: Floats) -> Floats:

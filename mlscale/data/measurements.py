@@ -12,6 +12,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
+from mlscale.data.surfaces import relative_values
 from mlscale.data.tables import (
     IDENTITY,
     Aggregate,
@@ -117,9 +118,7 @@ class Measurements:
         The shape is (K, C, E, M), the value at the base is 1. Raises InputError where power is
         missing and where the base is not on the grid.
         """
-        c, e, m = self.grid.index(base)
-        values = self.quantity(name)
-        return np.asarray(values / values[:, c, e, m][:, None, None, None])
+        return relative_values(self.quantity(name), self.grid.index(base))
 
     def profiles(self, base: HardwareConfig) -> Profiles:
         """Return what profiling every kernel once at the base would give. Raises InputError."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, format_steps
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, Index, format_steps
 from mlscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +66,38 @@ class Surfaces:
         Raises InputError outside the grid's range.
         """
         return interpolate(self.values, self.grid, config)
+
+
+def relative_values(values: Floats, base: Index, of: Floats | None = None) -> Floats:
+    """Return values (..., C, E, M), such as the ends of an interval, divided by `of` at the base.
+
+    of: an array of the same shape; by default the values themselves.
+    """
+    at_base = (values if of is None else of)[(..., *base)]
+    return np.asarray(values / at_base[..., None, None, None])
+
+
+def absolute_values(factors: Floats, at_base: Floats) -> Floats:
+    """Return factors (K, ...) times each kernel's value at the base (K,), in its unit."""
+    return np.asarray(factors * at_base.reshape(-1, *[1] * (factors.ndim - 1)))
+
+
+def percentage_error(predicted: Floats, actual: Floats) -> Floats:
+    """Return 100 (predicted / actual - 1) [%], elementwise; actual must not be 0."""
+    return np.asarray(100.0 * (predicted / actual - 1.0))
+
+
+def absolute_percentage_error(predicted: Floats, actual: Floats) -> Floats:
+    """Return 100 |predicted / actual - 1| [%], elementwise; actual must not be 0."""
+    return np.abs(percentage_error(predicted, actual))
+
+
+def without_base(errors: Floats, base: Index) -> Floats:
+    """Return errors (K, C, E, M) as (K, targets): every configuration but the base."""
+    shape = errors.shape[1:]
+    keep = np.ones(int(np.prod(shape)), dtype=bool)
+    keep[np.ravel_multi_index(base, shape)] = False
+    return np.asarray(errors.reshape(len(errors), -1)[:, keep])
 
 
 def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:

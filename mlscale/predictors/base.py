@@ -16,7 +16,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
 
@@ -88,10 +88,9 @@ class Predictor(ABC):
         """
         config = as_config(measurements.grid, base)
         surfaces = self.predict(measurements.profiles(config))
-        ratio = surfaces.values / measurements.relative(self.quantity, config)
-        at_base = np.zeros(measurements.grid.shape, dtype=bool)
-        at_base[measurements.grid.index(config)] = True
-        return -100.0 * float(np.abs(ratio - 1.0)[:, ~at_base].mean())
+        actual = measurements.relative(self.quantity, config)
+        errors = absolute_percentage_error(surfaces.values, actual)
+        return -float(without_base(errors, measurements.grid.index(config)).mean())
 
 
 @runtime_checkable

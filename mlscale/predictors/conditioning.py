@@ -18,9 +18,9 @@ from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import step_weights
 
-NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
+RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
 MISSING_VARIANCE = 1e6  # of a point that was not measured
-STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
+GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
 LARGEST_MISFIT = 3.0  # times the kernels' median; a kernel beyond is scaled down
 
@@ -117,7 +117,7 @@ class SurfacePosterior:
         covariance += self.prior.misfit.T @ self.prior.misfit
         covariance -= gain @ self.inverse[kernel] @ gain.T
         own = np.maximum(np.diag(covariance), 0)
-        left = own - covariance**2 / (own + NOISE**2)[:, None]
+        left = own - covariance**2 / (own + RATIO_NOISE**2)[:, None]
         return np.sqrt(_ratio(np.maximum(left, 0), self.before[kernel]))
 
 
@@ -151,7 +151,7 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
         return SurfacePosterior(prior, logs, prior.mean, none, empty, nothing)
     shared = points.at @ prior.misfit.T
     missing = np.isnan(points.logs)
-    noise = np.where(missing, MISSING_VARIANCE, NOISE**2)
+    noise = np.where(missing, MISSING_VARIANCE, RATIO_NOISE**2)
     spread: Floats = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
     latents = _most_likely(prior, points, missing, np.asarray(np.linalg.inv(spread)))
     logs, slopes = prior.log_ratios(latents), prior.slopes(latents)
@@ -181,7 +181,7 @@ def _most_likely(
         return np.asarray(off + np.einsum("kp,kpq,kq->k", rest, inverse, rest))
 
     latents, costs = prior.mean, cost(prior.mean)
-    for _ in range(STEPS):
+    for _ in range(GAUSS_NEWTON_STEPS):
         slopes = np.einsum("lkm,pm->lkp", prior.slopes(latents), points.at)
         uphill = np.einsum("lkp,kpq,kq->kl", slopes, inverse, left(latents))
         uphill -= ((latents - prior.mean) / prior.variance).T

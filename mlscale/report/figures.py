@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.data.surfaces import relative_values
 from mlscale.files import whole_file
 from mlscale.report.markup import Markup, cu_in_words, element, number, paragraph, picture, times
 from mlscale.report.style import MARKERS, new_figure
@@ -53,6 +55,11 @@ class HeatMap:
     values: Floats
     base: Index
     best: Index
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The values relative to that at the base."""
+        return relative_values(self.values, self.base)
 
     def at_cu_count(self, c: int) -> Markup:
         """The table at one index of the CU count; engine clock to the right, memory upwards."""
@@ -114,7 +121,7 @@ class HeatMap:
         value = float(self.values[index])
         fill = colour(self.share(value))
         marks = [mark for mark in ("base", "best") if getattr(self, mark) == index]
-        note = ", ".join(marks) or times(value / self.values[self.base])
+        note = ", ".join(marks) or times(self.factors[index])
         return element(
             "td",
             number(value, 3),

@@ -9,6 +9,7 @@ from mlscale.advice.objectives import best_index
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import relative_values
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
@@ -48,6 +49,15 @@ class KernelReport:
     def config(self, index: Index) -> HardwareConfig:
         """The configuration at an index."""
         return self.grid.config(index)
+
+    def factors(self, quantity: str) -> Floats:
+        """The surface of a quantity: it, divided by its value at the base, (C, E, M)."""
+        return relative_values(self.quantities[quantity], self.base)
+
+    def interval_factors(self, quantity: str) -> tuple[Floats, ...]:
+        """Low and high of the surface where there are intervals, else nothing."""
+        values, ends = self.quantities[quantity], self.intervals.get(quantity, ())
+        return tuple(relative_values(end, self.base, of=values) for end in ends)
 
     @property
     def missing_quantities(self) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.patches import Patch
 
+from mlscale.data.surfaces import percentage_error
 from mlscale.papers.nagasaka import BASELINE
 from mlscale.report.style import (
     COLOURS,
@@ -23,7 +24,7 @@ _BY_KERNEL, _BY_APPLICATION = COLOURS[4], COLOURS[0]
 _UNSEEN = _NEGATIVE = COLOURS[1]
 
 
-def draw(folder: Path, cases: Sequence[PowerCase], chosen: str) -> list[Path]:
+def draw_figures(folder: Path, cases: Sequence[PowerCase], chosen: str) -> list[Path]:
     """Fig. 2 to 5 of every table, with the chosen set of counters; returns the files.
 
     Fig. 2 to 4: the kernels as in the paper, where the table has enough, else all; Fig. 5: all.
@@ -98,7 +99,7 @@ def draw_watts(case: PowerCase, chosen: str, unseen: Collection[str], stem: Path
         edgecolor="white",
         linewidth=0.5,
     )
-    errors = 100 * (estimated_w / actual_w - 1)
+    errors = percentage_error(estimated_w, actual_w)
     for row, end, error in zip(rows, np.maximum(actual_w, estimated_w), errors, strict=True):
         text = panel.annotate(f"{error:+.0f} %", (end, row), (4, 0), textcoords="offset points")
         text.set(va="center", fontsize=7)

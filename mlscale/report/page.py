@@ -188,8 +188,8 @@ def _contents(reports: list[KernelReport]) -> Markup:
         cells: list[Child] = [link, number(report.quantities["time"][report.base])]
         for quantity in ("time", "energy"):
             if quantity in report.quantities:
-                values, best = report.quantities[quantity], report.best(quantity)
-                cells.append(times(values[best] / values[report.base]))
+                best = report.best(quantity)
+                cells.append(times(report.factors(quantity)[best]))
                 cells.append(config_in_words(report.config(best)))
         rows.append([*cells, str(len(report.flags))])
     words = tuple(i for i, header in enumerate(headers) if header in ("kernel", "there"))

@@ -60,7 +60,7 @@ def heat_maps(report: KernelReport) -> Markup:
         unit, index = UNITS[quantity], report.best(quantity)
         heat_map = HeatMap(quantity.capitalize(), unit, report.grid, values, report.base, index)
         best = (
-            f"Best: {number(values[index], 3)} {unit}, {times(values[index] / values[report.base])}"
+            f"Best: {number(values[index], 3)} {unit}, {times(report.factors(quantity)[index])}"
             f" of the base, at {config_in_words(report.config(index))}."
         )
         heading = element("h4", f"{heat_map.name} [{unit}]")
@@ -121,9 +121,8 @@ def _curve(report: KernelReport, quantity: str, axis: int) -> Curve:
     """A quantity relative to the base along one axis, the other two at the base."""
     cut: list[int | slice] = list(report.base)
     cut[axis] = slice(None)
-    values = report.quantities[quantity]
-    ends = report.intervals.get(quantity, ())
-    return Curve(quantity, *(v[tuple(cut)] / values[report.base] for v in (values, *ends)))
+    surfaces = (report.factors(quantity), *report.interval_factors(quantity))
+    return Curve(quantity, *(surface[tuple(cut)] for surface in surfaces))
 
 
 def pareto(report: KernelReport) -> Markup:
@@ -133,6 +132,7 @@ def pareto(report: KernelReport) -> Markup:
         return joined(heading, paragraph(report.missing_quantities))
     time, energy = (report.quantities[q].ravel() for q in ("time", "energy"))
     front = pareto_front(time, energy)
+    time_change, energy_change = (report.factors(q).ravel() - 1 for q in ("time", "energy"))
     base = int(np.ravel_multi_index(report.base, report.grid.shape))
     configs = list(report.grid)
     order = np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
@@ -140,9 +140,9 @@ def pareto(report: KernelReport) -> Markup:
         [
             config_in_words(configs[i]) + (" (base)" if i == base else ""),
             number(time[i]),
-            percent(time[i] / time[base] - 1),
+            percent(time_change[i]),
             number(energy[i]),
-            percent(energy[i] / energy[base] - 1),
+            percent(energy_change[i]),
         ]
         for i in order
     ]
@@ -330,7 +330,7 @@ def every_configuration(report: KernelReport) -> Markup:
         unit = UNITS[quantity]
         headers += [f"{quantity} {unit}", f"{quantity} to base"]
         columns.append([number(v) for v in values.flat])
-        columns.append([times(v) for v in (values / values[report.base]).flat])
+        columns.append([times(v) for v in report.factors(quantity).flat])
         if quantity in report.intervals:
             headers += [f"low {unit}", f"high {unit}"]
             columns += [[number(v) for v in end.flat] for end in report.intervals[quantity]]

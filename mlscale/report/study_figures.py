@@ -53,7 +53,7 @@ class FigureSubject:
         return f"{self.table}{origin}\n{rest}, {repeated}"
 
 
-def draw(study: str, folder: Path, subject: FigureSubject, rows: Sequence[Row]) -> list[Path]:
+def draw_study(study: str, folder: Path, subject: FigureSubject, rows: Sequence[Row]) -> list[Path]:
     """Draw a study's figures into a folder, from the rows of one table and quantity.
 
     Returns the paths: STUDY-TABLE-QUANTITY.png and .svg; for base-configuration two of each,

@@ -11,7 +11,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
-from mlscale.predictors.base import as_config
+from mlscale.predictors.base import Predictor, as_config
 from mlscale.records import Progress
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.parallel import fingerprint, sweep
@@ -46,6 +46,17 @@ class Part:
         """The folds. Raises InputError where the table has too few applications."""
         every = folds(self.split, data.applications, self.seed)
         return every if self.fold is None else [every[self.fold]]
+
+    def predictors(self, quantities: Sequence[str] = (), **parameters: Any) -> list[Predictor]:
+        """Make a new predictor of each quantity, by default of the part's own.
+
+        parameters: hyper-parameters beside quantity, clusters and seed.
+        """
+        shared = {"clusters": self.clusters, "seed": self.seed, **parameters}
+        return [
+            self.candidate.create(quantity=quantity, **shared)
+            for quantity in quantities or (self.quantity,)
+        ]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,7 +14,12 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import (
+    Surfaces,
+    absolute_percentage_error,
+    absolute_values,
+    without_base,
+)
 from mlscale.errors import InputError
 from mlscale.predictors import Predictor
 from mlscale.predictors.base import (
@@ -25,7 +30,6 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.studies.failures import own_failures
-from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.splits import Fold
 
@@ -55,6 +59,12 @@ class FoldPrediction:
         return self.held_out.relative(self.predictor.quantity, self.surfaces.base)
 
     @property
+    def predicted(self) -> Floats:
+        """The predicted quantity in its unit, (K, C, E, M) [ms] or [W]."""
+        profiles = self.held_out.profiles(self.surfaces.base)
+        return absolute_values(self.surfaces.values, profiles.quantity(self.predictor.quantity))
+
+    @property
     def errors(self) -> Floats:
         """Absolute percentage errors at every configuration but the base, (K, targets) [%]."""
         errors = absolute_percentage_error(self.surfaces.values, self.measured)
@@ -77,20 +87,26 @@ def cross_validate(
     data: Measurements,
     bases: Sequence[HardwareConfig],
     folds: Sequence[Fold],
-    make: Callable[[], Predictor],
+    make: Callable[[], Sequence[Predictor]],
     pool: Sequence[ProfiledTable] = (),
     unseen: bool = False,
     coverage: float | None = None,
 ) -> Iterator[FoldPrediction]:
     """Predict the held-out kernels of each fold, and within a fold from each base.
 
-    make: gives a new predictor; those of all folds and bases are fitted as one batch where they
-    can be. pool: the tables to train on instead of `data`; an application that is held out is held
-    out of all of them. unseen: `data` is of a GPU that no table of the pool is of; the predictors
-    learn its peaks from the base profiles of the other kernels. coverage: of the intervals; None
-    for none. Raises InputError where something cannot be fitted or predicted.
+    make: gives new predictors, one of each quantity that is wanted; those of all folds, bases and
+    quantities are fitted as one batch where they can be. pool: the tables to train on instead of
+    `data`; an application that is held out is held out of all of them. unseen: `data` is of a GPU
+    that no table of the pool is of; the predictors learn its peaks from the base profiles of the
+    other kernels. coverage: of the intervals; None for none. Raises InputError where something
+    cannot be fitted or predicted.
     """
-    cases = [(train, test, base, make()) for train, test in folds for base in bases]
+    cases = [
+        (train, test, base, predictor)
+        for train, test in folds
+        for base in bases
+        for predictor in make()
+    ]
     started = time.perf_counter()
     jobs: list[tuple[Predictor, Training, Bases]] = []
     for train, test, base, predictor in cases:

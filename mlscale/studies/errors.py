@@ -206,11 +206,7 @@ def part_errors(
     of kernel x target in the 90 % intervals, None without intervals; `train_seconds` are of one
     fold, `predict_seconds` of one kernel.
     """
-
-    def make() -> Any:
-        return part.candidate.create(quantity=part.quantity, clusters=part.clusters, seed=part.seed)
-
-    folds = part.folds(data)
+    folds, make = part.folds(data), part.predictors
     predictions = list(cross_validate(data, part.bases, folds, make, pool, unseen, COVERAGE))
     held_out = [k for _, test in folds for k in test]
     covered = [prediction.covered for prediction in predictions]

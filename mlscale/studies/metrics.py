@@ -1,4 +1,4 @@
-"""Error metrics: absolute percentage errors and their summary."""
+"""What error tables show: the summary of percentage errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import Index
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,6 @@ class ErrorSummary:
     p90: float
     worst_kernel: str
     worst_kernel_mape: float
-
-
-def absolute_percentage_error(predicted: Floats, actual: Floats) -> Floats:
-    """100 |predicted / actual - 1| [%], elementwise; actual must not be 0."""
-    return np.asarray(100.0 * np.abs(predicted / actual - 1.0))
-
-
-def without_base(errors: Floats, base: Index) -> Floats:
-    """Errors (n, C, E, M) as (n, targets): every configuration but the base."""
-    shape = errors.shape[1:]
-    keep = np.ones(int(np.prod(shape)), dtype=bool)
-    keep[np.ravel_multi_index(base, shape)] = False
-    return np.asarray(errors.reshape(len(errors), -1)[:, keep])
 
 
 def kernel_means(errors: Floats, kernels: Sequence[str]) -> dict[str, float]:

@@ -14,6 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.papers.nagasaka import (
     BLOCKS_PER_CU,
@@ -26,13 +27,13 @@ from mlscale.papers.nagasaka import (
     fit_ridge,
     unlearnt,
 )
-from mlscale.studies.metrics import absolute_percentage_error, summarise
+from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import Fold, grouped_folds
 
 Grouping = Literal["kernel", "application"]
 
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
-FOLDS = 10
+PAPER_FOLDS = 10
 SHUFFLES = 5
 ALL, PAPER = "all", "as in the paper"
 # No penalty, and 1/100 to 10 000: from hardly any to nothing but the intercept.
@@ -144,8 +145,8 @@ def hold_out(rates: Floats, power_w: Floats, groups: Indices, seed: int) -> Held
     Raises InputError where there are fewer.
     """
     count = len(np.unique(groups))
-    if count < FOLDS:
-        raise InputError(f"ten folds need {FOLDS} groups of kernels, not {count}")
+    if count < PAPER_FOLDS:
+        raise InputError(f"ten folds need {PAPER_FOLDS} groups of kernels, not {count}")
     estimated, penalty = np.empty(len(power_w)), np.empty(len(power_w))
     unknown = np.zeros(rates.shape, dtype=bool)
     for train, test in _folds(groups, _OUTER_SEED + seed):
@@ -156,7 +157,7 @@ def hold_out(rates: Floats, power_w: Floats, groups: Indices, seed: int) -> Held
     return HeldOutPower(estimated, penalty, unknown)
 
 
-def evaluate(
+def set_errors(
     inputs: PowerInputs, groupings: Sequence[Grouping], shuffles: int
 ) -> Iterator[SetErrors]:
     """The errors of every set of counters under each grouping of the folds, one by one.
@@ -217,12 +218,13 @@ def select_cases(path: Path, data: Measurements, base_text: str, counters: str) 
             f"it gives {', '.join(inputs.sets)}: choose one with --counters"
         )
     everything = PowerCase(path.stem, data.device, base, ALL, inputs)
-    if (count := len(set(inputs.applications))) < FOLDS:
+    if (count := len(set(inputs.applications))) < PAPER_FOLDS:
         raise InputError(
-            f"{path}: ten folds need kernels of {FOLDS} applications, not {count}; measure more"
+            f"{path}: ten folds need kernels of {PAPER_FOLDS} applications, not {count}; "
+            "measure more"
         )
     as_in_paper = PowerCase(path.stem, data.device, base, PAPER, inputs.as_in_paper())
-    if (count := len(set(as_in_paper.inputs.applications))) >= FOLDS:
+    if (count := len(set(as_in_paper.inputs.applications))) >= PAPER_FOLDS:
         return [everything, as_in_paper]
     warn(
         f"{path}: {count} applications remain without the kernels that read textures or have "
@@ -327,7 +329,7 @@ def _left_out(case: PowerCase, cases: Sequence[PowerCase]) -> list[str]:
 
 
 def _folds(groups: Indices, seed: int) -> list[Fold]:
-    count = min(FOLDS, len(np.unique(groups)))
+    count = min(PAPER_FOLDS, len(np.unique(groups)))
     if count < 2:
         raise InputError("cross-validation needs two groups of kernels at least, not one")
     return grouped_folds(groups, count, seed)

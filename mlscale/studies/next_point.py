@@ -1,4 +1,4 @@
-"""How error falls with further measured points that the predictor itself asks for."""
+"""How the error falls with further measured points that the predictor itself asks for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,37 +11,53 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
+from mlscale.predictors.base import GivesIntervals, UsesMeasuredPoints, predict_surfaces
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import Part, Row, Rows, Study, flat, measured_quantities
-from mlscale.studies.candidates import Candidate
+from mlscale.studies.candidates import AnyPredictor, Candidate
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.metrics import absolute_percentage_error, summarise
+from mlscale.studies.failures import own_failures
+from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NextPointStudy(Study):
-    """Each part is one fold of one table: its kernels are predicted with 0 to `points` points."""
+    """Each part is one fold of one table: its kernels are predicted with 0 to `points` points.
 
+    predictors: one that gives intervals and makes use of measured points; by default `bottleneck`.
+    """
+
+    predictors: Sequence[AnyPredictor] = ()
     quantity: str | Sequence[str] = ()
     points: int = 3
+
+    @cached_property
+    def candidate(self) -> Candidate:
+        """The predictor. Raises InputError on several, and on one that does not suit."""
+        if len(self.predictors) > 1:
+            raise InputError(f"the study '{self.name}' takes one predictor")
+        candidate = Candidate.of(self.predictors[0] if self.predictors else Bottleneck.name)
+        able = isinstance(candidate.predictor, UsesMeasuredPoints)
+        if not (able and isinstance(candidate.predictor, GivesIntervals)):
+            raise InputError(f"'{candidate.name}' makes nothing of further measured points")
+        return candidate
 
     @property
     def settings(self) -> Row:
         """The predictor."""
-        return {"predictor": Bottleneck.name}
+        return {"predictor": self.candidate.name}
 
     @cached_property
     def parts(self) -> list[Part]:
         """All parts. Raises InputError where the predictor or the points do not suit a table."""
-        candidate = Candidate.of(Bottleneck.name)
+        candidate = self.candidate
         for table, data in self.tables.items():
-            if not Bottleneck.applies_to(data):
-                raise InputError(
-                    f"'{table}': '{candidate.name}' needs a known GPU and counters of DRAM traffic"
-                )
+            if candidate.predictor and not candidate.predictor.applies_to(data):
+                raise InputError(f"'{candidate.name}' does not apply to '{table}'")
             if self.points > data.grid.size - 2:
                 raise InputError(
                     f"'{table}': the grid has {data.grid.size} configurations; {self.points} "
@@ -51,12 +67,13 @@ class NextPointStudy(Study):
             Part(table, candidate, self.split, seed, quantity, None, (self.base_of(table),), fold)
             for table, data in self.tables.items()
             for quantity in measured_quantities(data, self.quantity)
+            if candidate.predicts(quantity)
             for seed in self.seeds_of(candidate)
             for fold in range(len(folds(self.split, data.applications, seed)))
         ]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-        """What kernel_errors finds for each held-out kernel."""
+        """What `kernel_errors` gives for each held-out kernel."""
         return part_errors, [(part, self.tables[part.table], self.points) for part in self.parts]
 
     def rows(self, results: Sequence[Any]) -> Rows:
@@ -104,14 +121,10 @@ class NextPointStudy(Study):
 
 
 def part_errors(part: Part, data: Measurements, points: int) -> Rows:
-    """What kernel_errors finds for each held-out kernel of a fold."""
-
-    def make() -> Any:
-        return part.candidate.create(quantity=part.quantity)
-
+    """What `kernel_errors` gives for each held-out kernel of a fold."""
     return [
         kernel_errors(fold.predictor, fold.held_out.select([k]), fold.surfaces.base, points)
-        for fold in cross_validate(data, part.bases, part.folds(data), make)
+        for fold in cross_validate(data, part.bases, part.folds(data), part.predictors)
         for k in range(len(fold.held_out.kernels))
     ]
 
@@ -131,24 +144,26 @@ def kernel_errors(
     actual = kernel.relative(predictor.quantity, base)[0].ravel()
     predicted: list[Floats] = []
     inside: list[Mask] = []
-    chosen: list[int] = []
+    points_at: list[int] = []
     for further in range(points + 1):
-        surfaces = predictor.predict_interval(profiles, COVERAGE)
+        with own_failures(predictor, "predict_interval", kernel.device):
+            surfaces = predict_surfaces(predictor, profiles, coverage=COVERAGE)
         predicted.append(surfaces.values.ravel())
-        if surfaces.low is not None:
+        if surfaces.low is not None and surfaces.high is not None:
             inside.append((surfaces.low.ravel() <= actual) & (actual <= surfaces.high.ravel()))
         if further < points:
-            _, ahead = predictor.widths_ahead(profiles, COVERAGE)
-            ahead[:, [at_base, *chosen]] = np.inf
-            chosen.append(int(np.argmin(ahead[0])))
-            profiles = _with_point(profiles, kernel, configs[chosen[-1]])
-    targets = np.delete(np.arange(len(configs)), [at_base, *chosen])
+            with own_failures(predictor, "widths_ahead", kernel.device):
+                _, [ahead] = predictor.widths_ahead(profiles, COVERAGE)
+            order = np.argsort(ahead, kind="stable").tolist()
+            points_at.append(next(n for n in order if n not in (at_base, *points_at)))
+            profiles = _with_point(profiles, kernel, configs[points_at[-1]])
+    targets = np.delete(np.arange(len(configs)), [at_base, *points_at])
     errors = absolute_percentage_error(np.array(predicted), actual)[:, targets]
     covered = 100 * np.array(inside)[:, targets].mean(axis=1) if inside else [None] * len(errors)
     return {
         "kernel": kernel.kernels[0],
         "application": kernel.applications[0],
-        "chosen": [str(configs[number]) for number in chosen],
+        "chosen": [str(configs[number]) for number in points_at],
         "errors": errors.tolist(),
         "covered": list(covered),
     }

@@ -6,7 +6,7 @@ without a predictor.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import PREDICTORS, Predictor
+from mlscale.predictors import PREDICTORS
 from mlscale.predictors.baselines import RateBound
 from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
@@ -52,7 +52,7 @@ class Goal:
         base_time_ms = float(time_ms[base])
         if advice.feasible(self.limits, time_ms, power_w, base_time_ms).any():
             return advice.best_index(objective, time_ms, power_w, base_time_ms, self.limits)
-        return _least(advice.load(self.limits, time_ms, power_w, base_time_ms))
+        return _least(advice.limit_ratio(self.limits, time_ms, power_w, base_time_ms))
 
     def best_fixed(
         self, objective: str, data: Measurements, training: Sequence[int] | Indices
@@ -194,7 +194,7 @@ class RegretStudy(Study):
             "regret_percent": regret,
             "saving_percent": float(advice.saving_percent(values[chosen], values[base])),
             "best_saving_percent": float(advice.saving_percent(least, values[base])),
-            "slowdown_percent": float(100 * (time_ms[chosen] / time_ms[base] - 1)),
+            "slowdown_percent": float(advice.slowdown_percent(time_ms[chosen], time_ms[base])),
         }
 
     def rows(self, results: Sequence[Any]) -> Rows:
@@ -279,23 +279,15 @@ def part_choices(part: Part, data: Measurements, goal: Goal) -> dict[str, Any]:
 
 def _predictions(part: Part, data: Measurements, goal: Goal) -> tuple[Floats, Floats | None]:
     """Time [ms] and power [W] of the held-out kernels, (K, C, E, M), in the order of the folds."""
-
-    def predicted(quantity: str) -> Floats:
-        def make() -> Predictor:
-            return part.candidate.create(
-                quantity=quantity, clusters=part.clusters, seed=part.seed, intervals=False
-            )
-
-        return np.concatenate(
-            [
-                fold.surfaces.values
-                * fold.held_out.profiles(goal.base).quantity(quantity)[:, None, None, None]
-                for fold in cross_validate(data, part.bases, part.folds(data), make)
-            ]
-        )
-
     has_power = data.power_samples is not None and part.candidate.predicts("power")
-    return predicted("time"), predicted("power") + goal.static_power_w if has_power else None
+    quantities = ("time", "power") if has_power else ("time",)
+    make = partial(part.predictors, quantities, intervals=False)
+    costs: dict[str, list[Floats]] = {quantity: [] for quantity in quantities}
+    for fold in cross_validate(data, part.bases, part.folds(data), make):
+        costs[fold.predictor.quantity].append(fold.predicted)
+    time_ms = np.concatenate(costs["time"])
+    power_w = np.concatenate(costs["power"]) + goal.static_power_w if has_power else None
+    return time_ms, power_w
 
 
 def _by_kernel(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.papers.volkov import (
     GTX_980,
     MODELS,
@@ -25,7 +26,6 @@ from mlscale.papers.volkov_simulation import (
     simulate_grid,
     simulated_warps_needed,
 )
-from mlscale.studies.metrics import absolute_percentage_error
 
 
 def throughput_rows(intensities: Sequence[int], warps: Sequence[int]) -> list[dict[str, Any]]:

@@ -10,11 +10,17 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import (
+    absolute_percentage_error,
+    absolute_values,
+    percentage_error,
+    without_base,
+)
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import kernel_round, predict_time_factor, predict_time_ms
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, warn_of_flags
-from mlscale.studies.metrics import ErrorSummary, absolute_percentage_error, summarise, without_base
+from mlscale.studies.metrics import ErrorSummary, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +47,7 @@ class WangChuErrors:
     @property
     def signed_errors(self) -> Floats:
         """(predicted - measured) / measured, (K, C, E, M) [%]."""
-        return 100 * (self.predicted_ms / self.data.time_ms - 1)
+        return percentage_error(self.predicted_ms, self.data.time_ms)
 
     @property
     def base_case(self) -> Indices:
@@ -88,8 +94,8 @@ class WangChuErrors:
                 "kernel": self.data.kernels,
                 "case_at_base": self.base_case,
                 "other_cases": [
-                    sorted(found - {at_base})
-                    for found, at_base in zip(cases, self.base_case.tolist(), strict=True)
+                    sorted(of_kernel - {at_base})
+                    for of_kernel, at_base in zip(cases, self.base_case.tolist(), strict=True)
                 ],
                 "mape": self.errors.mean(axis=1),
                 "bias_percent": signed.mean(axis=1),
@@ -98,7 +104,7 @@ class WangChuErrors:
         )
 
 
-def evaluate(data: Measurements, base: HardwareConfig, absolute: bool = False) -> WangChuErrors:
+def table_errors(data: Measurements, base: HardwareConfig, absolute: bool = False) -> WangChuErrors:
     """Predict the whole grid of a table from the counters at one configuration.
 
     The GPU's parameters are those of the table's device. absolute: times from the counters alone,
@@ -119,7 +125,7 @@ def evaluate(data: Measurements, base: HardwareConfig, absolute: bool = False) -
     else:
         clocks = (base.engine_mhz, base.memory_mhz)
         factors = predict_time_factor(inputs, gpu, clocks, profiles.time_ms, engine, memory)
-        predicted = factors * profiles.time_ms[:, None, None, None]
+        predicted = absolute_values(factors, profiles.time_ms)
         errors = without_base(absolute_percentage_error(predicted, data.time_ms), grid.index(base))
         if not errors.size:
             raise InputError(f"the table holds the base {base} only: nothing to predict from it")

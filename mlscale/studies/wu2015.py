@@ -17,7 +17,6 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import Predictor
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities, read_base
 from mlscale.studies.candidates import ORACLE, AnyPredictor, Candidate, candidates
@@ -253,15 +252,11 @@ def _errors_by_base(
 
     Of the kernels held out, or of those trained on, as in the oracle study (section V-B2, Fig. 15).
     """
-
-    def make() -> Predictor:
-        return part.candidate.create(quantity=part.quantity, clusters=part.clusters, seed=part.seed)
-
     errors: dict[HardwareConfig, list[Floats]] = {base: [] for base in part.bases}
     kernels: list[str] = []
     for train, test in part.folds(data):  # a fold at a time, as one has many bases to predict from
         scored = train if of_training else test
         kernels += [data.kernels[k] for k in scored]
-        for prediction in cross_validate(data, part.bases, [(train, scored)], make):
+        for prediction in cross_validate(data, part.bases, [(train, scored)], part.predictors):
             errors[prediction.surfaces.base].append(prediction.errors)
     return {base: np.concatenate(of_base) for base, of_base in errors.items()}, kernels

@@ -14,7 +14,7 @@ from mlscale.advice.objectives import (
     Limits,
     best_index,
     feasible,
-    load,
+    limit_ratio,
     objective_values,
     pareto_front,
     run_in_sequence,
@@ -67,7 +67,7 @@ class TestLimits:
     def test_load_by_hand(self) -> None:
         # Power / 20 W and time / (2 ms x 1.5): the larger of 0.5 and 4/3, 1 and 2/3, ...
         limits = Limits(max_power_w=20, max_slowdown_percent=50)
-        found = load(limits, TIME, POWER, BASE_MS)
+        found = limit_ratio(limits, TIME, POWER, BASE_MS)
         assert found.ravel() == pytest.approx([4 / 3, 1.0, 1.0, 3.0], rel=1e-15)
         kept = feasible(limits, TIME, POWER, BASE_MS)
         assert kept.ravel().tolist() == [False, True, True, False]
@@ -100,7 +100,7 @@ class TestLimits:
 
     def test_a_limit_of_power_needs_power(self) -> None:
         with refused("a limit of power needs power"):
-            load(Limits(max_power_w=10), TIME, None, BASE_MS)
+            limit_ratio(Limits(max_power_w=10), TIME, None, BASE_MS)
 
 
 class TestBest:

@@ -169,7 +169,7 @@ class TestStudy:
         table = folder / "truth.csv"
         for more, message in (
             (["--points", 15], "16 configurations; 15 points and the base leave none"),
-            (["--predictor", "wu"], "unrecognized arguments: --predictor wu; see 'mlscale study n"),
+            (["--predictor", "wu"], "'wu' makes nothing of further measured points"),
         ):
             given = ["study", "next-profile", table, *more]
             assert message in refuse(capsys, folder, *given)

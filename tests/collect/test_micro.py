@@ -119,14 +119,14 @@ class TestCommand:
         chases = {"DRAM_CHASE": 8192, "L2_CHASE": 4096}
         for name, words in chases.items():
             monkeypatch.setattr(kernels, name, kernels.chase(words))
-        monkeypatch.setattr(kernels, "DRAM_READ", kernels.read(2048, 1, 4))
-        monkeypatch.setattr(kernels, "L2_READ", kernels.read(1024, 2, 2))
+        monkeypatch.setattr(kernels, "DRAM_READ", kernels.streaming_read(2048, 1, 4))
+        monkeypatch.setattr(kernels, "L2_READ", kernels.streaming_read(1024, 2, 2))
         volkov = kernels.volkov
         monkeypatch.setattr(kernels, "volkov", lambda n, a, c: volkov(n, a, c, words=2**14))
         cycles = {
-            "chase_words_8192": 500 * kernels.STEPS,
-            "chase_words_4096": 222 * kernels.STEPS,
-            "chase_shared": 28 * kernels.STEPS,
+            "chase_words_8192": 500 * kernels.CHASE_STEPS,
+            "chase_words_4096": 222 * kernels.CHASE_STEPS,
+            "chase_shared": 28 * kernels.CHASE_STEPS,
             "shared_reads": 1.5 * 512 * kernels.SHARED_ROUNDS,
         }
         outputs = ReplayLaunch.outputs

@@ -10,15 +10,15 @@ import pytest
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.errors import DataWarning
 from mlscale.papers.nagasaka import SETS, PowerInputs, derive_inputs, estimate_power_w
-from mlscale.studies.metrics import absolute_percentage_error
 from mlscale.studies.nagasaka import (
     SHUFFLES,
     PowerCase,
     SetErrors,
-    evaluate,
     fit_all,
+    set_errors,
     unseen_rows,
 )
 
@@ -71,7 +71,7 @@ def inputs(folder: Path, name: str) -> PowerInputs:
 
 @functools.cache
 def by_kernel(folder: Path, name: str) -> dict[str, SetErrors]:
-    results = evaluate(inputs(folder, name), ["kernel"], SHUFFLES)
+    results = set_errors(inputs(folder, name), ["kernel"], SHUFFLES)
     return {result.name: result for result in results}
 
 
@@ -101,7 +101,7 @@ def test_the_papers_figure_is_reached_on_one_table_only(data_folder: Path) -> No
     errors = {}
     for name in FILES:
         kept = inputs(data_folder, name).as_in_paper()
-        results = evaluate(kept, ["application"], SHUFFLES)
+        results = set_errors(kept, ["application"], SHUFFLES)
         errors[name] = next(r for r in results if r.name == "Mem/Inst").errors_percent.mean()
     assert errors["gtx980-low"] == pytest.approx(4.4, abs=0.2)
     assert min(error for name, error in errors.items() if name != "gtx980-low") > 9

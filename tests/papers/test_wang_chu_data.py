@@ -12,12 +12,13 @@ from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.errors import DataWarning
 from mlscale.papers import wang_chu as model
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, specification_gpu
 from mlscale.papers.wang_chu_inputs import derive_inputs
 from mlscale.predictors.wang_chu import WangChu
-from mlscale.studies.metrics import absolute_percentage_error, summarise, without_base
+from mlscale.studies.metrics import summarise
 
 FILES = {
     "gtx980-49": "wang-chu-gtx980/gtx980-DVFS-Performance.csv",

@@ -23,7 +23,7 @@ from mlscale.data.surfaces import step_weights
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.conditioning import (
-    NOISE,
+    RATIO_NOISE,
     MeasuredRatios,
     SurfacePrior,
     condition,
@@ -93,7 +93,7 @@ class TestClosedForm:
         found = condition(prior, MeasuredRatios(at, logs))
         for k in range(4):
             before = (basis.T * prior.variance[:, k]) @ basis + prior.misfit.T @ prior.misfit
-            gain = before @ at.T @ np.linalg.inv(at @ before @ at.T + NOISE**2 * np.eye(2))
+            gain = before @ at.T @ np.linalg.inv(at @ before @ at.T + RATIO_NOISE**2 * np.eye(2))
             mean = prior.mean[:, k] @ basis
             after = before - gain @ at @ before
             assert found.logs[k] == pytest.approx(mean + gain @ (logs[k] - at @ mean), abs=1e-6)

@@ -157,7 +157,7 @@ class TestDrawing:
     ) -> None:
         what = study_figures.FigureSubject("wu", "t", "time", "made")
         rows = rows_of(study, shape, seeds)
-        paths = study_figures.draw(study, tmp_path, what, rows)
+        paths = study_figures.draw_study(study, tmp_path, what, rows)
         suffixes = ("-heat-maps", "-boxes") if study == "base-configuration" else ("",)
         names = [f"{study}-t-time{s}.{kind}" for s in suffixes for kind in ("png", "svg")]
         assert [path.name for path in paths] == names
@@ -181,7 +181,7 @@ class TestDrawing:
         contents = []
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
-            paths = study_figures.draw(study, tmp_path / name, what, rows)
+            paths = study_figures.draw_study(study, tmp_path / name, what, rows)
             contents.append([path.read_bytes() for path in paths])
         assert contents[0] == contents[1]
         assert b"not measured" not in b"".join(contents[0])

@@ -15,10 +15,10 @@ import pytest
 from mlscale import DataWarning, Measurements
 from mlscale.arrays import Floats
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.splits import folds
 
 FILES = {

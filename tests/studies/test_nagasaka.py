@@ -19,7 +19,7 @@ def inputs(count: int = 20, per_application: int = 1, **replaced: object) -> Pow
 
 
 def evaluated(made: PowerInputs, shuffles: int = 1) -> PowerCase:
-    results = tuple(study.evaluate(made, study.GROUPINGS, shuffles))
+    results = tuple(study.set_errors(made, study.GROUPINGS, shuffles))
     return PowerCase("made", "made-gpu", powered.BASE, "all", made, results)
 
 
@@ -184,7 +184,7 @@ class TestUnseen:
 def test_too_few_groups() -> None:
     made = inputs(18, per_application=2)
     with refused("ten folds need 10 groups of kernels, not 9"):
-        list(study.evaluate(made, ["application"], 1))
-    assert len(list(study.evaluate(made, ["kernel"], 1))) == len(made.sets)
+        list(study.set_errors(made, ["application"], 1))
+    assert len(list(study.set_errors(made, ["kernel"], 1))) == len(made.sets)
     with refused("two groups of kernels at least"):
         study.choose_penalty(made.matrix("Mem"), made.power_w, np.zeros(18, dtype=np.intp), [0])

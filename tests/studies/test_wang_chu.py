@@ -7,7 +7,7 @@ import pytest
 from synthetic.warps import BASE, GRID, measurements
 
 from mlscale.data.measurements import Measurements
-from mlscale.studies.wang_chu import evaluate
+from mlscale.studies.wang_chu import table_errors
 
 
 def one_time_doubled() -> Measurements:
@@ -20,7 +20,9 @@ def one_time_doubled() -> Measurements:
 
 def test_rows_by_kernel() -> None:
     # By hand: half the measured time is an error of -50 %, one of nine configurations.
-    first, second = evaluate(one_time_doubled(), BASE, absolute=True).by_kernel().to_dict("records")
+    first, second = (
+        table_errors(one_time_doubled(), BASE, absolute=True).by_kernel().to_dict("records")
+    )
     assert (first["kernel"], second["kernel"]) == ("memory", "compute")
     assert first["mape"] == pytest.approx(50 / 9)
     assert first["bias_percent"] == pytest.approx(-50 / 9)
@@ -32,7 +34,7 @@ def test_rows_by_kernel() -> None:
 
 
 def test_rows_by_configuration() -> None:
-    frame = evaluate(one_time_doubled(), BASE, absolute=True).by_configuration()
+    frame = table_errors(one_time_doubled(), BASE, absolute=True).by_configuration()
     assert len(frame) == 2 * GRID.size
     assert list(frame["engine_mhz"][:4]) == [400, 400, 400, 700]
     assert list(frame["memory_mhz"][:4]) == [400, 700, 1000, 400]
@@ -43,7 +45,7 @@ def test_rows_by_configuration() -> None:
 
 def test_relative_errors_leave_out_the_base() -> None:
     # By hand: an error of 50 % beside what the exposed time at the base adds to it.
-    errors = evaluate(one_time_doubled(), BASE)
+    errors = table_errors(one_time_doubled(), BASE)
     assert errors.errors.shape == (2, 8)
     assert errors.errors[0].max() == pytest.approx(50, rel=0.2)
     assert errors.summary.worst_kernel == "memory"

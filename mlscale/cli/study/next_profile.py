@@ -11,18 +11,31 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Rows, grouped
 
 SUMMARIES = {
-    "next-profile": "how the error of bottleneck falls with further points that it chooses itself",
+    "next-profile": "how the error falls with further points that the predictor chooses itself",
 }
 
 
 def parents(_: str) -> list[argparse.ArgumentParser]:
     """The options."""
     return [
+        options.parent(_add_predictor),
         options.quantities(),
         options.parent(_add_points),
         options.base(),
         options.common("the tables next-profile and chosen"),
     ]
+
+
+def _add_predictor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--predictor",
+        dest="predictors",
+        action=options.Once,
+        type=shared.predictor_name,
+        metavar="PREDICTOR",
+        help="one that makes use of further points (default: bottleneck), or package.module:Class "
+        "for one of your own",
+    )
 
 
 def _add_points(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from mlscale.cli import options
 from mlscale.data.profiles import QUANTITIES
 
-FORMATS = ("csv", "parquet")
+TABLE_FORMATS = ("csv", "parquet")
 AGAIN = "may be given again"
 
 
@@ -124,7 +124,7 @@ def common(files: str, split: str = "leave-one-application-out") -> argparse.Arg
     )
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=TABLE_FORMATS,
         default="csv",
         help="of the tables in -o DIR (default: %(default)s)",
     )

@@ -67,7 +67,7 @@ def draw(study: Study, folder: Path, document: dict[str, Any]) -> list[Path]:
     for (table, quantity), rows in grouped(document["rows"], "table", "quantity").items():
         origin = study.tables[table].metadata.get("origin")
         what = study_figures.FigureSubject(document["predictor"], table, quantity, origin)
-        written += study_figures.draw(study.name, folder, what, rows)
+        written += study_figures.draw_study(study.name, folder, what, rows)
     return written
 
 

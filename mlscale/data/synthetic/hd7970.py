@@ -98,7 +98,7 @@ def occupancy(kernels: SyntheticKernels) -> Floats:
     return np.asarray(np.maximum(whole, kernels.waves_per_workgroup))
 
 
-def evaluate(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
+def run_kernels(kernels: SyntheticKernels, grid: ConfigGrid) -> Evaluation:
     """Run every kernel at every configuration."""
     k = kernels.broadcast()
     cus = np.array(grid.cu_count, dtype=np.float64)[:, None, None]
@@ -276,7 +276,7 @@ def make_hd7970(seed: int = 0) -> Measurements:
     """
     random = np.random.default_rng(seed)
     kernels, names, applications = _draw(random)
-    run = evaluate(kernels, GRID)
+    run = run_kernels(kernels, GRID)
     shape = run.seconds.shape
     counter_names = tuple(run.counters)
     counters = np.stack(list(run.counters.values()), axis=-1)

@@ -9,8 +9,8 @@ from mlscale.arrays import Floats, positive, shaped
 from mlscale.predictors.bottleneck.process import scaling, squared_distance, standardised
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
-NOISE = 0.3  # variance of what does not repeat, against 1 of what does
-AXES = 3  # coordinates of the predicted surface that count as inputs
+UNREPEATED_VARIANCE = 0.3  # variance of what does not repeat, against 1 of what does
+DIRECTIONS = 3  # coordinates of the predicted surface that count as inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Correction:
     """Kernel regression on the log times that training kernels were mispredicted by when held out.
 
     Alike are kernels near each other in D inputs: the named ones of `KernelTraits.similarity`,
-    then the coordinates of the predicted log surface along its AXES main directions. mean, spread
+    then the coordinates of the predicted log surface along its main directions. mean, spread
     (D,) standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D);
     weights (n, N). A kernel unlike all others gets no correction.
     """
@@ -36,11 +36,11 @@ class Correction:
         """From n kernels: their inputs, held-out log time ratios (n, N), and the true ones."""
         names = tuple(name for name, values in named.items() if not np.isnan(values).all())
         centre = predicted.mean(axis=0)
-        directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:AXES]
+        directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:DIRECTIONS]
         raw = _inputs(named, names, (predicted - centre) @ directions.T)
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
-        alike = _alike(points, points) + NOISE * np.eye(len(points))
+        alike = _alike(points, points) + UNREPEATED_VARIANCE * np.eye(len(points))
         weights = np.asarray(np.linalg.solve(alike, actual - predicted))
         return cls(names, centre, directions, mean, spread, points, weights)
 

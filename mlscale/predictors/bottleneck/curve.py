@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.kernel_use import SIMDS, KernelUse, inputs
+from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, inputs
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 
 Array = Any  # of NumPy or torch
@@ -141,7 +141,7 @@ def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
     """
     workgroups = np.where(np.isnan(use.workgroups), 1e9, use.workgroups)[:, None]
     waves = np.where(np.isnan(use.waves_per_workgroup), 1.0, use.waves_per_workgroup)[:, None]
-    return np.asarray(np.maximum(np.maximum(workgroups / cu_count, 1) * waves / SIMDS, 1))
+    return np.asarray(np.maximum(np.maximum(workgroups / cu_count, 1) * waves / SCHEDULERS, 1))
 
 
 def active_issue(use: KernelUse, base_cu_count: int) -> Floats:

@@ -24,7 +24,7 @@ else:
         torch = None
 
 _THREADS = ThreadpoolController()  # K-means of tables this small runs slower on several threads
-STEPS = 300
+RPROP_STEPS = 300
 FIRST_STEP = 0.05
 GROW, SHRINK = 1.2, 0.5
 STEP_RANGE = (1e-6, 50.0)
@@ -167,7 +167,7 @@ def _descend(
     step = torch.full_like(parameters, FIRST_STEP)
     unused = (used - 1) * UNUSED_OUTPUT
     weight = y.sum(dim=2, keepdim=True)
-    for _ in range(STEPS):
+    for _ in range(RPROP_STEPS):
         hidden = torch.baddbmm(b1, x, w1).sigmoid_().mul_(used)
         share = torch.baddbmm(b2 + unused, hidden, w2).softmax(dim=2)
         to_output = share.mul_(weight).sub_(y)  # d loss / d (input of the output layer)

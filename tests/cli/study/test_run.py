@@ -109,7 +109,7 @@ class TestInOneProcess:
     @pytest.fixture(autouse=True)
     def _one_process_no_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
-        monkeypatch.setattr("mlscale.report.study_figures.draw", lambda *_: [])
+        monkeypatch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
 
     @pytest.fixture
     def interrupt(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., str]:

@@ -33,7 +33,7 @@ def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlscale.report.study_figures.draw", lambda *_: [])
+    monkeypatch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
 
 
 @pytest.fixture(scope="module")

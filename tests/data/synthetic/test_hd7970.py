@@ -11,9 +11,9 @@ from mlscale.data.synthetic.hd7970 import (
     GRID,
     TIME_NOISE,
     SyntheticKernels,
-    evaluate,
     make_hd7970,
     occupancy,
+    run_kernels,
 )
 
 LOW, HIGH = (0, 0, 0), (7, 7, 6)
@@ -122,7 +122,7 @@ class TestMachine:
     def test_vector_alu_issues_one_wave_instruction_per_cu_and_cycle(self) -> None:
         # By hand: 100 000 workgroups of 4 waves of 1000 instructions on 32 CUs at 1 GHz; the
         # busiest CU has 3125 workgroups: 3125 x 4 x 1000 cycles = 12.5 ms.
-        run = evaluate(kernel(valu=1000), GRID)
+        run = run_kernels(kernel(valu=1000), GRID)
         assert run.seconds[(0, *HIGH)] == pytest.approx(12.5e-3, rel=1e-3)
         assert run.counters["VALUBusy"][(0, *HIGH)] == pytest.approx(100, rel=1e-3)
         assert run.counters["V_IPC"][(0, *HIGH)] == pytest.approx(1, rel=1e-3)
@@ -130,7 +130,7 @@ class TestMachine:
     def test_dram_moves_192_bytes_a_memory_cycle(self) -> None:
         # By hand: 400 000 waves x 10 writes x 4 lines x 64 B = 1.024 GB; at 475 MHz the peak is
         # 91.2 GB/s: 11.23 ms. The p-norm of bounds adds a little.
-        run = evaluate(kernel(vector_write=10), GRID)
+        run = run_kernels(kernel(vector_write=10), GRID)
         assert run.seconds[0, 7, 7, 0] == pytest.approx(1.024e9 / 91.2e9, rel=0.02)
         assert run.counters["MemTime"][0, 7, 7, 0] == pytest.approx(1, rel=0.02)
 
@@ -138,7 +138,7 @@ class TestMachine:
         # By hand: with 4 CUs one has two workgroups, 8000 cycles to issue beside a wave's own
         # chain of 4000; with 8 CUs and more every CU has one at most, 4000 beside 4000. The
         # bounds meet in a p-norm with p = 5.
-        time = evaluate(kernel(valu=1000, workgroups=6), GRID).seconds[0, :, -1, -1]
+        time = run_kernels(kernel(valu=1000, workgroups=6), GRID).seconds[0, :, -1, -1]
         assert time[0] == pytest.approx((8**5 + 4**5) ** 0.2 * 1e-6, rel=1e-3)
         assert time[1] == pytest.approx((4**5 + 4**5) ** 0.2 * 1e-6, rel=1e-3)
         np.testing.assert_allclose(time[1:], time[1], rtol=1e-9)
@@ -156,7 +156,7 @@ class TestMachine:
         assert occupancy(kernel(**numbers))[0] == waves
 
     def test_nothing_moved_is_missing_and_not_zero(self) -> None:
-        run = evaluate(kernel(valu=10), GRID)
+        run = run_kernels(kernel(valu=10), GRID)
         assert np.isnan(run.counters["FetchPerLoadByte"]).all()
 
     def test_noise_is_as_stated(self, made: Measurements) -> None:

@@ -14,8 +14,8 @@ import pytest
 from mlscale import DataWarning, Measurements, read
 from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.metrics import absolute_percentage_error, without_base
 from mlscale.studies.next_point import kernel_errors
 from mlscale.studies.splits import folds
 
