@@ -9,11 +9,15 @@ from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
 from mlscale.data.grid import parse_settings
-from mlscale.profilers import TOOLS
+from mlscale.errors import InputError
+from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.reader import titles
+from mlscale.profilers.sampled.formats import FORMATS
 
 if TYPE_CHECKING:
+    from mlscale.data.tables import Table
     from mlscale.profilers import ImportedTable
+    from mlscale.profilers.sampled import SampledTable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,28 +44,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to do with a kernel that lacks configurations (default: %(default)s)",
     )
     options.add_output_table(dvfs)
-    export = _export_options()
+    table, export, log = _table_options(), _export_options(), _log_options()
     formats.add_parser(
         "auto",
-        parents=[export],
-        help="a profiler's export, the profiler known by the file",
-        description="Import a profiler's export; the profiler is known by the file.",
+        parents=[table, export, log],
+        help="a profiler's export or a monitor's log, known by the file",
+        description="Import a profiler's export or a monitor's log; which one is known by the "
+        "file.",
     )
     for tool in TOOLS:
         layouts = ", ".join(titles(tool))
         formats.add_parser(
-            tool, parents=[export], help=layouts, description=f"Import an export: {layouts}."
+            tool, parents=[table, export], help=layouts, description=f"Import an export: {layouts}."
+        )
+    for tool in sampled.TOOLS:
+        logs = ", ".join(form.title for form in FORMATS if form.tool == tool)
+        formats.add_parser(
+            tool,
+            parents=[table, log],
+            help=f"logs: {logs}",
+            description=f"Import logs of runs, averaged over the time in which the GPU works: "
+            f"{logs}.",
         )
 
 
-def _export_options() -> argparse.ArgumentParser:
-    """What every profiler's sub-command takes."""
+def _table_options() -> argparse.ArgumentParser:
+    """What the sub-command of every profiler and monitor takes."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "file",
         nargs="+",
         metavar="FILE",
-        help="the export, and further passes of the same run and its trace",
+        help="an export, and further passes of the same run and its trace; or logs, each of a run",
     )
     parser.add_argument(
         "--device",
@@ -81,15 +95,29 @@ def _export_options() -> argparse.ArgumentParser:
         help="application of all kernels (default: the program that was profiled, else the file)",
     )
     parser.add_argument(
+        "--append",
+        action="store_true",
+        help="add the rows to TABLE if it exists, for example those of another configuration",
+    )
+    parser.add_argument(
+        "--power",
+        metavar="W|FILE",
+        help="board power of all rows: watts, or a monitor's log of the run (the mean while the "
+        "GPU works)",
+    )
+    parser.add_argument("--gpu", metavar="INDEX", help="one GPU of a log of several")
+    options.add_output_table(parser)
+    return parser
+
+
+def _export_options() -> argparse.ArgumentParser:
+    """What every profiler's sub-command takes besides."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
         "--each",
         action="store_true",
         help="a row for each launch, as repetitions (default: the mean over the launches of a "
         "kernel with the same grid and block)",
-    )
-    parser.add_argument(
-        "--append",
-        action="store_true",
-        help="add the rows to TABLE if it exists, for example those of another configuration",
     )
     parser.add_argument(
         "-v",
@@ -97,8 +125,32 @@ def _export_options() -> argparse.ArgumentParser:
         action="store_true",
         help="print each feature of Table II: exact, nearest or missing, and by which formula",
     )
-    options.add_output_table(parser)
     return parser
+
+
+def _log_options() -> argparse.ArgumentParser:
+    """What every monitor's sub-command takes besides."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--interval",
+        type=_positive,
+        metavar="SECONDS",
+        help="between two samples, for a log without time stamps",
+    )
+    parser.add_argument(
+        "--time",
+        type=_positive,
+        metavar="MS",
+        help="the run's true time (default: as long as the GPU works in the log)",
+    )
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -106,8 +158,23 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     if arguments.format == "dvfs":
         print(_import_dvfs(arguments, output))
+    elif _is_log(arguments):
+        print(_import_logs(arguments, output))
     else:
         print(_import_export(arguments, output))
+
+
+def _is_log(arguments: argparse.Namespace) -> bool:
+    """Whether the files are a monitor's logs. Raises InputError on flags for the other kind."""
+    if arguments.format != "auto":
+        return arguments.format in sampled.TOOLS
+    first = Path(arguments.file[0])
+    form = sampled.log_format(first)
+    if form is not None and (arguments.each or arguments.verbose):
+        raise InputError(f"{first}: is of {form.title}; --each and --verbose are for exports")
+    if form is None and (arguments.interval or arguments.time):
+        raise InputError(f"{first}: is no monitor's log; --interval and --time are for logs")
+    return form is not None
 
 
 def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
@@ -130,8 +197,7 @@ def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
 def _import_export(arguments: argparse.Namespace, output: Path) -> str:
     from tqdm import tqdm
 
-    from mlscale.data.tables import read_table, write_table
-    from mlscale.profilers import append, import_exports
+    from mlscale.profilers import import_exports
 
     paths = [Path(name) for name in arguments.file]
     size_bytes = sum(path.stat().st_size for path in paths if path.is_file())
@@ -145,17 +211,64 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
             each=arguments.each,
             progress=bar.update,
         )
-    table = imported.table
-    if arguments.append and output.exists():
-        table = append(read_table(output), table, str(output))
-    write_table(table, output)
     text = f"{output}: {_summary(imported, arguments.each)}"
-    if len(table) > len(imported.table):
-        text += f"; {len(table)} rows in all"
+    text += _write(imported.table, arguments, output)
     if arguments.verbose:
         titles = (f"{path}: {title}" for path, title in zip(paths, imported.titles, strict=True))
         text = "\n".join([text, *titles, _mapping(imported)])
     return text
+
+
+def _import_logs(arguments: argparse.Namespace, output: Path) -> str:
+    imported = sampled.import_logs(
+        [Path(name) for name in arguments.file],
+        None if arguments.format == "auto" else arguments.format,
+        sampled.RunFacts(
+            device=arguments.device,
+            base=parse_settings(arguments.base) if arguments.base else {},
+            application=arguments.application,
+            gpu=arguments.gpu,
+            interval_s=arguments.interval,
+            time_ms=arguments.time,
+        ),
+    )
+    rows = len(imported.table)
+    text = (
+        f"{output}: {rows} {'row' if rows == 1 else 'rows'} on {imported.table.text['device'][0]}"
+    )
+    text += _write(imported.table, arguments, output)
+    return "\n".join([text, *_spans(imported)])
+
+
+def _spans(imported: "SampledTable") -> list[str]:
+    """For each row: what it is an average of, and the averages."""
+    lines = []
+    for row, (label, span) in enumerate(zip(imported.rows, imported.spans, strict=True)):
+        values = {name: values[row] for name, values in imported.table.numbers.items()}
+        averages = ", ".join(
+            f"{name} {number(value)}"
+            for name, value in values.items()
+            if name != "cu_count" and not math.isnan(value)
+        )
+        lines += [f"{label}: {span}", f"  {averages}"]
+    return lines
+
+
+def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
+    """Write the rows, with the power of --power, and say what the summary cannot."""
+    from mlscale.data.tables import read_table, write_table
+    from mlscale.profilers import append
+
+    text = ""
+    if arguments.power is not None:
+        table = sampled.join_power(table, arguments.power, arguments.gpu)
+        watts = number(float(table.numbers["power_w"][0]))
+        text = f"; board power {watts} W ({table.metadata['power_source']})"
+    rows = len(table)
+    if arguments.append and output.exists():
+        table = append(read_table(output), table, str(output))
+    write_table(table, output)
+    return text + (f"; {len(table)} rows in all" if len(table) > rows else "")
 
 
 def _summary(imported: "ImportedTable", each: bool) -> str:

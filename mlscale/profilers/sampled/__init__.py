@@ -1,0 +1,12 @@
+"""Logs of GPU monitors: DCGM, nvidia-smi, rocm-smi and amd-smi, sampled while a program runs.
+
+Each tool's reader makes samples of a file's rows, which become a log for each GPU (log); a file is
+known by its header (formats); idle head and tail are cut and the rest is averaged (busy), into a
+row of a profile table (importing). Board power alone can be joined to another table (power).
+"""
+
+from mlscale.profilers.sampled.formats import TOOLS, log_format
+from mlscale.profilers.sampled.importing import RunFacts, SampledTable, import_logs
+from mlscale.profilers.sampled.power import join_power
+
+__all__ = ["TOOLS", "RunFacts", "SampledTable", "import_logs", "join_power", "log_format"]

@@ -1,0 +1,120 @@
+"""The busy span of a log: from the first to the last sample at which the GPU works."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.errors import InputError
+from mlscale.profilers.sampled.log import SampledLog
+
+ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation")  # the first that is there counts
+BUSY_PART = 0.1  # of the highest activity, from which a sample is busy
+IDLE = 0.02  # activity at or below which a GPU is idle throughout
+POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
+
+
+@dataclass(frozen=True)
+class BusySpan:
+    """Samples `first` to `last` of a log, both busy, and by what rule.
+
+    samples: how many the log has; rule: in words; time_ms: from before the first to the last
+    [ms], None without time stamps; period_s: the usual time between two samples [s]; head_s and
+    tail_s: what is cut before and after [s]; longest_gap_s: between two samples inside [s].
+    """
+
+    first: int
+    last: int
+    samples: int
+    rule: str
+    time_ms: float | None = None
+    period_s: float | None = None
+    head_s: float | None = None
+    tail_s: float | None = None
+    longest_gap_s: float | None = None
+
+    def mean(self, values: Floats) -> float:
+        """The mean over the span of a column (S,), of the samples that have it; NaN if none has."""
+        inside = self._present(values)
+        return float(inside.mean()) if inside.size else float("nan")
+
+    def median(self, values: Floats) -> float:
+        """As mean, but a value of the column: the lower of the two in the middle."""
+        inside = np.sort(self._present(values))
+        return float(inside[(inside.size - 1) // 2]) if inside.size else float("nan")
+
+    def _present(self, values: Floats) -> Floats:
+        inside = values[self.first : self.last + 1]
+        return inside[~np.isnan(inside)]
+
+    def __str__(self) -> str:
+        if self.samples == 1:
+            return "one sample, taken for the mean of the whole run"
+        text = (
+            f"busy from sample {self.first + 1} to {self.last + 1} of {self.samples}: {self.rule}"
+        )
+        if self.head_s is None or self.tail_s is None or self.period_s is None:
+            return text
+        return (
+            f"{text}; {self.head_s:.4g} s before and {self.tail_s:.4g} s after are cut; "
+            f"a sample every {self.period_s:.4g} s"
+        )
+
+
+def busy_span(log: SampledLog) -> BusySpan:
+    """Cut the idle head and tail; idle moments between two busy ones stay.
+
+    A sample is busy from a tenth of the highest activity on; where a log has no activity but
+    power, from the middle between its lowest and its highest power on, so that a smoothed power
+    has the true length. Each sample stands for the time since the one before. Raises InputError
+    where the GPU is idle throughout.
+    """
+    activity, threshold, rule = _busy_rule(log)
+    if log.seconds is None:
+        inside = np.flatnonzero(activity >= threshold)
+        return BusySpan(int(inside[0]), int(inside[-1]), len(log), rule)
+    known = np.flatnonzero(~np.isnan(activity))
+    seconds = log.seconds[known]
+    busy = np.flatnonzero(activity[known] >= threshold)
+    first, last = int(busy[0]), int(busy[-1])
+    if len(known) == 1:
+        return BusySpan(int(known[0]), int(known[0]), len(log), rule)
+    period_s = float(np.median(np.diff(seconds)))
+    return BusySpan(
+        first=int(known[first]),
+        last=int(known[last]),
+        samples=len(log),
+        rule=rule,
+        time_ms=1e3 * (float(seconds[last] - seconds[first]) + period_s),
+        period_s=period_s,
+        head_s=float(seconds[first] - seconds[0]),
+        tail_s=float(seconds[-1] - seconds[last]),
+        longest_gap_s=float(np.diff(seconds[first : last + 1]).max(initial=0)),
+    )
+
+
+def _busy_rule(log: SampledLog) -> tuple[Floats, float, str]:
+    """The column that tells busy from idle, from what value on, and the rule in words."""
+    for name in ACTIVITIES:
+        if log.has(name):
+            activity = log.columns[name]
+            highest = float(np.nanmax(activity))
+            if highest <= IDLE:
+                raise InputError(
+                    f"{log}: has no busy span: {name} is at most {highest:.3g}, the GPU is idle"
+                )
+            threshold = BUSY_PART * highest
+            return activity, threshold, f"{name} is {threshold:.3g} or more, a tenth of its highest"
+    if not log.has("power_w"):
+        raise InputError(
+            f"{log}: has neither activity nor power; record GRACT, SMACT or the GPU's utilisation"
+        )
+    power = log.columns["power_w"]
+    lowest, highest = float(np.nanmin(power)), float(np.nanmax(power))
+    if highest < POWER_RISE * lowest:
+        raise InputError(
+            f"{log}: has no busy span: power is all that tells busy from idle, and it stays "
+            f"between {lowest:.4g} and {highest:.4g} W; record the GPU's utilisation too"
+        )
+    threshold = (lowest + highest) / 2
+    return power, threshold, f"power is {threshold:.4g} W or more, half way from lowest to highest"

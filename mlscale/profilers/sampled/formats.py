@@ -1,0 +1,103 @@
+"""Which tool wrote a log: known by its header, never by the file's name."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlscale.errors import InputError
+from mlscale.profilers.sampled import amd_smi, dcgm, nvidia_smi, rocm_smi
+from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of, read_lines
+
+TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi")
+_HEAD_BYTES = 1 << 18
+_LONGEST_HEADER = 1 << 16
+_QUERY_NAMES = r"power\.draw|utilization\.gpu|clocks\.(current\.)?(sm|gr|graphics|mem|memory)\b"
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """One kind of log. header: matches the line at which it begins; read: its samples."""
+
+    tool: str
+    title: str
+    header: re.Pattern[str]
+    read: Callable[[Path, Lines], Iterator[Sample]]
+
+
+FORMATS = (
+    LogFormat("dcgm", "dcgmi dmon", re.compile(r"\s*#\s*Entity\s"), dcgm.read_dmon),
+    LogFormat(
+        "dcgm", "dcgm-exporter", re.compile(r"(# (HELP|TYPE) )?DCGM_FI_\w+[ {]"),
+        dcgm.read_exporter,
+    ),
+    LogFormat(
+        "dcgm", "CSV of DCGM's SDK", re.compile(r"GPUId,TimeStampUs,Field,Values?\s*$"),
+        dcgm.read_sdk,
+    ),
+    LogFormat(
+        "nvidia-smi", "nvidia-smi --query-gpu",
+        re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(, ?[\w.]+( \[[^]]*\])?)*\s*$"),
+        nvidia_smi.read_query,
+    ),
+    LogFormat(
+        "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date\s+)?(Time\s+)?gpu\s"),
+        nvidia_smi.read_dmon,
+    ),
+    LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), rocm_smi.read_csv),
+    LogFormat(
+        "rocm-smi", "rocm-smi --json", re.compile(r'\{\s*"(card\d+|system)"\s*:'),
+        rocm_smi.read_json,
+    ),
+    LogFormat(
+        "amd-smi", "amd-smi metric --csv", re.compile(r"(timestamp,)?gpu,.*\bsocket_power\b"),
+        amd_smi.read_metric,
+    ),
+    LogFormat(
+        "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),
+        amd_smi.read_monitor,
+    ),
+)  # fmt: skip
+
+
+def log_format(path: Path) -> LogFormat | None:
+    """The format of a log, from the first 256 KiB of the file; None if it is none."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return None
+    utf_16 = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = head.decode("utf-16" if utf_16 else "utf-8-sig", errors="replace")
+    return _format(list(enumerate(text.splitlines(), 1)))[0]
+
+
+def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[SampledLog]]:
+    """The log of each GPU in a file. tool: one of TOOLS; None for any. Raises InputError."""
+    lines = read_lines(path)
+    form, begin = _format(lines)
+    if form is None:
+        raise InputError(
+            f"{path}: holds no log that mlscale knows; it begins with "
+            f"'{lines[0][1].strip()[:60] if lines else ''}'; see docs/sampled-logs.md for the "
+            "commands that write one"
+        )
+    if tool not in (None, form.tool):
+        raise InputError(
+            f"{path}: is of {form.title}; import it with 'import {form.tool}' or 'auto'"
+        )
+    while not lines[-1][1].strip():
+        lines = lines[:-1]
+    return form, logs_of(form.read(path, lines[begin:]), path, form.title)
+
+
+def _format(lines: Lines) -> tuple[LogFormat | None, int]:
+    """The format of the first line that is a header, and where that line stands."""
+    for position, (_, text) in enumerate(lines):
+        if text.strip() == "{" and position + 1 < len(lines):  # JSON over several lines
+            text += lines[position + 1][1]  # noqa: PLW2901
+        if len(text) <= _LONGEST_HEADER:
+            for form in FORMATS:
+                if form.header.match(text):
+                    return form, position
+    return None, 0

@@ -1,0 +1,237 @@
+"""Monitors' logs to a profile table: a row for each GPU and log, averaged over its busy span."""
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlscale.data.devices import find_device
+from mlscale.data.grid import AXES
+from mlscale.data.tables import Table
+from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.configuration import run_configuration
+from mlscale.profilers.launches import FileContent
+from mlscale.profilers.sampled.busy import BusySpan, busy_span
+from mlscale.profilers.sampled.formats import read_logs
+from mlscale.profilers.sampled.log import SHARES, SampledLog
+from mlscale.profilers.sampled.power import one_gpu
+
+_SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
+_GAP = 10  # periods without a sample that are told
+_SHORT = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
+
+
+@dataclass(frozen=True)
+class SampledTable:
+    """A profile table of sampled runs, and how each row came about.
+
+    rows: of the table, each with the log and the GPU in words; spans: the busy span of each.
+    """
+
+    table: Table
+    tool: str
+    rows: tuple[str, ...]
+    spans: tuple[BusySpan, ...]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What the user says of the runs, as far as the logs do not.
+
+    Attributes:
+        device: a key of the device table, or any name.
+        base: 'cu_count', 'engine_mhz' and 'memory_mhz' [MHz], as they were set.
+        application: the name of all rows; None takes each file's stem.
+        gpu: the index of one GPU; None takes every GPU that is not idle throughout.
+        interval_s: between two samples of a log without time stamps [s].
+        time_ms: the run's true time [ms]; None takes the busy span's.
+    """
+
+    device: str | None = None
+    base: Mapping[str, float] = field(default_factory=dict)
+    application: str | None = None
+    gpu: str | None = None
+    interval_s: float | None = None
+    time_ms: float | None = None
+
+
+def import_logs(
+    paths: Sequence[Path], tool: str | None = None, facts: RunFacts | None = None
+) -> SampledTable:
+    """Read monitors' logs, each of one run, as profiles.
+
+    tool: 'dcgm', 'nvidia-smi', 'rocm-smi' or 'amd-smi'; None knows it by the files. Raises
+    InputError; warns of idle GPUs, of clocks that differ from those that were set, and of gaps.
+    """
+    facts = facts or RunFacts()
+    logs: list[SampledLog] = []
+    tools: dict[str, Path] = {}
+    for path in paths:
+        form, of_file = read_logs(path, tool)
+        tools.setdefault(form.tool, path)
+        logs += [one_gpu(of_file, path, facts.gpu)] if facts.gpu else _busy_ones(of_file)
+    if len(tools) > 1:
+        first, second = list(tools)[:2]
+        raise InputError(f"{tools[second]}: is of {second}, {tools[first]} of {first}; import one")
+    several = Counter(log.source for log in logs)
+    rows = [
+        _row(_with_times(log, facts.interval_s), facts, several[log.source] > 1) for log in logs
+    ]
+    columns = dict.fromkeys(column for row in rows for column in row.numbers)
+    table = Table(
+        source="import",
+        text={
+            "device": [row.device for row in rows],
+            "application": [row.application for row in rows],
+            "kernel": [row.kernel for row in rows],
+        },
+        numbers={
+            column: np.array([row.numbers.get(column, math.nan) for row in rows])
+            for column in columns
+        },
+        metadata=_metadata(next(iter(tools)), rows),
+    )
+    return SampledTable(
+        table=table,
+        tool=next(iter(tools)),
+        rows=tuple(str(row.log) for row in rows),
+        spans=tuple(row.span for row in rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Row:
+    log: SampledLog
+    span: BusySpan
+    device: str
+    application: str
+    kernel: str
+    numbers: dict[str, float]
+
+
+def _busy_ones(logs: list[SampledLog]) -> list[SampledLog]:
+    """Those with a busy span; the others are told. Raises InputError where none has one."""
+    busy = []
+    idle = []
+    for log in logs:
+        try:
+            busy_span(log)
+        except InputError as error:
+            idle.append(str(error))
+        else:
+            busy.append(log)
+    if not busy:
+        raise InputError(idle[0])
+    for reason in idle:
+        warnings.warn(f"{reason}; it gets no row", DataWarning, stacklevel=3)
+    return busy
+
+
+def _with_times(log: SampledLog, interval_s: float | None) -> SampledLog:
+    if interval_s is None:
+        return log
+    if log.seconds is not None:
+        raise InputError(f"{log.source}: has time stamps; leave --interval away")
+    return replace(log, seconds=interval_s * np.arange(len(log), dtype=np.float64))
+
+
+def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
+    span = busy_span(log)
+    clocks = {axis: _clock(log, span, axis, facts.base.get(axis)) for axis in AXES[1:]}
+    settings = {**facts.base, **{axis: mhz for axis, mhz in clocks.items() if mhz is not None}}
+    device = find_device(facts.device or log.name or "")
+    if "memory_mhz" not in settings and device and len(device.memory_clocks_mhz()) == 1:
+        settings["memory_mhz"] = device.memory_clocks_mhz()[0]
+        warnings.warn(
+            f"{log}: does not say memory_mhz; {settings['memory_mhz']:g} is the only one that "
+            f"'{device.key}' offers",
+            DataWarning,
+            stacklevel=3,
+        )
+    time_ms = facts.time_ms or span.time_ms
+    flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
+    if flags or time_ms is None:
+        raise InputError(f"{log.source}: does not say all of a profile; give {' '.join(flags)}")
+    if span.longest_gap_s and span.period_s and span.longest_gap_s > _GAP * span.period_s:
+        warnings.warn(
+            f"{log}: has no sample for {span.longest_gap_s:.4g} s of the busy span; "
+            "the time counts them",
+            DataWarning,
+            stacklevel=3,
+        )
+    names: dict[str, Counter[str | float]] = {}
+    if log.name:
+        names["device_name"] = Counter([log.name])
+    run = run_configuration([FileContent(log.source, facts=names)], facts.device, settings)
+    numbers = {**run.config.as_dict(), "time_ms": time_ms}
+    for name in ("power_w", *SHARES):
+        if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
+            numbers[name] = mean
+    application = facts.application or Path(log.source).stem
+    kernel = f"{application} [GPU {log.gpu}]" if of_several else application
+    return _Row(log, span, run.device, application, kernel, numbers)
+
+
+def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) -> float | None:
+    """The mean sampled clock [MHz], or the one that was set where they are the same.
+
+    Of the memory clock it is the median: a memory has few clocks, and none between two of them.
+    """
+    how = span.median if axis == "memory_mhz" else span.mean
+    mean = how(log.columns[axis]) if axis in log.columns else math.nan
+    if math.isnan(mean):
+        return requested
+    given = requested
+    if given is None and f"{axis}_requested" in log.columns:
+        requested = span.mean(log.columns[f"{axis}_requested"])
+    if requested is not None and abs(mean / requested - 1) > _SAME_CLOCK:
+        inside = log.columns[axis][span.first : span.last + 1]
+        warnings.warn(
+            f"{log}: {axis} was set to {requested:g}, but ran at {mean:.0f} on average "
+            f"({np.nanmin(inside):g} to {np.nanmax(inside):g}); the row is at {mean:.0f}",
+            DataWarning,
+            stacklevel=3,
+        )
+    elif given is not None:
+        return given
+    return float(round(mean))
+
+
+def _lacking_flags(
+    log: SampledLog, device: str | None, settings: Mapping[str, float], needs_time: bool
+) -> list[str]:
+    """The flags that give all that neither the log nor the user has said."""
+    name = device or log.name
+    lacking = [axis for axis in AXES if axis not in settings]
+    if "cu_count" in lacking and (name is None or find_device(name)):
+        lacking.remove("cu_count")
+    flags = [] if name else ["--device NAME"]
+    if lacking:
+        flags.append("--base " + ",".join(f"{_SHORT[axis]}=…" for axis in lacking))
+    if needs_time and len(log) == 1:
+        flags.append("--time MS (of the whole run: this log is one sample)")
+    elif needs_time:
+        flags.append("--interval SECONDS (between two samples)")
+    return flags
+
+
+def _metadata(tool: str, rows: Sequence[_Row]) -> dict[str, Any]:
+    titles = dict.fromkeys(row.log.title for row in rows)
+    shares = [name for name in SHARES if any(name in row.numbers for row in rows)]
+    has_power = any("power_w" in row.numbers for row in rows)
+    return {
+        "origin": "measured",
+        "profile_kind": "sampled",
+        "counter_tool": tool,
+        "power_kind": "board" if has_power else None,
+        "source": ", ".join(dict.fromkeys(Path(row.log.source).name for row in rows)),
+        "utilisation_sources": {name: f"mean of {', '.join(titles)}" for name in shares},
+        "busy_spans": {row.kernel: f"{Path(row.log.source).name}: {row.span}" for row in rows},
+        "feature_status": {},
+        "launches": {},
+    }

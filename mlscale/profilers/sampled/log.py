@@ -1,0 +1,155 @@
+"""A monitor's log: what one GPU did at each sample, under mlscale's names and units."""
+
+import math
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.errors import DataWarning, InputError
+from mlscale.files import read_bytes
+from mlscale.profilers.values import parse_number
+
+SHARES = (
+    *("gr_engine_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"),
+    *("fp64_active", "fp32_active", "fp16_active", "gpu_utilisation", "memory_copy_utilisation"),
+)
+LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
+_UNIT = re.compile(r"\s*(W|%|M[Hh]z)$")
+# DCGM's numbers for blank, not found, not supported, not permitted: of 32 and 64 bits, and real.
+_BLANKS = (2147483632, 9223372036854775792, 140737488355328)
+
+Lines = Sequence[tuple[int, str]]
+Columns = Mapping[str, tuple[str, float]]  # a tool's name: ours, and the factor to our unit
+
+
+class Sample(NamedTuple):
+    """One reading of one GPU: its index in the log, its name, its time [s], its values by name."""
+
+    gpu: str
+    name: str | None
+    seconds: float | None
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledLog:
+    """All samples of one GPU in one file.
+
+    Attributes:
+        source: the file.
+        title: what wrote it.
+        gpu: the index of the GPU, as the log has it.
+        name: of the GPU; None where the log does not say.
+        seconds: (S,) when each sample was taken [s], ascending; None without time stamps.
+        columns: (S,) each, NaN where missing: power_w [W], engine_mhz, memory_mhz,
+            engine_mhz_requested [MHz], and shares from 0 to 1.
+    """
+
+    source: str
+    title: str
+    gpu: str
+    name: str | None
+    seconds: Floats | None
+    columns: dict[str, Floats]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def has(self, column: str) -> bool:
+        """Whether a column has any value."""
+        return column in self.columns and not bool(np.isnan(self.columns[column]).all())
+
+    def __str__(self) -> str:
+        return f"{self.source}, GPU {self.gpu}"
+
+
+def read_lines(path: Path) -> Lines:
+    """The numbered lines of a text file. Raises InputError on what is not text."""
+    content = read_bytes(path)
+    utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = content.decode("utf-16" if utf_16 else "utf-8-sig", errors="replace")
+    if "\0" in text:
+        raise InputError(f"{path}: is not text; give the log as the tool prints it")
+    return list(enumerate(text.splitlines(), 1))
+
+
+def values_of(cells: Mapping[str, str], columns: Columns, where: str) -> dict[str, float]:
+    """The values that mlscale knows of one row, NaN where missing.
+
+    Of several columns with one meaning, the first that is not missing counts. Raises InputError,
+    beginning with `where`, on what is no number and on a share that is none.
+    """
+    values: dict[str, float] = {}
+    for theirs, (ours, factor) in columns.items():
+        if theirs not in cells or not math.isnan(values.get(ours, math.nan)):
+            continue
+        place = f"{where}, column '{theirs}'"
+        value = number(cells[theirs], place) * factor
+        if value < 0 or (ours in SHARES and value > LARGEST_SHARE):
+            raise InputError(
+                f"{place}: '{cells[theirs].strip()}' cannot be; is the header its own?"
+            )
+        values[ours] = value
+    return values
+
+
+def number(text: str, where: str) -> float:
+    """A cell such as '24.53 W', '(300Mhz)' or '12'; NaN where it is blank. Raises InputError."""
+    cell = text.strip()
+    if cell.startswith("["):  # '[N/A]', '[Not Supported]', '[Unknown Error]'
+        return math.nan
+    value = parse_number(_UNIT.sub("", cell.strip("()")), where)
+    return math.nan if any(0 <= value - blank < 16 for blank in _BLANKS) else value
+
+
+def is_whole_row(cells: Sequence[str], header: Sequence[str], where: str, is_last: bool) -> bool:
+    """Whether a row is as long as its header; a last line that is cut off is left out.
+
+    Raises InputError on any other row that is not.
+    """
+    if len(cells) == len(header):
+        return True
+    if not is_last:
+        raise InputError(f"{where}: has {len(cells)} fields, the header has {len(header)}")
+    warnings.warn(f"{where}: the last line is cut off and left out", DataWarning, stacklevel=3)
+    return False
+
+
+def logs_of(samples: Iterable[Sample], path: Path, title: str) -> list[SampledLog]:
+    """The samples of each GPU, in the order of their time. Raises InputError without any."""
+    by_gpu: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_gpu.setdefault(sample.gpu, []).append(sample)
+    if not by_gpu:
+        raise InputError(f"{path}: has a header of {title} but no samples of a whole GPU")
+    return [_log(str(path), title, gpu, of_gpu) for gpu, of_gpu in sorted(by_gpu.items(), key=_key)]
+
+
+def _key(item: tuple[str, object]) -> tuple[int, str]:
+    """Indices as numbers, then everything else."""
+    return (int(item[0]), "") if item[0].isdecimal() else (1 << 62, item[0])
+
+
+def _log(source: str, title: str, gpu: str, samples: list[Sample]) -> SampledLog:
+    stamped = [sample.seconds for sample in samples if sample.seconds is not None]
+    if len(stamped) == len(samples):
+        samples = sorted(samples, key=lambda sample: sample.seconds or 0.0)
+        stamped.sort()
+    names = dict.fromkeys(name for sample in samples for name in sample.values)
+    columns = {
+        name: np.array([sample.values.get(name, math.nan) for sample in samples]) for name in names
+    }
+    return SampledLog(
+        source=source,
+        title=title,
+        gpu=gpu,
+        name=next((sample.name for sample in samples if sample.name), None),
+        seconds=np.array(stamped) if len(stamped) == len(samples) else None,
+        columns={name: values for name, values in columns.items() if not np.isnan(values).all()},
+    )

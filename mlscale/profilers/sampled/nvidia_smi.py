@@ -1,0 +1,125 @@
+"""nvidia-smi's logs: --query-gpu as CSV, with or without units, and the table of dmon."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from mlscale.errors import InputError
+from mlscale.profilers.sampled.log import Lines, Sample, is_whole_row, values_of
+
+_QUERY = {
+    "power.draw.instant": ("power_w", 1.0),
+    "power.draw": ("power_w", 1.0),
+    "power.draw.average": ("power_w", 1.0),
+    "clocks.current.sm": ("engine_mhz", 1.0),
+    "clocks.sm": ("engine_mhz", 1.0),
+    "clocks.current.graphics": ("engine_mhz", 1.0),
+    "clocks.gr": ("engine_mhz", 1.0),
+    "clocks.current.memory": ("memory_mhz", 1.0),
+    "clocks.mem": ("memory_mhz", 1.0),
+    "clocks.applications.graphics": ("engine_mhz_requested", 1.0),
+    "clocks.applications.gr": ("engine_mhz_requested", 1.0),
+    "utilization.gpu": ("gpu_utilisation", 0.01),
+    "utilization.memory": ("memory_copy_utilisation", 0.01),
+}
+_DMON = {
+    "pwr": ("power_w", 1.0),
+    "pclk": ("engine_mhz", 1.0),
+    "mclk": ("memory_mhz", 1.0),
+    "sm": ("gpu_utilisation", 0.01),
+    "mem": ("memory_copy_utilisation", 0.01),
+}
+_INDEX = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
+_EPOCH = datetime(1970, 1, 1)
+_ONE_GPU = 0.1  # of the usual time between samples; GPUs of one tick follow each other closer
+
+
+def read_query(path: Path, lines: Lines) -> Iterator[Sample]:
+    """A sample for each row of `nvidia-smi --query-gpu=… --format=csv`. Raises InputError."""
+    names = next(csv.reader([lines[0][1]], skipinitialspace=True))
+    header = [name.partition("[")[0].strip() for name in names]
+    index = next((name for name in _INDEX if name in header), None)
+    seconds: list[float] = []
+    for line, text in lines[1:]:
+        cells = next(csv.reader([text], skipinitialspace=True), [])
+        where = f"{path}: row {line}"
+        if not cells or cells == names:
+            continue
+        if not is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
+            continue
+        row = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+        time_s = _timestamp(row["timestamp"], where) if "timestamp" in row else None
+        if time_s is not None:
+            seconds.append(time_s)
+        yield Sample(
+            gpu=row[index] if index else "0",
+            name=row.get("name") or row.get("gpu_name"),
+            seconds=time_s,
+            values=values_of(row, _QUERY, where),
+        )
+    if index is None and _of_several_gpus(seconds):
+        raise InputError(
+            f"{path}: is of several GPUs that cannot be told apart; record again with 'index' "
+            "among --query-gpu's names, or one GPU alone with --id"
+        )
+
+
+def _of_several_gpus(seconds: list[float]) -> bool:
+    """Whether two fifths of the samples follow at once on another, as those of one tick do."""
+    steps = np.diff(seconds)
+    if len(steps) < 3:
+        return False
+    short, usual = np.quantile(steps, (0.4, 0.9))
+    return bool(short < _ONE_GPU * usual)
+
+
+def _timestamp(text: str, where: str) -> float:
+    for form in ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"):
+        try:
+            return (datetime.strptime(text, form) - _EPOCH).total_seconds()
+        except ValueError:
+            continue
+    raise InputError(
+        f"{where}, column 'timestamp': '{text[:40]}' is no time such as 2024/03/29 11:16:49.355"
+    )
+
+
+def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
+    """A sample for each row of `nvidia-smi dmon`, with times where -o T or DT asked for them.
+
+    Raises InputError.
+    """
+    header: list[str] = []
+    day, before = timedelta(0), timedelta(0)
+    for line, text in lines:
+        where = f"{path}: row {line}"
+        if text.lstrip().startswith("#"):
+            names = text.replace("#", " ").split()
+            header = names if "gpu" in names else header
+            continue
+        cells = text.split()
+        if not cells or not is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
+            continue
+        row = dict(zip(header, cells, strict=True))
+        time_s = None
+        if "Time" in row:
+            clock = _clock_time(row, where)
+            if clock < before:  # -o T has no date: past midnight
+                day += timedelta(days=1)
+            before = clock
+            time_s = (clock + day).total_seconds()
+        yield Sample(row["gpu"], None, time_s, values_of(row, _DMON, where))
+
+
+def _clock_time(row: Mapping[str, str], where: str) -> timedelta:
+    text, form = row["Time"], "%H:%M:%S"
+    if "Date" in row:
+        text, form = f"{row['Date']} {text}", "%Y%m%d %H:%M:%S"
+    try:
+        start = _EPOCH if "Date" in row else datetime(1900, 1, 1)
+        return datetime.strptime(text, form) - start
+    except ValueError:
+        raise InputError(f"{where}, column 'Time': '{text[:40]}' is no time") from None

@@ -1,0 +1,85 @@
+"""import of monitors' logs, and --power, on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Capture, refuse, succeed
+from synthetic.exports import long_page, long_rows
+from synthetic.monitor_logs import block, query, smi_dmon
+
+from mlscale.data.tables import read_table
+
+FACTS = ("--device", "made-gpu", "--base", "cu=4")
+
+
+def log(folder: Path, text: str, name: str = "fft.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("tool", ["nvidia-smi", "auto"])
+def test_a_log_becomes_a_row_and_the_busy_span_is_printed(
+    capsys: Capture, tmp_path: Path, tool: str
+) -> None:
+    """Made: 20 idle samples, 30 busy ones of 0.1 s at 200 W and 1410 MHz, 10 idle ones."""
+    path, output = log(tmp_path, query(block(20, 30, 10))), tmp_path / "profile.csv"
+    out, _ = succeed(capsys, "import", tool, path, *FACTS, "-o", output)
+    span = (
+        "busy from sample 21 to 50 of 60: gpu_utilisation is 0.08 or more, a tenth of its highest; "
+        "2 s before and 1 s after are cut; a sample every 0.1 s"
+    )
+    assert out.splitlines() == [
+        f"{output}: 1 row on made-gpu",
+        f"{path}, GPU 0: {span}",
+        "  engine_mhz 1410, memory_mhz 1215, time_ms 3000, power_w 200.0, gpu_utilisation 0.8000",
+    ]
+    table = read_table(output)
+    assert table.text == {"device": ["made-gpu"], "application": ["fft"], "kernel": ["fft"]}
+    assert table.metadata["profile_kind"] == "sampled"
+
+
+def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
+    output = tmp_path / "profile.csv"
+    for name in ("fft.csv", "gemm.csv"):
+        path = log(tmp_path, query(block(2, 3, 1)), name)
+        out, _ = succeed(capsys, "import", "auto", path, *FACTS, "--append", "-o", output)
+    assert "; 2 rows in all" in out
+    assert read_table(output).text["kernel"] == ["fft", "gemm"]
+
+
+def test_interval_and_time(capsys: Capture, tmp_path: Path) -> None:
+    path, output = log(tmp_path, smi_dmon(block(2, 3, 1))), tmp_path / "profile.csv"
+    complaint = refuse(capsys, tmp_path, "import", "nvidia-smi", path, *FACTS, "-o", output)
+    assert complaint.endswith("give --interval SECONDS (between two samples)")
+    succeed(capsys, "import", "auto", path, *FACTS, "--interval", "2", "-o", output)
+    assert read_table(output).numbers["time_ms"].tolist() == [6000]
+    succeed(capsys, "import", "auto", path, *FACTS, "--time", "17", "-o", output)
+    assert read_table(output).numbers["time_ms"].tolist() == [17]
+
+
+def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: Path) -> None:
+    path, output = tmp_path / "ncu.csv", tmp_path / "profile.csv"
+    path.write_text(long_page(long_rows()))
+    power = log(tmp_path, query(block(2, 3, 1)), "smi.csv")
+    base = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
+    for option, watts in (("250", 250), (power, 200)):
+        out, _ = succeed(capsys, "import", "ncu", path, *base, "--power", option, "-o", output)
+        assert f"board power {watts}" in out
+        table = read_table(output)
+        assert set(table.numbers["power_w"]) == {watts}
+        metadata = json.loads(output.with_suffix(".meta.json").read_text())
+        assert metadata["power_kind"] == "board"
+
+
+def test_flags_of_the_other_kind_are_refused(capsys: Capture, tmp_path: Path) -> None:
+    path, output = log(tmp_path, query(block(2, 3, 1))), tmp_path / "profile.csv"
+    assert "--each and --verbose are for exports" in refuse(
+        capsys, tmp_path, "import", "auto", path, "--each", "-o", output
+    )
+    export = tmp_path / "ncu.csv"
+    export.write_text(long_page(long_rows()))
+    assert "--interval and --time are for logs" in refuse(
+        capsys, tmp_path, "import", "auto", export, "--time", "3", "-o", output
+    )

@@ -1,0 +1,319 @@
+"""Monitors' logs to rows: the same made readings in each tool's form give the same row."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from synthetic.monitor_logs import (
+    MEMORY_MHZ,
+    UNTIMED,
+    WRITERS,
+    Reading,
+    block,
+    dcgmi_dmon,
+    query,
+    together,
+)
+
+from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs, log_format
+
+PERIOD_S = 2.0  # dmon's times are whole seconds
+FACTS: dict[str, Any] = {"device": "made-gpu", "base": {"cu_count": 4}}
+TWO_HOSTS = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{host}"}} 5\n' for host in "ab")
+FORMS = pytest.mark.parametrize("form", WRITERS)
+
+
+def load(path: Path, form: str = "query", **facts: Any) -> SampledTable:
+    if form in UNTIMED and "time_ms" not in facts:
+        facts = {"interval_s": PERIOD_S, **facts}
+    return import_logs([path], None, RunFacts(**{**FACTS, **facts}))
+
+
+def row(table: SampledTable, position: int = 0) -> dict[str, float]:
+    return {name: float(values[position]) for name, values in table.table.numbers.items()}
+
+
+def write(folder: Path, text: str, name: str = "run.log") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@FORMS
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    head=st.integers(1, 12),
+    busy=st.integers(1, 20),
+    tail=st.integers(0, 12),
+    power_w=st.integers(100, 700),
+    engine_mhz=st.integers(400, 2500),
+)
+def test_a_constant_busy_block_is_recovered_exactly(
+    tmp_path: Path, form: str, head: int, busy: int, tail: int, power_w: int, engine_mhz: int
+) -> None:
+    """Expected: the block's own values; its time is its samples times the period."""
+    path = write(tmp_path, WRITERS[form](block(head, busy, tail, power_w, engine_mhz), PERIOD_S))
+    imported = load(path, form)
+    (span,) = imported.spans
+    assert (span.first, span.last, span.samples) == (head, head + busy - 1, head + busy + tail)
+    values = row(imported)
+    assert values["power_w"] == pytest.approx(power_w, abs=0)
+    assert values["engine_mhz"] == engine_mhz
+    assert values["memory_mhz"] == MEMORY_MHZ
+    assert values["time_ms"] == pytest.approx(1e3 * PERIOD_S * busy, rel=1e-9)
+    share = "gr_engine_active" if form.startswith("dcgm") else "gpu_utilisation"
+    assert values[share] == pytest.approx(0.8)
+
+
+@FORMS
+def test_blanks_are_missing_and_never_zero(tmp_path: Path, form: str) -> None:
+    """Expected by hand: the mean of the readings that are there."""
+    readings = [
+        [Reading(0.5, None, 1000)], [Reading(0.5, 100, None)], [Reading(None, 200, 1500)],
+        [Reading(0.5, 300, 1500)],
+    ]  # fmt: skip
+    values = row(load(write(tmp_path, WRITERS[form](readings, PERIOD_S)), form))
+    assert values["power_w"] == pytest.approx(200)  # of 100, 200, 300
+    assert values["engine_mhz"] == 1333  # of 1000, 1500, 1500
+    share = "gr_engine_active" if form.startswith("dcgm") else "gpu_utilisation"
+    assert values[share] == pytest.approx(0.5)
+
+
+@FORMS
+def test_a_column_of_blanks_is_no_column(tmp_path: Path, form: str) -> None:
+    text = WRITERS[form]([[Reading(0.5, None, 1000)]] * 3, PERIOD_S)
+    imported = load(write(tmp_path, text), form)
+    assert "power_w" not in imported.table.numbers
+    assert imported.table.metadata["power_kind"] is None
+
+
+@FORMS
+def test_the_order_of_gpus_does_not_matter(tmp_path: Path, form: str) -> None:
+    first, second = block(2, 3, 2, power_w=300), block(1, 5, 1, power_w=400, gpu=1)
+    one = load(write(tmp_path, WRITERS[form](together(first, second), PERIOD_S)), form)
+    other = load(write(tmp_path, WRITERS[form](together(second, first), PERIOD_S)), form)
+    assert one.table.text == other.table.text
+    for position in (0, 1):
+        assert row(one, position) == row(other, position)
+    assert row(one, 0)["power_w"] == 300
+    assert row(one, 1)["power_w"] == 400
+    assert one.table.text["kernel"] == ["run [GPU 0]", "run [GPU 1]"]
+    assert one.table.text["application"] == ["run", "run"]
+
+
+@FORMS
+def test_one_gpu_can_be_chosen(tmp_path: Path, form: str) -> None:
+    ticks = together(block(2, 3, 2, power_w=300), block(1, 5, 1, power_w=400, gpu=1))
+    imported = load(write(tmp_path, WRITERS[form](ticks, PERIOD_S)), form, gpu="1")
+    assert row(imported)["power_w"] == 400
+    assert imported.table.text["kernel"] == ["run"]
+    with pytest.raises(InputError, match=r"has no GPU 7; it has 0, 1"):
+        load(tmp_path / "run.log", form, gpu="7")
+
+
+@FORMS
+def test_an_idle_log_is_refused(tmp_path: Path, form: str) -> None:
+    path = write(tmp_path, WRITERS[form](block(5, 0, 0), PERIOD_S))
+    with pytest.raises(InputError, match=r"GPU 0: has no busy span: .* the GPU is idle"):
+        load(path, form)
+
+
+@FORMS
+def test_a_single_sample_needs_the_time_of_the_run(tmp_path: Path, form: str) -> None:
+    path = write(tmp_path, WRITERS[form](block(0, 1, 0), PERIOD_S))
+    with pytest.raises(InputError, match=r"give --time MS \(of the whole run: this log is one"):
+        import_logs([path], None, RunFacts(**FACTS))
+    imported = load(path, form, time_ms=1234.0)
+    assert row(imported)["time_ms"] == 1234
+    assert str(imported.spans[0]) == "one sample, taken for the mean of the whole run"
+
+
+@FORMS
+def test_the_tool_is_known_by_the_header(tmp_path: Path, form: str) -> None:
+    path = write(tmp_path, "$ some-command --that was run\n" + WRITERS[form](block(0, 2, 0)))
+    known = log_format(path)
+    assert known is not None
+    assert known.tool == {"dcgm": "dcgm", "rocm": "rocm-smi", "amd-": "amd-smi"}.get(
+        form[:4], "nvidia-smi"
+    )
+
+
+@pytest.mark.parametrize("form", UNTIMED)
+def test_a_log_without_times_asks_for_the_interval(tmp_path: Path, form: str) -> None:
+    path = write(tmp_path, WRITERS[form](block(1, 3, 1), PERIOD_S))
+    with pytest.raises(InputError, match=r"give --interval SECONDS \(between two samples\)$"):
+        import_logs([path], None, RunFacts(**FACTS))
+
+
+def test_all_that_is_missing_is_asked_for_at_once(tmp_path: Path) -> None:
+    text = "#Entity GRACT\nID\nGPU 0 0.5\nGPU 0 0.6\n"
+    with pytest.raises(InputError, match=r"give --device NAME --base engine=…,memory=… --inter"):
+        import_logs([write(tmp_path, text)])
+
+
+def test_a_gpu_with_one_memory_clock_needs_none(tmp_path: Path) -> None:
+    """The device table: the A100 SXM4 40 GB lists 1215 MHz alone, and has 108 SMs."""
+    text = "#Entity GRACT SMCLK\nID\nGPU 0 0.5 1410\nGPU 0 0.6 1410\n"
+    facts = RunFacts(device="NVIDIA A100-SXM4-40GB", interval_s=0.1)
+    with pytest.warns(DataWarning, match="1215 is the only one that 'a100"):
+        values = row(import_logs([write(tmp_path, text)], None, facts))
+    assert (values["cu_count"], values["memory_mhz"]) == (108, 1215)
+
+
+def test_idle_moments_inside_the_span_count(tmp_path: Path) -> None:
+    """By hand: five samples from the first busy to the last, 0.8 three times, 0 twice."""
+    ticks = [*block(2, 1, 0), *block(1, 1, 1), *block(0, 1, 3)]
+    values = row(load(write(tmp_path, query(ticks, PERIOD_S))))
+    assert values["gpu_utilisation"] == pytest.approx(3 * 0.8 / 5)
+    assert values["time_ms"] == pytest.approx(5e3 * PERIOD_S)
+
+
+def test_without_activity_power_tells_from_half_way_up(tmp_path: Path) -> None:
+    """By hand: 20 to 120 W, so busy from 70 W on: 80, 120 and 70."""
+    watts = [20, 21, 80, 120, 70, 60, 20]
+    ticks = [[Reading(None, power_w, 1000)] for power_w in watts]
+    imported = load(write(tmp_path, query(ticks, PERIOD_S)))
+    assert (imported.spans[0].first, imported.spans[0].last) == (2, 4)
+    assert row(imported)["power_w"] == pytest.approx(90)
+
+
+def test_constant_power_alone_tells_nothing(tmp_path: Path) -> None:
+    ticks = [[Reading(None, power_w, 1000)] for power_w in (70, 71, 72)]
+    with pytest.raises(InputError, match="stays between 70 and 72 W; record the GPU's util"):
+        load(write(tmp_path, query(ticks, PERIOD_S)))
+
+
+def test_a_clock_that_was_not_kept_is_told_and_the_row_is_at_the_mean(tmp_path: Path) -> None:
+    path = write(tmp_path, query(block(1, 4, 1, engine_mhz=1200), PERIOD_S))
+    with pytest.warns(DataWarning, match=r"engine_mhz was set to 1410, but ran at 1200 on average"):
+        imported = load(path, base={"cu_count": 4, "engine_mhz": 1410})
+    assert row(imported)["engine_mhz"] == 1200
+
+
+def test_the_clock_that_was_set_counts_where_the_sampled_one_is_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path, query(block(1, 4, 1, engine_mhz=1407), PERIOD_S))
+    assert row(load(path, base={"cu_count": 4, "engine_mhz": 1410}))["engine_mhz"] == 1410
+    assert row(load(path))["engine_mhz"] == 1407
+
+
+def test_a_set_clock_in_the_log_is_compared(tmp_path: Path) -> None:
+    text = "# Entity GRACT SMCLK MMCLK SACLK\nId\n" + "GPU 0 0.5 1200 1215 1410\n" * 4
+    with pytest.warns(DataWarning, match=r"was set to 1410, but ran at 1200 on average \(1200 to"):
+        load(write(tmp_path, text), "dcgmi-dmon")
+
+
+def test_a_gap_inside_the_span_is_told(tmp_path: Path) -> None:
+    """By hand: from 2 to 212 s and one period of 2 s."""
+    lines = query([*block(1, 5, 0), *block(0, 5, 1)], PERIOD_S).splitlines()
+    late = [line.replace("2026/02/04 00:0", "2026/02/04 00:3") for line in lines[7:]]
+    path = write(tmp_path, "\n".join([*lines[:7], *late]) + "\n")
+    with pytest.warns(DataWarning, match=r"has no sample for 1802 s of the busy span"):
+        imported = load(path)
+    assert row(imported)["time_ms"] == pytest.approx(1e3 * (10 * PERIOD_S + 1800))
+
+
+def test_an_idle_gpu_of_several_gets_no_row(tmp_path: Path) -> None:
+    ticks = together(block(1, 3, 1), block(5, 0, 0, gpu=1))
+    path = write(tmp_path, query(ticks, PERIOD_S))
+    with pytest.warns(DataWarning, match="GPU 1: has no busy span: .*; it gets no row"):
+        imported = load(path)
+    assert len(imported.table) == 1
+
+
+def test_the_last_line_may_be_cut_off(tmp_path: Path) -> None:
+    text = query(block(1, 3, 0), PERIOD_S)
+    path = write(tmp_path, text + "0, 2026/02/03 23:59")
+    with pytest.warns(DataWarning, match="row 6: the last line is cut off and left out"):
+        imported = load(path)
+    assert row(imported)["time_ms"] == pytest.approx(3e3 * PERIOD_S)
+    path = write(tmp_path, text + "0, 2026\n" + text.splitlines()[-1] + "\n")
+    with pytest.raises(InputError, match="row 6: has 2 fields, the header has 6"):
+        load(path)
+
+
+def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    ticks = together(block(1, 9, 1), block(1, 9, 1, gpu=1))
+    path = write(tmp_path, query(ticks, PERIOD_S, index=False))
+    with pytest.raises(InputError, match="is of several GPUs that cannot be told apart"):
+        load(path)
+    path = write(tmp_path, query(block(1, 9, 1), PERIOD_S, index=False))
+    assert row(load(path))["power_w"] == 200
+
+
+def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
+    text = "timestamp, utilization.gpu [%], power.draw [W]\n2026/02/03 10:00:00.000, 250.1, 90\n"
+    with pytest.raises(InputError, match=r"row 2, column 'utilization.gpu': '250.1' cannot be"):
+        load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kernel,time\na,1\n", "holds no log that mlscale knows; it begins with 'kernel,time'"),
+        ("#Entity GRACT\nID\n", "has a header of dcgmi dmon but no samples"),
+        ("#Entity GRACT\nID\nGPU-I 0 0.5\n", "no samples of a whole GPU"),
+        ("#Entity GRACT\nID\nGPU 0 abc\nGPU 0 0.5\n", "row 3, column 'GRACT': 'abc' is not a num"),
+        ("# gpu pwr sm\n# Idx W %\n 0 - -\n", "has neither activity nor power"),
+        ("#Time gpu sm\n#HH:MM:SS Idx %\n 10.00 0 5\n", "row 3, column 'Time': '10.00' is no time"),
+        ("power.draw [W], timestamp\n3 W, noon\n", "'noon' is no time such as"),
+        ("GPUId,TimeStampUs,Field,Value\n0,1,sm_active,0.5\n0,2\n0,1,a,1\n", "row 3: has 2 fiel"),
+        ('{"card0": {"GPU use (%)": "10"}', "row 1: is not valid JSON"),
+        ("GPU  POWER\n  0  x\n  0  5 W\n", "row 2: has 1 fields, the header has 2"),
+        (TWO_HOSTS, "row 2: is of the hosts 'a' and 'b'"),
+    ],
+)  # fmt: skip
+def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(write(tmp_path, text))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_logs_of_two_tools_are_refused(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path, query(block(0, 3, 0)), "a.csv"),
+        write(tmp_path, dcgmi_dmon(block(0, 3, 0)), "b.txt"),
+    ]
+    with pytest.raises(InputError, match=r"b.txt: is of dcgm, .*a.csv of nvidia-smi; import one"):
+        import_logs(paths, None, RunFacts(**FACTS))
+    with pytest.raises(InputError, match=r"is of dcgmi dmon; import it with 'import dcgm' or"):
+        import_logs(paths[1:], "nvidia-smi", RunFacts(**FACTS))
+
+
+def test_a_row_for_each_log(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path, query(block(1, 3, 1, power_w=watts), PERIOD_S), f"{name}.csv")
+        for name, watts in (("fft", 150), ("gemm", 250))
+    ]
+    imported = import_logs(paths, None, RunFacts(**FACTS))
+    assert imported.table.text["kernel"] == ["fft", "gemm"]
+    assert imported.table.numbers["power_w"].tolist() == [150, 250]
+
+
+def test_times_of_dmon_may_pass_midnight(tmp_path: Path) -> None:
+    """START is two seconds before midnight: samples at 23:59:58, 00:00:00, …"""
+    text = WRITERS["smi-dmon-times"](block(0, 5, 0), PERIOD_S)
+    assert "00:00:00" in text
+    assert row(load(write(tmp_path, text)))["time_ms"] == pytest.approx(5e3 * PERIOD_S)
+
+
+def test_metadata_says_what_the_numbers_are(tmp_path: Path) -> None:
+    table = load(write(tmp_path, query(block(1, 3, 1), PERIOD_S))).table
+    assert table.metadata["profile_kind"] == "sampled"
+    assert table.metadata["power_kind"] == "board"
+    assert table.metadata["counter_tool"] == "nvidia-smi"
+    assert table.metadata["utilisation_sources"] == {
+        "gpu_utilisation": "mean of nvidia-smi --query-gpu"
+    }
+    assert "a tenth of its highest" in table.metadata["busy_spans"]["run"]
+
+
+def test_the_power_of_an_instant_is_preferred_to_a_smoothed_one(tmp_path: Path) -> None:
+    text = "power.draw [W], power.draw.instant [W], utilization.gpu [%]\n300 W, 250 W, 90 %\n"
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    assert row(load(write(tmp_path, text), time_ms=5.0, base=base))["power_w"] == 250

@@ -1,0 +1,63 @@
+"""Board power joined to a table that has none."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic.monitor_logs import block, dcgmi_dmon, query, together
+
+from mlscale.data.tables import Table
+from mlscale.errors import InputError
+from mlscale.profilers.sampled import join_power
+
+
+def profile() -> Table:
+    axes = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0, "time_ms": 2.0, "a": 7.0}
+    numbers = {name: np.full(2, value) for name, value in axes.items()}
+    return Table("made", {"kernel": ["one", "two"]}, numbers, {"origin": "measured"})
+
+
+def test_watts_are_the_power_of_every_row() -> None:
+    table = join_power(profile(), "250.5")
+    assert table.numbers["power_w"].tolist() == [250.5, 250.5]
+    assert list(table.numbers)[3:6] == ["time_ms", "power_w", "a"]
+    assert table.metadata == {
+        "origin": "measured", "power_kind": "board", "power_source": "250.5 W, as given",
+    }  # fmt: skip
+
+
+def test_a_log_gives_the_mean_of_its_busy_span(tmp_path: Path) -> None:
+    """Made: 200 W while busy, 50 W before and after; no interval is needed for it."""
+    path = tmp_path / "run.txt"
+    path.write_text(dcgmi_dmon(block(3, 5, 2)))
+    table = join_power(profile(), path)
+    assert table.numbers["power_w"].tolist() == [200, 200]
+    assert table.metadata["power_source"].startswith("mean of dcgmi dmon, run.txt, GPU 0, busy fr")
+
+
+def test_one_gpu_of_several_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text(query(together(block(1, 3, 1), block(1, 3, 1, power_w=300, gpu=1))))
+    with pytest.raises(InputError, match="is of the GPUs 0, 1; name one with --gpu"):
+        join_power(profile(), path)
+    assert join_power(profile(), path, "1").numbers["power_w"].tolist() == [300, 300]
+
+
+@pytest.mark.parametrize("power", ["0", "-3", "inf", "nan"])
+def test_watts_that_cannot_be_are_refused(power: str) -> None:
+    with pytest.raises(InputError, match="W cannot be; give watts, or a log"):
+        join_power(profile(), power)
+
+
+def test_a_log_without_power_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text("#Entity GRACT\nID\nGPU 0 0.5\n")
+    with pytest.raises(InputError, match="GPU 0: has no power"):
+        join_power(profile(), path)
+    with pytest.raises(InputError, match=r"none.txt: cannot be read"):
+        join_power(profile(), tmp_path / "none.txt")
+
+
+def test_power_that_is_there_is_not_replaced() -> None:
+    with pytest.raises(InputError, match="has power_w already; leave --power away"):
+        join_power(join_power(profile(), 100.0), 200.0)
