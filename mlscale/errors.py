@@ -13,6 +13,10 @@ class InputError(ValueError):
         super().__init__(" ".join(message.splitlines()))
 
 
+class UsageError(InputError):
+    """The options of a command do not suit each other; the command line adds where its help is."""
+
+
 class MissingLibraryError(InputError, ImportError):
     """A library that an optional part of mlscale needs is not installed."""
 

@@ -51,7 +51,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole file. Raises InputError, naming the path, when it cannot be read or is empty."""
+    """Return the whole file. Raises InputError, naming it, when it cannot be read or is empty."""
     try:
         content = path.read_bytes()
     except OSError as error:

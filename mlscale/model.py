@@ -6,21 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS, create, default_predictor
 from mlscale.predictors.base import (
-    Base,
     Bases,
     HasFeatures,
     Predictor,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
-    as_config,
     fit_all,
     for_other_gpus,
     predict_surfaces,
@@ -114,25 +112,36 @@ def train(
 ) -> Model:
     """Train a model on every quantity that the measurements have.
 
-    base: a configuration of the grid, or its index (c, e, m). predictor: a name, a class, or an
-    object whose hyper-parameters are taken; None takes `default_predictor`'s. others:
-    measurements of further GPUs, each with its base, that time is learnt from too, by a
-    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters;
-    those it does not have are left out. Raises InputError.
+    base: a configuration of the grid, its index (c, e, m), or a text such as 'mid'. predictor: a
+    name, a class, or an object whose hyper-parameters are taken; None takes `default_predictor`'s.
+    others: measurements of further GPUs, each with its base, that time is learnt from too, by a
+    predictor that can; the model is of the first. parameters: the predictor's hyper-parameters
+    without `quantity`. Warns where the measurements have power and the predictor predicts time
+    alone. Raises InputError.
 
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
-    config = as_config(measurements.grid, base)
-    predictor = predictor or default_predictor(measurements)
-    prototype = create(predictor)
+    config = measurements.grid.config(base)
+    if "quantity" in parameters:
+        raise InputError("train learns every quantity that the table has; leave out quantity")
+    prototype = create(predictor or default_predictor(measurements), **parameters)
+    has_quantity = "quantity" in prototype.get_params()
     quantities = [
         quantity
         for quantity in prototype.quantities
         if (quantity == "time" or measurements.power_samples is not None)
-        and (quantity == prototype.quantity or "quantity" in prototype.get_params())
+        and (has_quantity or quantity == prototype.quantity)
     ]
-    predictors = {q: create(predictor, **{**parameters, "quantity": q}) for q in quantities}
+    if measurements.power_samples is not None and "power" not in quantities:
+        warn(
+            f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
+            "model gives neither power nor energy"
+        )
+    predictors = {
+        quantity: create(prototype, **({"quantity": quantity} if has_quantity else {}))
+        for quantity in quantities
+    }
     pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config

@@ -62,7 +62,7 @@ def save(model: Model, path: Path | str) -> None:
         "card": model.card,
     }
     try:
-        content = json.dumps(document, indent=1).encode()
+        content = json.dumps(document, indent=1, default=_python_number).encode()
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: cannot be saved, not all of it is JSON: {error}") from None
     with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -141,14 +141,14 @@ class _ClassNotGivenError(Exception):
 
 
 def _saved_name(kind: type[Predictor]) -> str:
-    """A built-in predictor's name, or module:Class."""
+    """Return a built-in predictor's name, or module:Class."""
     if PREDICTORS.get(kind.name) is kind:
         return kind.name
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _class_of(name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
-    """The class that a file names. Only the name of the class itself must be that of the file."""
+    """Return the class that a file names; of an own one the name of the class alone must agree."""
     if ":" not in name:
         return PREDICTORS[name]
     for kind in own:
@@ -156,8 +156,9 @@ def _class_of(name: Any, own: Sequence[type[Predictor]]) -> type[Predictor]:
             return kind
     class_name = name.rpartition(".")[2].rpartition(":")[2]
     raise _ClassNotGivenError(
-        f"was made by the predictor '{name}', which is not part of mlscale; import it yourself "
-        f"and load the file with mlscale.load(path, predictors=[{class_name}])"
+        f"was made by the predictor '{name}', which is not part of mlscale; give its class, if you "
+        "trust it, by --predictor package.module:Class, or in Python by mlscale.load(path, "
+        f"predictors=[{class_name}])"
     )
 
 
@@ -194,7 +195,7 @@ def _restore(
 
 
 def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """A state as JSON; its arrays are moved to the list."""
+    """Return a state as JSON; its arrays are moved to the list."""
     if isinstance(value, np.ndarray):
         if not _finite_numbers(value):
             raise ValueError("an array holds something else than finite numbers")
@@ -208,7 +209,7 @@ def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
 
 
 def _with_arrays(value: Any, members: dict[str, bytes]) -> Any:
-    """A state with its arrays back in their places."""
+    """Return a state with its arrays back in their places."""
     if isinstance(value, dict):
         if value.keys() == {"array"}:
             content = io.BytesIO(members[value["array"]])
@@ -220,6 +221,13 @@ def _with_arrays(value: Any, members: dict[str, bytes]) -> Any:
     if isinstance(value, list):
         return [_with_arrays(item, members) for item in value]
     return value
+
+
+def _python_number(value: Any) -> Any:
+    """Return a NumPy number as Python's own, for JSON; raise TypeError on anything else."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is of type {type(value).__name__}")
 
 
 def _finite_numbers(array: np.ndarray[Any, Any]) -> bool:

@@ -166,14 +166,14 @@ class Predictions(Mapping[str, Surfaces]):
         return pd.DataFrame(self.columns(targets))
 
     def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], Mask]:
-        """The configurations of a row each, and whether they are between steps of the grid."""
+        """Return each row's configuration, and whether it is between steps of the grid."""
         configs = list(self.grid if targets is None else targets)
         grid = self.grid
         on_grid = [all(getattr(c, axis) in getattr(grid, axis) for axis in AXES) for c in configs]
         return configs, ~np.array(on_grid, dtype=bool)
 
     def _at(self, values: Floats, targets: Targets | None) -> Floats:
-        """Factors (K, T) at the targets, by default everywhere on the grid."""
+        """Return factors (K, T) at the targets, by default everywhere on the grid."""
         if targets is None:
             return values.reshape(len(values), -1)
         factors = [interpolate(values, self.grid, config)[0] for config in targets]

@@ -43,7 +43,7 @@ class Progress:
 
     @staticmethod
     def is_in(folder: Path) -> bool:
-        """Whether a folder holds unfinished work."""
+        """Return whether a folder holds unfinished work."""
         return (folder / PROGRESS).exists()
 
     def _read(self, mark: str) -> None:

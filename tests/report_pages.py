@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from html_page import Node, parse
+from parameters import own
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Model, Profiles, train
@@ -50,7 +51,7 @@ def harmless_styles(root: Node) -> bool:
 @cache
 def trained(name: str = "nearest", power: bool = True) -> Model:
     """Of kernels that scale by known laws; the nearest kernel is of the same law, exactly."""
-    return train(made.measurements(power=power), MID, name, neighbours=1, clusters=4)
+    return train(made.measurements(power=power), MID, name, **own(name, neighbours=1, clusters=4))
 
 
 def new_profiles(power: bool = True, grid: ConfigGrid = made.GRID) -> Profiles:

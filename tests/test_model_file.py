@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameters import own
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
@@ -69,7 +70,8 @@ def outcome(path: Path, profiles: Profiles) -> Answer | str:
 def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
     """A model of four kernels on two configurations, and their profiles."""
     kernels = made.measurements(per_group=1, grid=GRID, power=power)
-    return train(kernels, GRID.mid, predictor, clusters=2), kernels.profiles(GRID.mid)
+    model = train(kernels, GRID.mid, predictor, **own(predictor, clusters=2))
+    return model, kernels.profiles(GRID.mid)
 
 
 def content_of(model: Model, folder: Path) -> bytes:
@@ -117,7 +119,7 @@ class TestRoundTrip:
     def test_predicts_the_same_to_the_last_bit(
         self, name: str, utilisation: bool, tmp_path: Path
     ) -> None:
-        model = train(measurements(utilisation), MID, name, clusters=3, neighbours=2)
+        model = train(measurements(utilisation), MID, name, **own(name, clusters=3, neighbours=2))
         save(model, tmp_path / "a.mlscale")
         loaded = load(tmp_path / "a.mlscale")
         profiles = measurements(utilisation, seed=1).profiles(MID)
@@ -137,7 +139,7 @@ class TestRoundTrip:
         self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(2):
-            model = train(measurements(True), MID, name, clusters=3)
+            model = train(measurements(True), MID, name, **own(name, clusters=3))
             save(model, tmp_path / f"{number}.mlscale")
             monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(1e9))  # another day
         save(load(tmp_path / "0.mlscale"), tmp_path / "2.mlscale")
@@ -291,7 +293,7 @@ class TestArrays:
 
     @pytest.mark.parametrize("predictor", ["wu", "nearest", "mean-surface"])
     def test_another_shape_is_refused(self, predictor: str, tmp_path: Path) -> None:
-        model = train(measurements(), MID, predictor, clusters=3)
+        model = train(measurements(), MID, predictor, **own(predictor, clusters=3))
         members = members_of(content_of(model, tmp_path))
         path = tmp_path / "shape.mlscale"
         for name in members.keys() - {"model.json"}:

@@ -9,6 +9,7 @@ import pytest
 from command import succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameters import own
 from synthetic import bottleneck_kernels as blocks
 from synthetic import kernels as made
 from synthetic.tidy import refused
@@ -176,7 +177,7 @@ class TestFlags:
         # By hand: trained on counters from 0 to 1 and asked with 1.25.
         measurements = made.measurements(per_group=2)
         measurements.counter_samples[:] = measurements.counter_samples.round()
-        model = train(measurements, MID, name, clusters=4)
+        model = train(measurements, MID, name, **own(name, clusters=4))
         outside = replace(
             two_kernels(), counters=np.array([[1.25, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
         )
@@ -227,7 +228,7 @@ class TestTrain:
         assert model.card["metadata"] == {"origin": "made"}
 
     def test_hands_parameters_on(self) -> None:
-        model = train(made.measurements(), MID, clusters=3, seed=5, neighbours=1)
+        model = train(made.measurements(), MID, clusters=3, seed=5)
         assert {
             q: (p.get_params()["clusters"], p.get_params()["seed"])
             for q, p in model.predictors.items()

@@ -1,6 +1,7 @@
 """The public API: frames in and out, readable reprs, NumPy numbers and lists, former names."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -129,6 +130,40 @@ class TestNumPyNumbersAndLists:
         assert made.GRID.config((1, 2, 1)) == made.GRID.config(index)  # type: ignore[arg-type]
         model = mlscale.train(data, index, "mean-surface")  # type: ignore[arg-type]
         assert model.base == made.GRID.config((1, 2, 1))
+
+    @pytest.mark.parametrize(
+        "base", [list(made.GRID.index(MID)), "mid", "cu=8,engine=800,memory=700"]
+    )
+    def test_lists_and_texts_are_bases(self, base: list[int] | str) -> None:
+        data = made.measurements()
+        assert np.array_equal(data.relative("time", base), data.relative("time", MID))
+        assert data.profiles(base).base == MID
+        assert made.GRID.index(base) == made.GRID.index(MID)
+        predictor = mlscale.create("mean-surface").fit(data, base)
+        assert predictor.score(data, base) == predictor.score(data, MID)
+        assert mlscale.train(data, base, "mean-surface").base == MID
+
+    @pytest.mark.parametrize(
+        ("base", "message"),
+        [
+            ("middle", "^'middle' is not a configuration; write it as cu=16,engine=800"),
+            ((0.5, 1, 1), r"^\(0.5, 1, 1\) is not a configuration; give a HardwareConfig, an inde"),
+            ([1, 2], r"^\[1, 2\] is not a configuration; "),
+            (None, "^None is not a configuration; "),
+        ],
+    )
+    def test_anything_else_is_no_base(self, base: Any, message: str) -> None:
+        data = made.measurements()
+        with refused(message):
+            mlscale.train(data, base, "mean-surface")
+        with refused(message):
+            data.relative("time", base)
+
+    def test_are_hyper_parameters_of_a_saved_model(self, tmp_path: Path) -> None:
+        data = made.measurements()
+        mlscale.train(data, MID, "nearest", neighbours=np.int64(2)).save(tmp_path / "m.mlscale")
+        predictor = mlscale.load(tmp_path / "m.mlscale").predictors["time"]
+        assert predictor.get_params()["neighbours"] == 2
 
     @pytest.mark.parametrize("kernels", [[3, 1], np.array([3, 1]), (np.int64(3), 1)])
     def test_select_kernels(self, kernels: object) -> None:

@@ -17,17 +17,17 @@ from mlscale.cli import options
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.model import Model
-from mlscale.model_file import load
 from mlscale.predictions import COVERAGE
 
 ALL_KERNELS = "all kernels together"
+_OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power")
 _AXES = ["CUs", "engine MHz", "memory MHz"]
 
 Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     options.add_model_and_profile(parser)
     parser.add_argument(
         "--minimize",
@@ -52,8 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
+    if arguments.next_profile:
+        options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
     limits = options.read_limits(arguments)
-    model = load(options.input_file(arguments.model))
+    model = options.load_model(arguments)
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     if arguments.next_profile:
@@ -65,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _advice_text(model: Model, advice: Advice, form: str) -> str:
-    """The advice as a table, CSV or JSON; warnings that CSV has no place for go to stderr."""
+    """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr."""
     if form == "json":
         return _as_json(
             {
@@ -98,7 +100,7 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
 
 
 def _advice_table(model: Model, advice: Advice) -> str:
-    """The best configurations, the front, flags and warnings for a terminal."""
+    """Return the best configurations, the front, flags and warnings for a terminal."""
     best = advice.kernels[0].best
     costs = ["time ms", *["power W"] * (best.power_w is not None)]
     costs += ["energy mJ"] * (best.energy_mj is not None)
@@ -145,7 +147,7 @@ def _marks(point: OperatingPoint, recommendation: Recommendation) -> str:
 
 
 def _nested(recommendation: Recommendation) -> Row:
-    """A recommendation as JSON has it."""
+    """Return a recommendation as JSON has it."""
     return {
         "best": _flat(recommendation.best),
         "at_base": _flat(recommendation.base),
@@ -169,14 +171,14 @@ def _savings(recommendation: Recommendation) -> dict[str, float | None]:
 
 
 def _flat(value: OperatingPoint | NextPoint) -> Row:
-    """The fields of a point, its configuration in front."""
+    """Return the fields of a point, its configuration in front."""
     row = asdict(value)
     row.pop("kernel", None)
     return {**row.pop("config"), **row}
 
 
 def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
-    """Where to measure next as a table, CSV or JSON. Raises InputError."""
+    """Return where to measure next as a table, CSV or JSON. Raises InputError."""
     each, for_all = next_points(model, profiles)
     if form == "json":
         return _as_json(
@@ -221,7 +223,7 @@ def _as_json(document: Mapping[str, Any]) -> str:
 
 
 def _as_csv(rows: Sequence[Row]) -> str:
-    """The rows under the names of the first one, which has them all."""
+    """Return the rows under the names of the first one, which has them all."""
     text = io.StringIO()
     writer = csv.DictWriter(text, tuple(rows[0]), lineterminator="\n")
     writer.writeheader()

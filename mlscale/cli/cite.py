@@ -10,7 +10,7 @@ MODEL_SUFFIX = ".mlscale"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "name",
         nargs="*",
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _citable(word: str) -> list[str]:
-    """The name itself, or the predictors of the model file of that name."""
+    """Return the name itself, or the predictors of the model file of that name."""
     known = word in citable_names()
     if known or not (word.endswith(MODEL_SUFFIX) or os.path.isfile(word)):  # noqa: PTH113
         return [word]

@@ -12,7 +12,7 @@ from mlscale.cli import options
 from mlscale.cli.collect_plan import plan_of, plan_text, plan_without_gpu
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
-from mlscale.errors import InputError, warn
+from mlscale.errors import InputError, UsageError, warn
 
 if TYPE_CHECKING:
     from mlscale.collect.clocks import ClockKeeper
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="folder for measurements.csv and collect.json"
     )
@@ -75,19 +75,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do not run Nsight Compute (default: run it if ncu is on the path)",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with what DIR holds")
-    parser.add_argument(
+    task = parser.add_mutually_exclusive_group()
+    task.add_argument("--resume", action="store_true", help="go on with what DIR holds")
+    task.add_argument(
         "--micro-benchmarks",
         action="store_true",
         help="measure latencies and throughputs in place of the suite: an entry for wang-chu, and "
         "the models of the survey beside Volkov's kernel",
     )
-    parser.add_argument(
+    task.add_argument(
         "--dry-run",
         action="store_true",
         help="print the plan and how long it takes, and end; needs no GPU",
     )
-    parser.add_argument(
+    task.add_argument(
         "--list-kernels", action="store_true", help="print the kernels of the suite, and end"
     )
 
@@ -104,13 +105,14 @@ def run(arguments: argparse.Namespace) -> None:
         print(columns(["kernel", "application", "blocks", "threads"], kernels))
         return
     if (arguments.engine or arguments.memory) and not arguments.set_clocks:
-        raise InputError("--engine and --memory set clocks; allow it with --set-clocks (root)")
+        raise UsageError("--engine and --memory set clocks; allow it with --set-clocks (root)")
     if arguments.set_clocks and not (arguments.engine or arguments.memory):
-        raise InputError("--set-clocks needs the clocks to set: give --engine or --memory")
-    if arguments.micro_benchmarks and (arguments.dry_run or arguments.resume):
-        raise InputError("--micro-benchmarks takes neither --dry-run nor --resume")
+        raise UsageError("--set-clocks needs the clocks to set: give --engine or --memory")
+    if arguments.micro_benchmarks:
+        suite = ("kernels", "sm_counts", "repeat", "power_seconds", "no_counters")
+        options.refuse_unused(arguments, suite, "with --micro-benchmarks")
     if not arguments.output and not arguments.dry_run:
-        raise InputError("name a folder for the measurements with -o DIR")
+        raise UsageError("name a folder for the measurements with -o DIR")
     with ExitStack() as stack:
         stack.enter_context(stopped_like_ctrl_c())
         try:
@@ -134,7 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def open_gpu() -> MeasuredGpu:
-    """The GPU at hand. Raises InputError where there is none or a binding is missing."""
+    """Return the GPU at hand. Raises InputError where there is none or a binding is missing."""
     from mlscale.collect.cuda_device import CudaGpu
 
     return CudaGpu()
@@ -226,7 +228,7 @@ def _measure(
 
 
 def _summary(folder: Path, table: Table, plan: Plan) -> str:
-    """What was collected."""
+    """Return what was collected."""
     import numpy as np
 
     kernels = set(table.text["kernel"])

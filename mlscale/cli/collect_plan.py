@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: MeasuredGpu) -> Plan:
-    """With the CU counts and clocks that the GPU offers. Raises InputError; warns of changes."""
+    """Plan with the CU counts and clocks that the GPU offers. Raises InputError; may warn."""
     from mlscale.collect.clocks import nearest, settings
     from mlscale.collect.counters import NsightCompute
     from mlscale.collect.plan import Plan, granted_counts
@@ -42,7 +42,7 @@ def plan_of(arguments: argparse.Namespace, entries: tuple[Entry, ...], gpu: Meas
 def plan_without_gpu(
     arguments: argparse.Namespace, entries: tuple[Entry, ...], why: InputError
 ) -> str:
-    """The plan with everything as it is asked for, for a machine that has no GPU."""
+    """Return the plan with everything as it is asked for, for a machine that has no GPU."""
     from mlscale.collect.plan import AUTO_COUNTS, Plan, requested_settings
 
     warn(
@@ -60,7 +60,7 @@ def plan_without_gpu(
 
 
 def plan_text(plan: Plan, info: DeviceInfo | None, mode: str, counts: str = "") -> str:
-    """What would be measured, and an estimate of its duration.
+    """Return what would be measured, and an estimate of its duration.
 
     info: None where there is no GPU to ask. counts: the CU counts in words, if not by number.
     """
@@ -88,6 +88,6 @@ def plan_text(plan: Plan, info: DeviceInfo | None, mode: str, counts: str = "") 
 
 
 def duration(seconds: float) -> str:
-    """Minutes, or hours and minutes."""
+    """Return minutes, or hours and minutes."""
     minutes = max(1, round(seconds / 60))
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

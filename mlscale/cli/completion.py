@@ -11,7 +11,7 @@ FOLDERS = ("DIR",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """\
 to switch it on:
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Every option and argument of a parser and of its sub-commands."""
+    """Return every option and argument of a parser and of its sub-commands."""
     for action in parser._actions:  # noqa: SLF001, as argparse has no public list
         yield action
         if isinstance(action.choices, dict):

@@ -9,7 +9,7 @@ from mlscale.data.public.registry import Dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser(
         "list",

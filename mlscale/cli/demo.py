@@ -17,7 +17,7 @@ FIGURES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "-o",
         "--output",
@@ -48,7 +48,7 @@ def _demonstrate(folder: Path) -> None:
         f"configurations of {data.device}.\n"
         f"Training on {len(train_on)} kernels; left out, by random number: {applications}."
     )
-    model = mlscale.train(training, base, seed=SEED)
+    model = mlscale.train(training, base)
     mlscale.save(model, folder / "model.mlscale")
 
     kernel = unseen.select([0])
@@ -79,7 +79,7 @@ def _demonstrate(folder: Path) -> None:
 
 
 def _as_text(grid: ConfigGrid, predicted: Floats, actual: Floats) -> str:
-    """A row for each CU count and engine clock, a column for each memory clock."""
+    """Return a row for each CU count and engine clock, a column for each memory clock."""
     lines = [
         [
             str(cu_count),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import device_keys
-from mlscale.data.grid import parse_settings
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.reader import titles
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A sub-command for each format."""
+    """Add a sub-command for each format."""
     formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
     dvfs = formats.add_parser(
         "dvfs",
@@ -69,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _table_options() -> argparse.ArgumentParser:
-    """What the sub-command of every profiler and monitor takes."""
+    """Return the options that every profiler and monitor takes."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "file",
@@ -85,6 +84,7 @@ def _table_options() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--base",
+        type=options.settings,
         metavar="CONFIG",
         help="what the GPU was set to, as far as the files do not say: "
         "cu=56,engine=1303,memory=715 (clocks in MHz)",
@@ -133,24 +133,17 @@ def _log_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--interval",
-        type=_positive,
+        type=options.positive_number,
         metavar="SECONDS",
         help="between two samples, for a log without time stamps",
     )
     parser.add_argument(
         "--time",
-        type=_positive,
+        type=options.positive_number,
         metavar="MS",
         help="the run's true time (default: as long as the GPU works in the log)",
     )
     return parser
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -206,7 +199,7 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
             paths,
             None if arguments.format == "auto" else arguments.format,
             device=arguments.device,
-            base=parse_settings(arguments.base) if arguments.base else None,
+            base=arguments.base,
             application=arguments.application,
             each=arguments.each,
             progress=bar.update,
@@ -225,7 +218,7 @@ def _import_logs(arguments: argparse.Namespace, output: Path) -> str:
         None if arguments.format == "auto" else arguments.format,
         sampled.RunFacts(
             device=arguments.device,
-            base=parse_settings(arguments.base) if arguments.base else {},
+            base=arguments.base or {},
             application=arguments.application,
             gpu=arguments.gpu,
             interval_s=arguments.interval,
@@ -241,7 +234,7 @@ def _import_logs(arguments: argparse.Namespace, output: Path) -> str:
 
 
 def _spans(imported: "SampledTable") -> list[str]:
-    """For each row: what it is an average of, and the averages."""
+    """Return for each row what it is an average of, and the averages."""
     lines = []
     for row, (label, span) in enumerate(zip(imported.rows, imported.spans, strict=True)):
         values = {name: values[row] for name, values in imported.table.numbers.items()}
@@ -272,7 +265,7 @@ def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
 
 
 def _summary(imported: "ImportedTable", each: bool) -> str:
-    """What was imported, in one line."""
+    """Return what was imported, in one line."""
     statuses = [feature.status for feature in imported.features.values()]
     return (
         f"{imported.kernels} kernels from {imported.launches} launches "
@@ -283,7 +276,7 @@ def _summary(imported: "ImportedTable", each: bool) -> str:
 
 
 def _mapping(imported: "ImportedTable") -> str:
-    """Each feature of Table II: its status, its value in the first row, and its formula."""
+    """Return each feature of Table II: its status, its value in the first row, and its formula."""
     rows = []
     for name, feature in imported.features.items():
         value = float(imported.table.numbers.get(name, [math.nan])[0])

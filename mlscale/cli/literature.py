@@ -12,7 +12,7 @@ MODELS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A subcommand for each model."""
+    """Add a sub-command for each model."""
     models = parser.add_subparsers(dest="literature", required=True, metavar="MODEL")
     for name, summary in MODELS.items():
         model = models.add_parser(

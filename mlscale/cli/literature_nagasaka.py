@@ -31,12 +31,13 @@ TLB*: nothing counts TLB misses; DRAM transactions stand in."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "table", nargs="+", metavar="TABLE", help="tidy table with nvprof counters and power"
     )
     parser.add_argument(
         "--base",
+        type=options.configuration,
         default="mid",
         help="configuration of counters, time and power, or 'mid' (default)",
     )
@@ -91,7 +92,7 @@ def _read(arguments: argparse.Namespace) -> list[PowerCase]:
 
 
 def _evaluate(cases: list[PowerCase], shuffles: int) -> list[PowerCase]:
-    """The cases with their errors, cross-validated under a progress bar."""
+    """Return the cases with their errors, cross-validated under a progress bar."""
     from tqdm import tqdm
 
     total = sum(len(GROUPINGS) * len(case.inputs.sets) for case in cases)
@@ -106,7 +107,7 @@ def _evaluate(cases: list[PowerCase], shuffles: int) -> list[PowerCase]:
 
 
 def _as_text(document: dict[str, Any]) -> str:
-    """For each table and choice of kernels the errors and the model; then what is unseen."""
+    """Show for each table and choice of kernels errors and model; then what is unseen."""
     blocks = [NOTE]
     for model in document["models"]:
         case = (model["table"], model["kernels"])
@@ -155,7 +156,7 @@ def _errors_text(rows: list[dict[str, Any]]) -> str:
 
 
 def _model_text(model: dict[str, Any]) -> str:
-    """The energies and mean contributions of the model that all kernels of a case give."""
+    """Return the energies and mean contributions of the model that all kernels of a case give."""
     energies = {name: f"{value:+9.3g}" for name, value in model["energy_nj"].items()}
     lines = [
         [name, energies.get(name, ""), f"{share:+6.1f}"]

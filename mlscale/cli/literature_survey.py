@@ -7,7 +7,7 @@ from typing import Any
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import load_device
-from mlscale.errors import InputError
+from mlscale.errors import UsageError
 from mlscale.studies.volkov import error_rows, throughput_rows, warps_needed_rows
 
 INTENSITIES = (1, 8, 32, 128)
@@ -21,7 +21,7 @@ simulation: an idealised CU, to verify the models' algebra; it is not hardware.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "--alpha",
         action="append",
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     warps = sorted(set(arguments.warps or WARPS))
     most = load_device(DEVICE).max_waves_per_cu
     if warps[-1] > most:
-        raise InputError(f"--warps {warps[-1]}: a CU of {DEVICE} holds at most {most} warps")
+        raise UsageError(f"--warps {warps[-1]}: a CU of {DEVICE} holds at most {most} warps")
     document = {
         "literature": "survey",
         "device": DEVICE,
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _as_text(document: dict[str, Any], most: int) -> str:
-    """Three tables, a row for each model, and where the figures are."""
+    """Return three tables, a row for each model, and where the figures are."""
     throughput = document["throughput"]
     needed = document["warps_needed"]
     blocks = [NOTE]

@@ -16,7 +16,7 @@ from mlscale.studies.wang_chu import WangChuErrors, table_errors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument("table", metavar="TABLE", help="tidy table with nvprof counters")
     parser.add_argument(
         "--device",
@@ -30,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="predict from counters alone; without it, relative to the time measured at the base",
     )
     parser.add_argument(
-        "--base", default="mid", help="configuration of the counters, or 'mid' (default)"
+        "--base",
+        type=options.configuration,
+        default="mid",
+        help="configuration of the counters, or 'mid' (default)",
     )
     options.add_reading(parser)
     parser.add_argument(
@@ -87,7 +90,7 @@ def _as_text(errors: WangChuErrors) -> str:
 
 
 def _write(folder: Path, title: str, errors: WangChuErrors) -> list[Path]:
-    """Both CSV files and the paper's figures. Raises InputError."""
+    """Write both CSV files and the paper's figures. Raises InputError."""
     from mlscale.report.wang_chu_figures import (
         draw_kernel_errors,
         draw_signed_errors,

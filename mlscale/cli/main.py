@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NoReturn, TextIO
 
 from mlscale import __version__
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning, InputError, UsageError
 
 COMMANDS = {
     "demo": "the main job on the shipped data, in under a minute",
@@ -42,16 +42,18 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does, but refuse what this parser, or that of a sub-command, does not know.
 
-        Raises InputError.
+        The parser of the sub-command that was asked for is the namespace's `parser`. Raises
+        InputError.
         """
         words = list(sys.argv[1:] if args is None else args)
         namespace, unknown = super().parse_known_args(self._command_first(words), namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        vars(namespace).setdefault("parser", self)
         return namespace, unknown
 
     def _command_first(self, words: list[str]) -> list[str]:
-        """The words with the sub-command in front of its options, where they precede it."""
+        """Return the words with the sub-command in front of its options, where they precede it."""
         if self._commands is None or not words or not words[0].startswith("-"):
             return words
         names = [word for word in words if word in self._commands.choices]
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = partial(_show_warning, set())
         try:
             options = parser_of(words[:1]).parse_args(words)
-            _module(options.command).run(options)
+            _run(options)
             sys.stdout.flush()
         except InputError as error:
             _print_line(f"mlscale: error: {error}")
@@ -93,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser_of(commands: Collection[str]) -> Parser:
-    """The parser, with the options of these commands; the other commands' are not imported."""
+    """Return the parser, with the options of these commands; the others' are not imported."""
     parser = Parser(
         prog="mlscale",
         description="Run a GPU kernel once and know how it would run anywhere.",
@@ -110,8 +112,16 @@ def parser_of(commands: Collection[str]) -> Parser:
     return parser
 
 
+def _run(options: argparse.Namespace) -> None:
+    """Run the command; what is wrong with its options is told as argparse's own complaints are."""
+    try:
+        _module(options.command).run(options)
+    except UsageError as error:
+        options.parser.error(str(error))
+
+
 def _module(command: str) -> Any:
-    """The module of a command, which has `add_arguments` and `run`."""
+    """Return the module of a command, which has `add_arguments` and `run`."""
     return importlib.import_module(f"mlscale.cli.{MODULES.get(command, command)}")
 
 

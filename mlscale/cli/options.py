@@ -1,22 +1,40 @@
 """Options that several commands share, and how they are read."""
 
 import argparse
+import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlscale.advice.objectives import Limits
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles
 from mlscale.data.public import registry
-from mlscale.errors import InputError
+from mlscale.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from mlscale.model import Model
+    from mlscale.predictors.base import Predictor
 
 LARGEST_SEED = 2**32 - 1
 
 
+def refuse_unused(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise UsageError if any of these options, by their names in the namespace, was given.
+
+    why: what makes them have no effect, such as 'with --next-profile'.
+    """
+    default = arguments.parser.get_default
+    given = [name for name in names if getattr(arguments, name) != default(name)]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{flags}: of no effect {why}")
+
+
 def input_file(text: str) -> Path:
-    """A file to read: the path, or else the shipped file of that name."""
+    """Return a file to read: the path, or else the shipped file of that name."""
     if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
         try:
             return registry.path(text)
@@ -26,17 +44,37 @@ def input_file(text: str) -> Path:
 
 
 def add_model_and_profile(parser: argparse.ArgumentParser) -> None:
-    """What every command that predicts works on."""
+    """Add what every command that predicts works on."""
     parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
     parser.add_argument(
         "profile",
         metavar="PROFILE",
         help="CSV or Parquet with a row for each kernel, measured at the model's base",
     )
+    parser.add_argument(
+        "--predictor",
+        type=own_predictor,
+        metavar="PREDICTOR",
+        help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
+        "by itself never imports code",
+    )
+
+
+def load_model(arguments: argparse.Namespace) -> "Model":
+    """Load MODEL, with the class of --predictor. Raises InputError."""
+    from mlscale.model_file import load
+
+    own = arguments.predictor
+    model = load(input_file(arguments.model), [own] if own else [])
+    kinds = [type(predictor) for predictor in model.predictors.values()]
+    if own and own not in kinds:
+        why = f"as {arguments.model} is of '{kinds[0].name}'"
+        refuse_unused(arguments, ["predictor"], why)
+    return model
 
 
 def add_also(parser: argparse.ArgumentParser) -> None:
-    """The option of every command that can take further measured points."""
+    """Add the option of every command that can take further measured points."""
     parser.add_argument(
         "--also",
         action="append",
@@ -49,7 +87,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
 
 
 def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
-    """The profiles with the points that `--also` names. Raises InputError."""
+    """Return the profiles with the points that `--also` names. Raises InputError."""
     from mlscale.data.points import add_points
 
     tables: list[tuple[Path, HardwareConfig | None]] = []
@@ -63,7 +101,7 @@ def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profile
 
 
 def output_file(text: str) -> Path:
-    """A file to write; its folder must exist. Raises InputError."""
+    """Return a file to write; its folder must exist. Raises InputError."""
     path = Path(text)
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
@@ -71,7 +109,7 @@ def output_file(text: str) -> Path:
 
 
 def add_output_table(parser: argparse.ArgumentParser) -> None:
-    """The option of every command that writes a tidy table."""
+    """Add the option of every command that writes a tidy table."""
     parser.add_argument(
         "-o",
         "--output",
@@ -82,16 +120,22 @@ def add_output_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
-    """What an advised configuration must keep, and what makes dynamic power whole."""
+    """Add what an advised configuration must keep, and what makes dynamic power whole."""
     parser.add_argument(
-        "--max-power", type=float, metavar="W", help="only where the power is at most that"
+        "--max-power",
+        type=positive_number,
+        metavar="W",
+        help="only where the power is at most that",
     )
     parser.add_argument(
-        "--max-time", type=float, metavar="MS", help="only where the time is at most that"
+        "--max-time",
+        type=positive_number,
+        metavar="MS",
+        help="only where the time is at most that",
     )
     parser.add_argument(
         "--max-slowdown",
-        type=float,
+        type=number_from_0,
         metavar="PCT",
         help="only where the time is at most that many percent longer than at the base",
     )
@@ -99,23 +143,23 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def add_static_power(parser: argparse.ArgumentParser) -> None:
-    """What makes dynamic power whole."""
+    """Add what makes dynamic power whole."""
     parser.add_argument(
         "--static-power",
-        type=float,
+        type=number_from_0,
         metavar="W",
         help="what the board draws beside power_w, where that is dynamic power",
     )
 
 
 def read_limits(arguments: argparse.Namespace) -> Limits:
-    """The limits that were given. Raises InputError."""
+    """Return the limits that were given."""
     return Limits(arguments.max_power, arguments.max_time, arguments.max_slowdown)
 
 
 @contextmanager
 def output_folder(text: str) -> Iterator[Path]:
-    """A folder to write to, made if it is not there, and taken away again if nothing came of it.
+    """Make a folder to write to, and take a new one away again if nothing came of it.
 
     Raises InputError.
     """
@@ -133,7 +177,7 @@ def output_folder(text: str) -> Iterator[Path]:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Options of every command that reads tables."""
+    """Add the options of every command that reads tables."""
     from mlscale.data.measurements import AGGREGATES, INCOMPLETE
 
     parser.add_argument(
@@ -150,27 +194,78 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def predictor_name(text: str) -> str:
-    """A name with which there is a predictor, for argparse."""
-    from mlscale.predictors import find_predictor
+def predictor_names() -> str:
+    """Return what `--predictor` can name, for a help text."""
+    from mlscale.predictors import PREDICTORS
 
-    try:
-        find_predictor(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return f"{', '.join(PREDICTORS)}, or package.module:Class for one of your own"
+
+
+def predictor_name(text: str) -> str:
+    """Return the text if there is a predictor of that name, for argparse."""
+    _predictor(text)
     return text
 
 
+def own_predictor(text: str) -> "type[Predictor]":
+    """Return the class of a predictor that is not part of mlscale, for argparse."""
+    from mlscale.predictors import PREDICTORS
+
+    if text in PREDICTORS:
+        raise argparse.ArgumentTypeError(f"'{text}' is mlscale's own, and a model file says so")
+    return _predictor(text)
+
+
+def _predictor(text: str) -> "type[Predictor]":
+    from mlscale.predictors import find_predictor
+
+    try:
+        return find_predictor(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def seed(text: str) -> int:
-    """A seed that every library takes, for argparse."""
+    """Return a seed that every library takes, for argparse."""
     if not text.isdecimal() or int(text) > LARGEST_SEED:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {LARGEST_SEED}")
     return int(text)
 
 
 def whole_number(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    """Return a whole number of at least 1, for argparse."""
+    with suppress(ValueError):
+        if int(text) >= 1:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+
+
+def positive_number(text: str) -> float:
+    """Return a finite number above 0, for argparse."""
+    with suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is not a positive, finite number")
+
+
+def number_from_0(text: str) -> float:
+    """Return a finite number of at least 0, for argparse."""
+    with suppress(ValueError):
+        if 0 <= float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is not a finite number of at least 0")
+
+
+def configuration(text: str) -> str:
+    """Return the text if it is a configuration or 'mid', for argparse; a grid completes it."""
+    if text != "mid":
+        settings(text)
+    return text
+
+
+def settings(text: str) -> dict[str, float]:
+    """Return the settings of some axes or of all, for argparse."""
+    try:
+        return parse_settings(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -14,9 +14,8 @@ from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, parse_settings
 from mlscale.data.profiles import profiles_at
 from mlscale.data.tables import Table, read_table
-from mlscale.errors import InputError
+from mlscale.errors import InputError, UsageError
 from mlscale.model import Model, warnings_for
-from mlscale.model_file import load
 from mlscale.predictions import COVERAGE, INTERPOLATED, Predictions
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -37,11 +36,12 @@ SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parqu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     options.add_model_and_profile(parser)
     parser.add_argument(
         "--at",
         action="append",
+        type=options.configuration,
         default=[],
         metavar="CONFIG",
         help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--base",
+        type=options.configuration,
         metavar="CONFIG",
         help="where PROFILE was taken (default: the one configuration that it holds)",
     )
@@ -76,16 +77,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and print or write. Raises InputError."""
-    model = load(options.input_file(arguments.model))
+    form = arguments.format or _format_by_name(arguments.output)
+    if form == "parquet" and arguments.output is None:
+        raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
+    if not arguments.device:
+        options.refuse_unused(arguments, ("base", "peaks"), "without --device")
+    elif not arguments.at:
+        raise UsageError("--device needs --at: the model has no grid of that GPU")
+    model = options.load_model(arguments)
     table = read_table(options.input_file(arguments.profile))
     if arguments.device:
         model, targets = _for_device(arguments, model, table)
     else:
-        _refuse_device_options(arguments)
         targets = [model.grid.parse(text) for text in arguments.at]
     profiles = profiles_at(table, model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
-    form = arguments.format or _format_by_name(arguments.output)
     if form in WRITERS:
         WRITERS[form](model, profiles, targets or None, arguments.output)
         for warning in warnings_for(model, profiles):
@@ -103,14 +109,12 @@ def _format_by_name(output: str | None) -> str:
 def _for_device(
     arguments: argparse.Namespace, model: Model, table: Table
 ) -> tuple[Model, list[HardwareConfig]]:
-    """The model for a GPU that it was not trained on, and where to predict. Raises InputError."""
+    """Return the model for a GPU it was not trained on, and where to predict. Raises InputError."""
     device: str = arguments.device
     device_with_peaks(device)
-    if not arguments.at:
-        raise InputError("--device needs --at: the model has no grid of that GPU")
     base = _config(arguments.base, device) if arguments.base else _only_config(table)
     if (device, base) == (model.device, model.base):
-        raise InputError(f"the model is of {device} at {base} itself; leave out --device")
+        raise UsageError(f"the model is of {device} at {base} itself; leave out --device")
     peaks = None
     _require_device(table, device)
     if arguments.peaks:
@@ -122,12 +126,6 @@ def _for_device(
     return model.for_gpu(device, grid, base, peaks), targets
 
 
-def _refuse_device_options(arguments: argparse.Namespace) -> None:
-    for name in ("base", "peaks"):
-        if getattr(arguments, name):
-            raise InputError(f"--{name} is for a GPU without training data; name it with --device")
-
-
 def _require_device(table: Table, device: str) -> None:
     for other in table.text.get("device", []):
         if other != device:
@@ -135,19 +133,18 @@ def _require_device(table: Table, device: str) -> None:
 
 
 def _config(text: str, device: str, cu_count: int | None = None) -> HardwareConfig:
-    """A configuration; without cu it has that count, by default all of the device's."""
+    """Read a configuration; without cu it has that count, by default all of the device's."""
     most = device_with_peaks(device).cu_count
     settings = {"cu_count": float(cu_count or most)} | parse_settings(text)
     if settings["cu_count"] > most:
-        raise InputError(f"'{text}': {device} has {most} compute units")
-    for axis in AXES:
-        if axis not in settings:
-            raise InputError(f"'{text}' gives no {axis}")
+        raise UsageError(f"'{text}': {device} has {most} compute units")
+    if lacking := [axis for axis in AXES if axis not in settings]:
+        raise UsageError(f"'{text}' gives no {', '.join(lacking)}")
     return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])
 
 
 def _only_config(table: Table) -> HardwareConfig:
-    """The configuration of all rows."""
+    """Return the configuration of all rows."""
     table.require(AXES)
     configs = set(zip(*(table.positive(axis).tolist() for axis in AXES), strict=True))
     if len(configs) != 1:

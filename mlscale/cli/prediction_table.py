@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from mlscale.data.arrow import arrow_numbers, arrow_strings
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
 from mlscale.files import whole_file
 from mlscale.model import Model
 from mlscale.predictions import COLUMNS, COVERAGE, Predictions
@@ -50,12 +49,10 @@ def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | 
         file.writelines(parts)
 
 
-def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str | None) -> None:
+def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str) -> None:
     """Predict and write Parquet, null where CSV is empty. Raises InputError."""
     import pyarrow.parquet as pq
 
-    if output is None:
-        raise InputError("Parquet is not for a terminal; name a file with -o FILE")
     parts = _parts(model, profiles, targets, arrow_table)
     with whole_file(Path(output)) as temporary:
         first = next(parts)
@@ -70,7 +67,7 @@ def _parts(
     targets: Targets,
     encode: Callable[[Predictions, Targets], Encoded],
 ) -> Iterator[Encoded]:
-    """The predictions, some kernels after others, each part encoded. Raises InputError.
+    """Yield the predictions, some kernels after others, each part encoded. Raises InputError.
 
     Several parts are worked at on all cores, with a progress bar on a terminal.
     """
@@ -102,7 +99,7 @@ def _parts(
 
 
 def csv_by_standard_library(predictions: Predictions, targets: Targets) -> bytes:
-    """The rows as CSV without a header; a number as Python's repr, nothing for NaN."""
+    """Return the rows as CSV without a header; a number as Python's repr, nothing for NaN."""
     text = io.StringIO()
     cells = [
         ["" if value != value else value for value in column.tolist()]  # noqa: PLR0124
@@ -113,7 +110,7 @@ def csv_by_standard_library(predictions: Predictions, targets: Targets) -> bytes
 
 
 def csv_by_arrow(predictions: Predictions, targets: Targets) -> bytes:
-    """The same text as `csv_by_standard_library`, faster for many rows."""
+    """Return the same text as `csv_by_standard_library`, faster for many rows."""
     import pyarrow.compute as pc
 
     columns = predictions.columns(targets)
@@ -138,7 +135,7 @@ def csv_by_arrow(predictions: Predictions, targets: Targets) -> bytes:
 
 
 def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
-    """The rows as an Arrow table, null for NaN."""
+    """Return the rows as an Arrow table, null for NaN."""
     import pyarrow as pa
 
     columns = predictions.columns(targets)
@@ -150,12 +147,12 @@ def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
 
 
 def _csv_cell(word: str) -> str:
-    """A word as a cell of CSV, in quotes only if it needs them."""
+    """Return a word as a cell of CSV, in quotes only if it needs them."""
     return '"' + word.replace('"', '""') + '"' if SPECIAL.search(word) else word
 
 
 def _number_cells(column: NDArray[Any]) -> "pa.Array":
-    """Arrow's shortest digits; Python's repr where the two spell a number differently."""
+    """Return Arrow's shortest digits; Python's repr where they spell a number differently."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -170,7 +167,7 @@ def _number_cells(column: NDArray[Any]) -> "pa.Array":
 
 
 def _repeated(words: list[str], write: Callable[[str], str] = str) -> "pa.Array":
-    """An array of a few words many times over; each different word is written once."""
+    """Return an array of a few words many times over; each different word is written once."""
     places = {word: place for place, word in enumerate(dict.fromkeys(words))}
     return _taken(map(write, places), np.array([places[word] for word in words]))
 

@@ -9,7 +9,6 @@ from mlscale.cli import options
 from mlscale.data.profiles import Profiles, read_profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.model_file import load
 from mlscale.report.page import MOST_KERNELS, Source, page
 
 _EXAMPLES = """\
@@ -20,7 +19,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = (
         "Write one HTML file, which needs nothing else, on what a model predicts of profiled "
@@ -46,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the report. Raises InputError."""
     output = options.output_file(arguments.output)
-    model = load(options.input_file(arguments.model))
+    model = options.load_model(arguments)
     profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
     profiles = options.read_also(arguments.also, profiles, model.grid)
     chosen = _positions(profiles, arguments.kernel)
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
-    """Where the kernels stand in the profile. Raises InputError on one that is not there."""
+    """Return where the kernels stand in the profile. Raises InputError on one that is not there."""
     if asked is None:
         return list(range(min(MOST_KERNELS, len(profiles.kernels))))
     for kernel in asked:
@@ -74,7 +73,7 @@ def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """The command as it could be given again; of files the name alone."""
+    """Return the command as it could be given again; of files the name alone."""
     words = ["mlscale", "report", Path(arguments.model).name, Path(arguments.profile).name]
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]

@@ -19,7 +19,7 @@ def print_or_write(text: str, output: str | None) -> None:
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under their headers; a column of numbers is aligned to the right."""
+    """Return rows under their headers; a column of numbers is aligned to the right."""
     widths = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
     numeric = [
         all(cell.strip().rstrip("%").replace(".", "").isdigit() or cell == "-" for cell in cells)

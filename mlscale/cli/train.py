@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 from mlscale import __version__
 from mlscale.cli import options
-from mlscale.errors import InputError
+from mlscale.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
 
+HYPER_PARAMETERS = ("features", "clusters", "seed")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     from mlscale.counters.features import FEATURE_KINDS
-    from mlscale.predictors import PREDICTORS
     from mlscale.profilers import TOOLS
 
     parser.add_argument(
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         required=True,
+        type=options.configuration,
         help="the configuration at which new kernels will be profiled: "
         "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), or 'mid'",
     )
@@ -40,22 +42,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--predictor",
         type=options.predictor_name,
         metavar="PREDICTOR",
-        help=f"{', '.join(PREDICTORS)}, or package.module:Class for one of your own (default: "
-        "bottleneck where it knows the GPU's peaks and the counters; else, and with --features "
-        "or --clusters, wu)",
+        help=f"{options.predictor_names()} (default: bottleneck where it knows the GPU's peaks "
+        "and the counters; else, and with --features or --clusters, wu)",
     )
-    parser.add_argument(
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
         "--features",
         choices=FEATURE_KINDS,
         help="what to compute from the counters (default: table2 for AMD's counters, "
         "utilisation for nvprof's on a known device, else raw)",
     )
-    parser.add_argument(
+    kinds.add_argument(
         "--features-of",
         choices=TOOLS,
         metavar="TOOL",
         help="leave out the features of Table II that this profiler cannot give, and counters of "
-        f"another tool: {', '.join(TOOLS)} (implies --features table2)",
+        f"another tool, and take the features of Table II: {', '.join(TOOLS)}",
     )
     parser.add_argument(
         "--clusters",
@@ -63,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="clusters per cluster set (default: 12, or the number of kernels if smaller)",
     )
-    parser.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=options.seed, help="of a predictor with chance (default: 0)")
     parser.add_argument(
         "--leave-out",
         action="append",
@@ -79,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
     from mlscale.model import train
     from mlscale.model_file import save
-    from mlscale.predictors import default_predictor, find_predictor
+    from mlscale.predictors import create, default_predictor
     from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
     output = options.output_file(arguments.output)
@@ -87,13 +89,18 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.predictor is None:
         of_wu = arguments.features or arguments.clusters
         arguments.predictor = "wu" if of_wu else default_predictor(measurements)
-    kind = find_predictor(arguments.predictor)
-    if not issubclass(kind, Savable):
-        raise InputError(
-            f"'{arguments.predictor}' exists for studies only and cannot be trained to a file"
+    predictor = create(arguments.predictor)
+    if not isinstance(predictor, Savable):
+        raise UsageError(
+            f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
+            "file"
         )
-    if others and not issubclass(kind, PoolsGpus):
-        raise InputError(f"'{arguments.predictor}' learns from one table at a time")
+    if others and not isinstance(predictor, PoolsGpus):
+        raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
+    own = [name for name in HYPER_PARAMETERS if name in predictor.get_params()]
+    others_own = [name for name in HYPER_PARAMETERS if name not in own]
+    options.refuse_unused(arguments, others_own, f"with '{predictor.name}'")
+    parameters = {**vars(arguments), "features": features}
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
     model = train(
@@ -101,9 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
         base,
         arguments.predictor,
         others=[(other, other.grid.mid) for other, _ in others],
-        features=features,
-        clusters=arguments.clusters,
-        seed=arguments.seed,
+        **{name: parameters[name] for name in own if parameters[name] is not None},
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
@@ -123,7 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | None]]:
-    """Each table without what is left out, and the kind of features. Raises InputError."""
+    """Return each table without what is left out, and the kind of features. Raises InputError."""
     from mlscale.data.measurements import read
 
     paths = [options.input_file(text) for text in arguments.table]
@@ -144,7 +149,7 @@ def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | Non
 
 
 def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
-    """The command as it could be given again; of files the name alone, and not the model's."""
+    """Return the command as it could be given again; of files the name, and not the model's."""
     words = ["mlscale", "train", *(Path(table).name for table in arguments.table)]
     words += ["--base", str(base)]
     for name in ("predictor", "features", "features_of", "clusters", "seed"):
@@ -159,7 +164,7 @@ def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Versions of what makes a model what it is."""
+    """Return versions of what makes a model what it is."""
     versions = {"mlscale": __version__, "python": platform.python_version()}
     for package in ("numpy", "scikit-learn", "torch"):
         with suppress(PackageNotFoundError):
@@ -170,15 +175,13 @@ def _versions() -> dict[str, str]:
 def _for_tool(
     measurements: "Measurements", arguments: argparse.Namespace
 ) -> tuple["Measurements", str | None]:
-    """Without what the target tool cannot give; and the kind of features. Raises InputError."""
+    """Leave out what the target tool cannot give; also the kind of features. Raises InputError."""
     from mlscale.counters.features import TABLE_2
     from mlscale.counters.kernel_use import LAUNCH
     from mlscale.profilers import obtainable_features
 
     if arguments.features_of is None:
         return measurements, arguments.features
-    if arguments.features not in (None, "table2"):
-        raise InputError(f"--features-of is for the features of Table II, not {arguments.features}")
     if not set(TABLE_2) & set(measurements.counter_names):
         raise InputError(f"{arguments.table[0]}: has no feature of Table II")
     lost = set(TABLE_2) - set(obtainable_features(arguments.features_of))

@@ -3,7 +3,7 @@
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,9 @@ class HardwareConfig:
     def as_dict(self) -> dict[str, float]:
         """Return the three settings by name, as JSON output carries them."""
         return {axis: getattr(self, axis) for axis in AXES}
+
+
+Base = HardwareConfig | Sequence[int] | str
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,22 @@ class ConfigGrid:
         c, e, m = (length // 2 for length in self.shape)
         return self.config((c, e, m))
 
-    def config(self, index: Index) -> HardwareConfig:
-        """Return the configuration at an index (c, e, m). Raises InputError where there is none."""
-        c, e, m = (operator.index(i) for i in index)
+    def config(self, at: Base) -> HardwareConfig:
+        """Return a configuration of the grid, given by itself, its index (c, e, m) or as text.
+
+        Raises InputError on anything else, and where the grid does not have it.
+        """
+        config = self.parse(at) if isinstance(at, str) else at
+        if isinstance(config, HardwareConfig):
+            self._require(config)
+            return config
+        try:
+            c, e, m = (operator.index(i) for i in config)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{at!r} is not a configuration; give a HardwareConfig, an index (c, e, m) of "
+                "whole numbers, or a text such as 'cu=16,engine=800,memory=700'"
+            ) from None
         if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
             raise InputError(f"the grid is {self.shape}, it has no index {(c, e, m)}")
         return HardwareConfig(self.cu_count[c], self.engine_mhz[e], self.memory_mhz[m])
@@ -112,22 +128,25 @@ class ConfigGrid:
         mesh = np.meshgrid(*(getattr(self, axis) for axis in AXES), indexing="ij")
         return {axis: steps.ravel() for axis, steps in zip(AXES, mesh, strict=True)}
 
-    def index(self, config: HardwareConfig) -> Index:
-        """Return where a configuration stands on the grid, (c, e, m).
+    def index(self, at: Base) -> Index:
+        """Return where a configuration, given as `config` takes it, stands on the grid, (c, e, m).
 
         Raises InputError if it is not one of the grid's points.
         """
+        config = self.config(at)
+        return (
+            self.cu_count.index(config.cu_count),
+            self.engine_mhz.index(config.engine_mhz),
+            self.memory_mhz.index(config.memory_mhz),
+        )
+
+    def _require(self, config: HardwareConfig) -> None:
         for axis in AXES:
             if getattr(config, axis) not in getattr(self, axis):
                 raise InputError(
                     f"{axis} {getattr(config, axis):g} is not on the grid; "
                     f"it has {format_steps(getattr(self, axis))}"
                 )
-        return (
-            self.cu_count.index(config.cu_count),
-            self.engine_mhz.index(config.engine_mhz),
-            self.memory_mhz.index(config.memory_mhz),
-        )
 
     def spans(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration lies on or between the grid's steps."""

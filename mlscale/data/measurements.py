@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
 from mlscale.data.surfaces import relative_values
 from mlscale.data.tables import (
@@ -112,20 +112,21 @@ class Measurements:
             raise InputError(f"the measurements of '{self.device}' have no column 'power_w'")
         return self.power_w
 
-    def relative(self, name: str, base: HardwareConfig) -> Floats:
+    def relative(self, name: str, base: Base) -> Floats:
         """Return each kernel's surface: 'time' or 'power' divided by its value at the base.
 
-        The shape is (K, C, E, M), the value at the base is 1. Raises InputError where power is
-        missing and where the base is not on the grid.
+        base: a configuration of the grid, its index (c, e, m), or a text such as 'mid'. The shape
+        is (K, C, E, M), the value at the base is 1. Raises InputError where power is missing and
+        where the base is not on the grid.
         """
         return relative_values(self.quantity(name), self.grid.index(base))
 
-    def profiles(self, base: HardwareConfig) -> Profiles:
+    def profiles(self, base: Base) -> Profiles:
         """Return what profiling every kernel once at the base would give. Raises InputError."""
         c, e, m = self.grid.index(base)
         return Profiles(
             device=self.device,
-            base=base,
+            base=self.grid.config(base),
             kernels=self.kernels,
             applications=self.applications,
             time_ms=self.time_ms[:, c, e, m],

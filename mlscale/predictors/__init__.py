@@ -59,7 +59,7 @@ ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names 
 
 
 def default_predictor(measurements: Measurements) -> str:
-    """`bottleneck` where it knows the GPU's peaks and the counters, else `wu` (decision 0008)."""
+    """Return `bottleneck` where it knows GPU's peaks and counters, else `wu` (decision 0008)."""
     return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
 
 
@@ -91,8 +91,8 @@ def create(predictor: str | type[Predictor] | Predictor, **parameters: Any) -> P
     """Make a new predictor that is not fitted.
 
     predictor: a name as `find_predictor` takes it, a class, or an object, whose hyper-parameters
-    are copied. parameters: hyper-parameters to set; those that it does not have are left out.
-    Raises InputError on a predictor that does not exist.
+    are copied. parameters: hyper-parameters to set. Raises InputError on a predictor that does
+    not exist, and on a hyper-parameter that it does not have.
     """
     if isinstance(predictor, Predictor):
         new = type(predictor)(**copy.deepcopy(predictor.get_params()))
@@ -100,8 +100,7 @@ def create(predictor: str | type[Predictor] | Predictor, **parameters: Any) -> P
         new = find_predictor(predictor)()
     else:
         new = _checked(predictor, getattr(predictor, "__qualname__", repr(predictor)))()
-    names = new.get_params().keys()
-    return new.set_params(**{k: v for k, v in parameters.items() if k in names})
+    return new.set_params(**parameters)
 
 
 def _import_class(name: str) -> Any:

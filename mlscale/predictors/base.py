@@ -8,12 +8,12 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
@@ -22,9 +22,12 @@ from mlscale.predictors.features import Explanation
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
-Base = HardwareConfig | Index
 Bases = Base | Sequence[Base]
 TrainingSet = tuple[Measurements, HardwareConfig]
+
+
+class NotFittedError(InputError, AttributeError):
+    """A predictor was asked for what only fitting gives it."""
 
 
 class Predictor(ABC):
@@ -46,6 +49,14 @@ class Predictor(ABC):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
+    if not TYPE_CHECKING:  # mypy would take it for a promise that every attribute exists
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise NotFittedError on an attribute that fitting gives, before it has."""
+            if name.endswith("_") and not name.startswith("_"):
+                raise NotFittedError(f"the predictor '{self.name}' is not fitted: it has no {name}")
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the hyper-parameters by name, as scikit-learn's `clone` asks for them."""
         named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -55,15 +66,18 @@ class Predictor(ABC):
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters. Raises InputError on one that does not exist."""
         names = self.get_params().keys()
+        if unknown := ", ".join(f"'{name}'" for name in params if name not in names):
+            raise InputError(
+                f"the predictor '{self.name}' has no hyper-parameter {unknown}; it has "
+                f"{', '.join(names) or 'none'}"
+            )
         for name, value in params.items():
-            if name not in names:
-                raise InputError(f"the predictor '{self.name}' has no parameter '{name}'")
             setattr(self, name, value)
         return self
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:  # noqa: ARG003
-        """Whether the predictor can be tried on these measurements at all."""
+        """Return whether the predictor can be tried on these measurements at all."""
         return True
 
     @abstractmethod
@@ -86,7 +100,7 @@ class Predictor(ABC):
 
         The mean goes over the kernels and over every configuration but the base.
         """
-        config = as_config(measurements.grid, base)
+        config = measurements.grid.config(base)
         surfaces = self.predict(measurements.profiles(config))
         actual = measurements.relative(self.quantity, config)
         errors = absolute_percentage_error(surfaces.values, actual)
@@ -231,16 +245,6 @@ def for_other_gpus(predictor: Predictor) -> PredictsOtherGpus:
     return predictor
 
 
-def as_config(grid: ConfigGrid, base: Base) -> HardwareConfig:
-    """Return a base, given as configuration or index, as a configuration of the grid.
-
-    Raises InputError where the grid does not have it.
-    """
-    config = base if isinstance(base, HardwareConfig) else grid.config(base)
-    grid.index(config)
-    return config
-
-
 def training_sets(predictor: Predictor, training: Training, base: Bases) -> list[TrainingSet]:
     """Pair each GPU's measurements with its base as a configuration of their grid.
 
@@ -256,12 +260,12 @@ def training_sets(predictor: Predictor, training: Training, base: Bases) -> list
     bases = _as_list(base)
     if len(tables) != len(bases):
         raise InputError(f"{len(tables)} tables need as many bases, not {len(bases)}")
-    return [(table, as_config(table.grid, one)) for table, one in zip(tables, bases, strict=True)]
+    return [(table, table.grid.config(one)) for table, one in zip(tables, bases, strict=True)]
 
 
 def _as_list(base: Bases) -> list[Base]:
-    """One base, a configuration or an index of three whole numbers, or several, as a list."""
-    if isinstance(base, HardwareConfig):
+    """Return one base, as ConfigGrid.config takes it, or several, as a list."""
+    if isinstance(base, HardwareConfig | str):
         return [base]
     items = tuple(base)
     try:

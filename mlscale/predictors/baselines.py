@@ -46,7 +46,7 @@ class Untrained(Predictor):
         return grid or cast("TrainedOn", self.trained_)[0]
 
     def state(self) -> State:
-        """Grid and base, if there were any."""
+        """Return grid and base, if there were any."""
         return {} if self.trained_ is None else grid_state(*self.trained_)
 
     def restore(self, state: State) -> Self:
@@ -64,7 +64,7 @@ class RateBound(Untrained):
     axes: ClassVar[tuple[str, ...]]
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """Factors base rate / rate for time, rate / base rate for power."""
+        """Return factors base rate / rate for time, rate / base rate for power."""
         grid = self.grid_or_trained(grid)
         rate, settings = np.ones(grid.size), grid.settings()
         for axis in self.axes:
@@ -117,13 +117,13 @@ class MeanSurface(Predictor):
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The mean surface for every kernel."""
+        """Return the mean surface for every kernel."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         values = np.tile(self.surface_, (len(profiles.kernels), 1, 1, 1))
         return Surfaces(self.grid_, self.base_, values)
 
     def state(self) -> State:
-        """Grid, base and surface."""
+        """Return grid, base and surface."""
         return {**grid_state(self.grid_, self.base_), "surface": self.surface_}
 
     def restore(self, state: State) -> Self:

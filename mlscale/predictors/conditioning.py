@@ -39,11 +39,11 @@ class SurfacePrior:
     misfit: Floats
 
     def predicted(self) -> Floats:
-        """The log ratios (K, M) at the mean of the latents."""
+        """Return the log ratios (K, M) at the mean of the latents."""
         return self.log_ratios(self.mean)
 
     def spread(self, latents: int) -> Floats:
-        """Standard deviation (K, M) of the log ratios by the uncertainty of the first latents."""
+        """Return the log ratios' deviation (K, M) by the uncertainty of the first latents."""
         variance: Floats = np.zeros(1)
         for j in range(latents):
             shift = np.zeros_like(self.mean)
@@ -53,7 +53,7 @@ class SurfacePrior:
         return np.sqrt(variance)
 
     def slopes(self, latents: Floats) -> Floats:
-        """Derivatives (L, K, M) of the log ratios by each latent, by central differences."""
+        """Return derivatives (L, K, M) of the log ratios by each latent, by central differences."""
         slopes = []
         for j in range(len(latents)):
             shift = np.zeros_like(latents)
@@ -105,13 +105,13 @@ class SurfacePosterior:
         return np.asarray(np.maximum(self.before - gained, 0))
 
     def narrowing(self) -> Floats:
-        """Standard deviation after / before the points, (K, M)."""
+        """Return the standard deviation after / before the points, (K, M)."""
         if not self.gain.shape[2]:
             return np.ones_like(self.logs)
         return np.sqrt(_ratio(self.after, self.before))
 
     def further_narrowing(self, kernel: int) -> Floats:
-        """The narrowing (M, M) of one kernel if one more output (row) were measured."""
+        """Return the narrowing (M, M) of one kernel if one more output (row) were measured."""
         slopes, gain = self.slopes[:, kernel], self.gain[kernel]
         covariance = (slopes.T * self.prior.variance[:, kernel]) @ slopes
         covariance += self.prior.misfit.T @ self.prior.misfit
@@ -126,7 +126,7 @@ def _ratio(after: Floats, before: Floats) -> Floats:
 
 
 def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> MeasuredRatios:
-    """The points of `Profiles.points` as log ratios to the base; between steps interpolated.
+    """Return the points of `Profiles.points` as log ratios to the base; between steps interpolated.
 
     Outputs are the log time ratios (N) and, with power, after them those of power. Raises
     InputError on a point outside the grid's range.
@@ -143,7 +143,7 @@ def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> M
 
 
 def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
-    """The outputs given the points. Without points, or where all are missing, those of the mean."""
+    """Return the outputs given the points; with no point known, those of the mean."""
     if not len(points.at):
         nothing = np.empty((*points.logs.shape[:1], 0, 0))
         logs = prior.predicted()
@@ -170,7 +170,7 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
 def _most_likely(
     prior: SurfacePrior, points: MeasuredRatios, missing: Mask, inverse: Floats
 ) -> Floats:
-    """The latents (L, K) of largest posterior density; a step never lowers it."""
+    """Return the latents (L, K) of largest posterior density; a step never lowers it."""
 
     def left(latents: Floats) -> Floats:
         return np.where(missing, 0, points.logs - prior.log_ratios(latents) @ points.at.T)
@@ -208,7 +208,7 @@ def _most_likely(
 
 
 def misfit_of(left_over: Floats) -> Floats:
-    """The misfit (R, M) that training kernels show; left_over (K, M): measured - predicted.
+    """Return the misfit (R, M) that training kernels show; left_over (K, M): measured - predicted.
 
     A kernel that is far beyond the others' counts as one at the limit.
     """

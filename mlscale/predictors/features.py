@@ -23,12 +23,12 @@ class TrainingKernels:
     points: Floats
 
     def state(self) -> dict[str, Any]:
-        """Array and JSON values for the model file."""
+        """Return array and JSON values for the model file."""
         return {"kernels": list(self.kernels), "points": self.points}
 
     @classmethod
     def restore(cls, state: dict[str, Any], features: int) -> Self:
-        """What `state` gave; a damaged one raises KeyError, TypeError or ValueError."""
+        """Return what `state` gave; a damaged one raises KeyError, TypeError or ValueError."""
         kernels = tuple(map(str, state["kernels"]))
         return cls(kernels, shaped(state["points"], len(kernels), features))
 
@@ -66,7 +66,7 @@ class Explanation:
     choices: tuple[Choice, ...] = ()
 
     def nearest(self, kernel: int, most: int) -> list[tuple[str, float]]:
-        """The nearest training kernels of one: their names and Euclidean distances."""
+        """Return the nearest training kernels of one: their names and Euclidean distances."""
         if self.training is None:
             return []
         distances = np.linalg.norm(self.training.points - self.points[kernel], axis=1)
@@ -74,7 +74,7 @@ class Explanation:
         return [(self.training.kernels[n], float(distances[n])) for n in order]
 
     def usual_distance(self) -> float | None:
-        """The median distance of a training kernel to the nearest other one."""
+        """Return the median distance of a training kernel to the nearest other one."""
         if self.training is None or len(self.training.points) < 2:
             return None
         points = self.training.points
@@ -127,7 +127,7 @@ class FeatureScaling:
         )
 
     def transform(self, profiles: Profiles) -> tuple[Floats, Flags]:
-        """Features in [0, 1], (K, F), and what to flag for each kernel.
+        """Return features in [0, 1], (K, F), and what to flag for each kernel.
 
         Raises InputError when a kernel lacks a feature that every training kernel had.
         """
@@ -178,7 +178,7 @@ class FeatureScaling:
         training: TrainingKernels | None,
         choices: tuple[Choice, ...] = (),
     ) -> Explanation:
-        """The features of profiles beside their training range. Raises InputError."""
+        """Return the features of profiles beside their training range. Raises InputError."""
         points, _ = self.transform(profiles)
         features = compute_features(self.kind, profiles, self.device, self.names, self.names)
         return Explanation(
@@ -215,7 +215,7 @@ class FeatureScaling:
         return tuple(flags)
 
     def state(self) -> dict[str, Any]:
-        """Arrays and JSON values for the model file."""
+        """Return arrays and JSON values for the model file."""
         return {
             "kind": self.kind,
             "device": None if self.device is None else self.device.as_dict(),
@@ -228,7 +228,7 @@ class FeatureScaling:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
-        """The scaling that `state` described. Raises KeyError or ValueError on a damaged one."""
+        """Return the scaling that `state` gave; a damaged one raises KeyError or ValueError."""
         names = tuple(map(str, state["names"]))
         device = state["device"]
         return cls(

@@ -47,7 +47,7 @@ class Nearest(Predictor):
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The mean surface of each kernel's nearest training kernels."""
+        """Return the mean surface of each kernel's nearest training kernels."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         points, flags = self.scaling_.transform(profiles)
         distances = np.linalg.norm(points[:, None, :] - self.points_, axis=2)
@@ -56,21 +56,21 @@ class Nearest(Predictor):
         return Surfaces(self.grid_, self.base_, values, flags)
 
     def needs(self) -> tuple[str, ...]:
-        """The features that every training kernel had."""
+        """Return the features that every training kernel had."""
         return self.scaling_.needs
 
     def feature_names(self) -> tuple[str, ...]:
-        """The features that some training kernel had."""
+        """Return the features that some training kernel had."""
         return self.scaling_.names
 
     def explain(self, profiles: Profiles) -> Explanation:
-        """The features beside their training range, and the training kernels'. InputError."""
+        """Return the features beside their training range and kernels. Raises InputError."""
         names = self.kernels_
         training = None if names is None else TrainingKernels(names, self.points_)
         return self.scaling_.explain(profiles, training)
 
     def state(self) -> State:
-        """Grid, scaling, points and log surfaces of the training kernels."""
+        """Return grid, scaling, points and log surfaces of the training kernels."""
         return {
             **grid_state(self.grid_, self.base_),
             "scaling": self.scaling_.state(),

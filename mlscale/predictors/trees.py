@@ -43,7 +43,7 @@ class ExtraTrees(Predictor):
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The mean over the trees of the log surfaces."""
+        """Return the mean over the trees of the log surfaces."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         points, flags = self.scaling_.transform(profiles)
         logs = self.forest_.predict(points).reshape(len(points), *self.grid_.shape)

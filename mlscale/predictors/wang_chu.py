@@ -28,7 +28,7 @@ class WangChu(Untrained):
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
-        """Whether the counters and the GPU are those of the model."""
+        """Return whether the counters and the GPU are those of the model."""
         try:
             _require(measurements)
         except InputError:
@@ -46,7 +46,7 @@ class WangChu(Untrained):
         return super().fit(training, base)
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """Factors on the grid given, else on the training grid. Raises InputError."""
+        """Return factors on the grid given, else on the training grid. Raises InputError."""
         grid = self.grid_or_trained(grid)
         gpu = load_gpu(profiles.device)
         require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))

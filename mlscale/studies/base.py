@@ -11,7 +11,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
-from mlscale.predictors.base import Predictor, as_config
+from mlscale.predictors.base import Predictor
 from mlscale.records import Progress
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.parallel import fingerprint, sweep
@@ -134,7 +134,7 @@ class Study(ABC):
 
 def read_base(data: Measurements, base: Any) -> HardwareConfig:
     """The configuration of the grid that a text, such as 'mid', or an index means. InputError."""
-    return as_config(data.grid, data.grid.parse(base) if isinstance(base, str) else base)
+    return data.grid.config(base)
 
 
 def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[str]:

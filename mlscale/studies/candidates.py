@@ -88,7 +88,8 @@ class Candidate:
         """
         if self.predictor is None:
             raise InputError(f"'{self.name}' is no predictor")
-        changed = {name: value for name, value in parameters.items() if value is not None}
+        known = self.parameters.keys()
+        changed = {k: value for k, value in parameters.items() if value is not None and k in known}
         if self.features is not None:
             changed["features"] = self.features
         with own_failures(self.predictor, "__init__"):

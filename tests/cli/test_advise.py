@@ -119,10 +119,19 @@ class TestRefused:
         ("options", "complaint"),
         [
             (["--minimize", "joy"], "argument --minimize: invalid choice: 'joy'"),
-            (["--max-power", "much"], "argument --max-power: invalid float value: 'much'"),
-            (["--max-power", "0"], "max_power_w must be positive, not 0"),
-            (["--max-time", "nan"], "max_time_ms must be positive, not nan"),
-            (["--max-slowdown", "-3"], "max_slowdown_percent must be finite and at least 0"),
+            (["--max-power", "much"], "argument --max-power: 'much' is not a positive"),
+            (
+                ["--max-power", "0"],
+                "argument --max-power: '0' is not a positive, finite number; see",
+            ),
+            (
+                ["--max-time", "nan"],
+                "argument --max-time: 'nan' is not a positive, finite number; see",
+            ),
+            (
+                ["--max-slowdown", "-3"],
+                "--max-slowdown: '-3' is not a finite number of at least 0; see",
+            ),
             (["--static-power", "9"], "power_w is board power, static power included"),
             (
                 ["--max-power", "30"],

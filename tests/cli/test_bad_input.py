@@ -109,7 +109,6 @@ class TestConfigurations:
             ("cu=8,engine=400,memory=700", "cu_count 8 is not on the grid; it has 4"),
             ("engine=400,memory=1e9", "memory_mhz 1e+09 is not on the grid; it has 500, 700"),
             ("engine=400", "'engine=400' gives no memory_mhz; one of 500, 700"),
-            ("middle", "'middle' is not a configuration; write it as cu=16,engine=800,memory=700"),
         ],
     )
     def test_base_not_on_the_grid(
@@ -119,6 +118,15 @@ class TestConfigurations:
         given = {"train": ["train", file], "study": ["study", "errors", file]}[command]
         message = refuse(capsys, tmp_path, *given, "--base", base, "-o", tmp_path / "out")
         assert message == problem
+
+    @pytest.mark.parametrize("command", ["train", "study errors"])
+    def test_base_malformed(self, capsys: Capture, tmp_path: Path, command: str) -> None:
+        file = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
+        given = [*command.split(), file, "--base", "middle", "-o", tmp_path / "out"]
+        assert refuse(capsys, tmp_path, *given) == (
+            "argument --base: 'middle' is not a configuration; write it as "
+            f"cu=16,engine=800,memory=700; see 'mlscale {command} --help'"
+        )
 
     @pytest.mark.parametrize(
         ("target", "problem"),
@@ -145,7 +153,7 @@ class TestConfigurations:
         profile = tidy.write_csv(tmp_path / "profile.csv", at_base(tidy.rows()))
         given = ["predict", model, profile, "--at", "engine=400,memory=500", "--at", target]
         message = refuse(capsys, tmp_path, *given, "-o", tmp_path / "out")
-        assert message.startswith(problem)
+        assert message.removeprefix("argument --at: ").startswith(problem)
 
 
 class TestProfiles:
@@ -240,7 +248,10 @@ class TestTraining:
 
     def test_extra_trees_cannot_be_trained_to_a_file(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(), "--predictor", "extra-trees")
-        assert message == "'extra-trees' exists for studies only and cannot be trained to a file"
+        assert message == (
+            "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file; "
+            "see 'mlscale train --help'"
+        )
 
     def test_kernel_without_all_configurations(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows()[:-1])
@@ -256,7 +267,8 @@ class TestTraining:
     def test_several_tables(self, capsys: Capture, tmp_path: Path) -> None:
         file = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
         given = ["train", file, file, "--base", "mid", "-o", tmp_path / "out"]
-        assert refuse(capsys, tmp_path, *given) == "'wu' learns from one table at a time"
+        message = refuse(capsys, tmp_path, *given)
+        assert message == "'wu' learns from one TABLE at a time; see 'mlscale train --help'"
 
 
 def test_what_is_good_is_taken(capsys: Capture, tmp_path: Path) -> None:

@@ -223,4 +223,7 @@ class TestTrainAndPredict:
         table = training_table(tmp_path)
         given = ["--base", "mid", "--features", "raw", "--features-of", "ncu"]
         message = refuse(capsys, tmp_path, "train", table, *given, "-o", tmp_path / "m")
-        assert message == "--features-of is for the features of Table II, not raw"
+        assert message == (
+            "argument --features-of: not allowed with argument --features; see "
+            "'mlscale train --help'"
+        )

@@ -200,7 +200,7 @@ class TestBadInput:
         ("arguments", "problem"),
         [
             (["--base", "engine=900,memory=1000"], "made.csv: engine_mhz 900 is not on the grid"),
-            (["--base", "engine=high"], "made.csv: "),
+            (["--base", "engine=high"], "argument --base: 'high' in 'engine=high' is not a number"),
             (["--counters", "Most"], "'Most'"),
             (["--shuffles", "0"], "'0'"),
         ],

@@ -100,7 +100,7 @@ class TestTheFile:
         succeed(capsys, "report", tmp_path / "m.mlscale", tmp_path / "p.csv", "-o", tmp_path / "r")
         root = parse((tmp_path / "r").read_text(encoding="utf-8"))
         assert root.texts("pre")[0] == (
-            "mlscale train t.csv --base cu=4,engine=800,memory=700 --predictor nearest --seed 0 "
+            "mlscale train t.csv --base cu=4,engine=800,memory=700 --predictor nearest "
             "--leave-out app-c -o MODEL"
         )
         made_with = root.one("section", "end").text

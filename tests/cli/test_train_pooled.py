@@ -52,7 +52,7 @@ def test_times_that_rise_with_the_clocks_are_said_once(capsys: Capture, tmp_path
 
 def test_bad_input(capsys: Capture, tmp_path: Path, tables: tuple[Path, Path]) -> None:
     given = ["train", *tables, "--base", "mid", "-o", tmp_path / "out"]
-    one_at_a_time = "'wu' learns from one table at a time"
+    one_at_a_time = "'wu' learns from one TABLE at a time; see 'mlscale train --help'"
     assert refuse(capsys, tmp_path, *given, "--predictor", "wu") == one_at_a_time
     message = refuse(capsys, tmp_path, *given, "--leave-out", "none")
     assert message == f"{tables[0]}, {tables[1]}: there is no application 'none' to leave out"

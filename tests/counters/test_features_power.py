@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from parameters import own
 from synthetic import kernels as made
 from synthetic.profiled import profiles
 from synthetic.tidy import refused
@@ -76,7 +77,8 @@ def test_predictors_of_power_use_it(predictor: str) -> None:
     test, truth = known.select(held_out), data.select(held_out)
 
     def error(features: str) -> float:
-        model = create(predictor, quantity="power", features=features, clusters=4)
+        small = own(predictor, clusters=4)
+        model = create(predictor, quantity="power", features=features, **small)
         values = model.fit(training, MID).predict(test.profiles(MID)).values
         actual = truth.power_w / truth.profiles(MID).power_w[:, None, None, None]
         return float(np.abs(values / actual - 1).mean())

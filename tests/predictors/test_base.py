@@ -2,9 +2,11 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from parameters import own
 from sklearn.base import clone
 from synthetic import kernels as made
 from synthetic.profiled import one_by_one, some_of
@@ -26,9 +28,14 @@ NAMES = [name for name, kind in PREDICTORS.items() if kind.applies_to(made.measu
 every_predictor = pytest.mark.parametrize("name", NAMES)
 
 
+def small(name: str, **parameters: str) -> Predictor:
+    """A predictor of that name with what it has of SMALL."""
+    return create(name, **own(name, **SMALL), **parameters)
+
+
 def fitted(name: str, measurements: Measurements, quantity: str = "time") -> Predictor:
     """A predictor fitted at the mid-grid."""
-    return create(name, quantity=quantity, **SMALL).fit(measurements, MID)
+    return small(name, quantity=quantity).fit(measurements, MID)
 
 
 def kernels(seed: int = 0) -> Measurements:
@@ -86,22 +93,25 @@ class TestHyperParameters:
     def test_fitting_leaves_them_as_they_were(
         self, name: str, trained: dict[tuple[str, str], Predictor]
     ) -> None:
-        before = create(name, quantity="time", **SMALL).get_params()
+        before = small(name, quantity="time").get_params()
         assert trained[name, "time"].get_params() == before
 
-    def test_an_unknown_one_is_refused(self, name: str) -> None:
-        with refused(f"the predictor '{name}' has no parameter 'depth'"):
-            create(name).set_params(depth=3)
+    def test_unknown_ones_are_refused_and_the_known_ones_named(self, name: str) -> None:
+        known = ", ".join(create(name).get_params())
+        for refusing in (create(name).set_params, partial(create, name)):
+            with refused(
+                f"^the predictor '{name}' has no hyper-parameter 'depth', 'sed'; it has {known}$"
+            ):
+                refusing(depth=3, quantity="power", sed=1)
 
     def test_an_unknown_quantity_is_refused(self, name: str) -> None:
         with refused("'energy'"):
-            create(name, **SMALL).set_params(quantity="energy").fit(kernels(), MID)
+            small(name).set_params(quantity="energy").fit(kernels(), MID)
 
-    def test_create_leaves_out_what_a_predictor_does_not_have(self, name: str) -> None:
-        assert create(name, depth=3, quantity="power").get_params() == {
-            **create(name).get_params(),
-            "quantity": "power",
-        }
+    def test_predicting_before_fitting_is_refused(self, name: str) -> None:
+        with refused(f"^the predictor '{name}' is not fitted: it has no [a-z]+_$"):
+            small(name).predict(new_profiles())
+        assert not hasattr(create(name), "grid_")
 
 
 def test_an_unknown_predictor_is_refused() -> None:
@@ -209,7 +219,7 @@ class TestWhatEnters:
 @every_predictor
 class TestFit:
     def test_returns_the_predictor(self, name: str) -> None:
-        predictor = create(name, **SMALL)
+        predictor = small(name)
         assert predictor.fit(kernels(), MID) is predictor
 
     @pytest.mark.parametrize("as_list", [False, True])
@@ -221,7 +231,7 @@ class TestFit:
         as_list: bool,
         trained: dict[tuple[str, str], Predictor],
     ) -> None:
-        predictor = create(name, **SMALL)
+        predictor = small(name)
         if as_list:
             predictor.fit([kernels()], [base])
         else:
@@ -231,18 +241,18 @@ class TestFit:
     def test_together_is_as_alone(
         self, name: str, trained: dict[tuple[str, str], Predictor]
     ) -> None:
-        one, other = (create(name, quantity=q, **SMALL) for q in ("time", "power"))
+        one, other = (small(name, quantity=q) for q in ("time", "power"))
         fit_all([(one, kernels(), MID), (other, kernels(), MID)])
         assert same_predictions(one, trained[name, "time"], new_profiles())
         assert same_predictions(other, trained[name, "power"], new_profiles())
 
     def test_a_base_that_is_not_on_the_grid_is_refused(self, name: str) -> None:
         with refused("engine_mhz 850 is not on the grid; it has 400, 600, 800, 1000"):
-            create(name, **SMALL).fit(kernels(), HardwareConfig(8, 850.0, 700.0))
+            small(name).fit(kernels(), HardwareConfig(8, 850.0, 700.0))
 
     def test_as_many_bases_as_tables(self, name: str) -> None:
         with refused("1 tables need as many bases, not 2"):
-            create(name, **SMALL).fit([kernels()], [MID, MID])
+            small(name).fit([kernels()], [MID, MID])
 
 
 @pytest.mark.parametrize("index", [(3, 0, 0), (0, 4, 0), (0, 0, -1)])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameters import own
 from synthetic import kernels as made
 from synthetic.profiled import BASE, profiles, some_of
 from synthetic.tidy import refused
@@ -215,7 +216,7 @@ class TestExtraTrees:
         at_base = new.profiles(MID)
         worst = {}
         for name in ("extra-trees", "mean-surface"):
-            predictor = create(name, quantity=quantity, trees=50).fit(training, MID)
+            predictor = create(name, quantity=quantity, **own(name, trees=50)).fit(training, MID)
             worst[name] = np.abs(np.log(predictor.predict(at_base).values) - true).max()
         assert worst["extra-trees"] < math.log(1.1)
         assert worst["mean-surface"] > math.log(1.5)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from parameters import own
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
@@ -60,7 +61,7 @@ class TestPredictors:
     def test_a_training_kernel_is_its_own_nearest(self, name: str) -> None:
         measurements = made.measurements()
         profiles = measurements.profiles(MID)
-        model = train(measurements, MID, name, clusters=4)
+        model = train(measurements, MID, name, **own(name, clusters=4))
         for predictor in model.predictors.values():
             explanation = predictor.explain(profiles)
             assert explanation is not None
@@ -117,7 +118,7 @@ class TestFiles:
     """The training kernels came into the file without a new format version."""
 
     def saved(self, name: str, folder: Path) -> tuple[Model, Profiles, Path]:
-        model = train(made.measurements(), MID, name, clusters=4)
+        model = train(made.measurements(), MID, name, **own(name, clusters=4))
         save(model, folder / "model.mlscale")
         return model, made.measurements(seed=1).profiles(MID), folder / "model.mlscale"
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Self
@@ -139,7 +139,7 @@ class TestFindPredictor:
 class TestCreate:
     def test_copies_an_object(self) -> None:
         one = Flat(level=5.0).fit(made.measurements(), MID)
-        other = mlscale.create(one, quantity="power", depth=3)
+        other = mlscale.create(one, quantity="power")
         assert type(other) is Flat
         assert other.get_params() == {"quantity": "power", "level": 5.0}
         assert not hasattr(other, "grid_")
@@ -168,9 +168,22 @@ class TestTrain:
         assert factors.max() == (2.0 if predictor is Flat else 4.0)
 
     def test_one_without_a_quantity_is_of_time(self) -> None:
-        model = mlscale.train(made.measurements(), MID, WithoutQuantity, level=7.0)
+        with pytest.warns(mlscale.DataWarning, match="^'WithoutQuantity' predicts time alone: "):
+            model = mlscale.train(made.measurements(), MID, WithoutQuantity, level=7.0)
         assert model.predictors.keys() == {"time"}
         assert model.predictors["time"].get_params() == {"level": 7.0}
+
+    def test_one_without_a_quantity_does_for_a_table_without_power(self) -> None:
+        data = replace(made.measurements(), power_samples=None)
+        assert mlscale.train(data, MID, WithoutQuantity).predictors.keys() == {"time"}
+
+    def test_an_unknown_hyper_parameter_is_refused(self) -> None:
+        with refused("^the predictor 'Flat' has no hyper-parameter 'levle'; it has quantity, le"):
+            mlscale.train(made.measurements(), MID, Flat, levle=7.0)
+
+    def test_the_quantity_is_not_for_the_caller(self) -> None:
+        with refused("^train learns every quantity that the table has; leave out quantity$"):
+            mlscale.train(made.measurements(), MID, Flat, quantity="power")
 
 
 class TestPredictions:
@@ -228,7 +241,9 @@ class TestModelFile:
 
     def test_is_loaded_with_the_class_alone(self, tmp_path: Path) -> None:
         path = self.saved(tmp_path, SavableFlat(level=6.0))
-        with refused(r"SavableFlat', which is not part of .*load\(path, predictors=\[SavableFlat"):
+        with refused(
+            r"SavableFlat', which is not part of .*--predictor package.*predictors=\[SavableFlat"
+        ):
             mlscale.load(path)
         with refused("which is not part of mlscale"):
             mlscale.load(path, predictors=[Flat])

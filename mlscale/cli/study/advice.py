@@ -18,9 +18,10 @@ SUMMARIES = {
 
 
 def parents(_: str) -> list[argparse.ArgumentParser]:
-    """The options."""
+    """Return the parsers with the options of the study."""
     return [
         options.predictors(several=True, default="all that learn and apply"),
+        options.features(several=True),
         options.parent(_add_objectives),
         options.base(),
         options.clusters(str(CLUSTERS)),
@@ -40,7 +41,7 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """A block for each table and objective; after several, their mean regrets together."""
+    """Return a block for each table and objective; after several, their mean regrets together."""
     under = Limits(**document["limits"]).under()
     by_block = grouped(document["rows"], "table", "objective")
     blocks = [_block(document, rows, under) for rows in by_block.values()]

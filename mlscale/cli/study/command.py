@@ -9,6 +9,7 @@ from mlscale.cli.study import advice, errors, next_profile, wu2015
 from mlscale.cli.study.run import carry_out
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
+from mlscale.studies.base import Study
 from mlscale.studies.study import plan, settings_of
 
 MODULES = {
@@ -17,7 +18,7 @@ MODULES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A sub-command for each study, with the options of that study."""
+    """Add a sub-command for each study, with the options of that study."""
     studies = parser.add_subparsers(dest="study", required=True, metavar="STUDY")
     for name, module in MODULES.items():
         summary = module.SUMMARIES[name]
@@ -31,11 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run a study and print or write its figures. Raises InputError."""
-    if arguments.resume and not arguments.output:
-        raise InputError("--resume needs -o DIR, the folder of the unfinished study")
+    if not arguments.output:
+        options.refuse_unused(arguments, ("resume", "format"), "without -o DIR")
     module = MODULES[arguments.study]
+    if module is wu2015:
+        wu2015.check(arguments)
     tables = _read_tables(arguments)
     study = plan(arguments.study, tables, **_settings(arguments))
+    _check_candidates(study, arguments)
     document, written = carry_out(study, arguments, getattr(module, "draw", None))
     print(json.dumps(document, indent=1) if arguments.json else module.as_text(document))
     if written and not arguments.json:
@@ -43,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the study is planned with: the options that are its own. Raises InputError."""
+    """Return what the study is planned with: the options that are its own. Raises InputError."""
     settings = vars(arguments)
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
@@ -51,8 +55,19 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}
 
 
+def _check_candidates(study: Study, arguments: argparse.Namespace) -> None:
+    """Raise UsageError where no predictor of the study takes what the options set."""
+    why = "with the predictors of this study"
+    if all(part.clusters is None for part in study.parts) and "clusters" in arguments:
+        options.refuse_unused(arguments, ["clusters"], why)
+    asked = getattr(arguments, "features", None)
+    kinds = {part.candidate.features for part in study.parts}
+    if asked and not kinds.intersection([asked] if isinstance(asked, str) else asked):
+        options.refuse_unused(arguments, ["features"], why)
+
+
 def _read_tables(arguments: argparse.Namespace) -> dict[str, Measurements]:
-    """Each table by the stem of its name. Raises InputError."""
+    """Return each table by the stem of its name. Raises InputError."""
     from mlscale.data.measurements import read
 
     tables: dict[str, Measurements] = {}

@@ -22,10 +22,11 @@ TRAINED = {
 
 
 def parents(name: str) -> list[argparse.ArgumentParser]:
-    """The options."""
+    """Return the parsers with the options of the study."""
     default = "all that apply" if name == COMPARE else "bottleneck where it applies, and wu"
     return [
         options.predictors(several=True, default=default),
+        options.features(several=True),
         options.quantities(),
         options.parent(_add_training),
         options.base(),
@@ -55,7 +56,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """A block for each table of measurements and quantity; after several, their means together."""
+    """Return a block for each table and quantity; after several, their means together."""
     by_block = grouped(document["rows"], "table", "quantity")
     blocks = [_block(document, rows) for rows in by_block.values()]
     if len(blocks) > 1:

@@ -16,7 +16,7 @@ SUMMARIES = {
 
 
 def parents(_: str) -> list[argparse.ArgumentParser]:
-    """The options."""
+    """Return the parsers with the options of the study."""
     return [
         options.parent(_add_predictor),
         options.quantities(),
@@ -48,7 +48,7 @@ def _add_points(parser: argparse.ArgumentParser) -> None:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """A block for each table and quantity, a row for each number of points."""
+    """Return a block for each table and quantity, a row for each number of points."""
     by_block = grouped(document["rows"], "table", "quantity")
     return "\n\n".join(_block(document, rows) for rows in by_block.values())
 

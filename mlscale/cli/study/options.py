@@ -28,31 +28,35 @@ class Once(argparse.Action):
 
 
 def parent(add: Callable[[argparse.ArgumentParser], Any]) -> argparse.ArgumentParser:
-    """A parent parser with the options that `add` adds."""
+    """Return a parent parser with the options that `add` adds."""
     parser = argparse.ArgumentParser(add_help=False)
     add(parser)
     return parser
 
 
 def predictors(several: bool, default: str) -> argparse.ArgumentParser:
-    """Who predicts, from which features."""
-    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
-    from mlscale.predictors import PREDICTORS
-
+    """Make the option that says who predicts."""
     parser = argparse.ArgumentParser(add_help=False)
-    action: Any = "append" if several else Once
     parser.add_argument(
         "--predictor",
         dest="predictors",
-        action=action,
+        action=_action(several),
         type=options.predictor_name,
         metavar="PREDICTOR",
-        help=f"{', '.join(PREDICTORS)}, or package.module:Class for one of your own"
-        f"{'; ' + AGAIN if several else ''} (default: {default}); the baselines stand beside",
+        help=f"{options.predictor_names()}{'; ' + AGAIN if several else ''} "
+        f"(default: {default}); the baselines stand beside",
     )
+    return parser
+
+
+def features(several: bool) -> argparse.ArgumentParser:
+    """Make the option that says what is computed from the counters."""
+    from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
+
+    parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--features",
-        action=action,
+        action=_action(several),
         choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
         help="with +power the power at the base is a feature too, for power alone"
         f"{'; ' + AGAIN if several else ''} (default: what suits the counters)",
@@ -60,8 +64,12 @@ def predictors(several: bool, default: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _action(several: bool) -> Any:
+    return "append" if several else Once
+
+
 def quantities() -> argparse.ArgumentParser:
-    """What is predicted."""
+    """Make the option that says what is predicted."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--quantity",
@@ -73,16 +81,19 @@ def quantities() -> argparse.ArgumentParser:
 
 
 def base() -> argparse.ArgumentParser:
-    """Where the profile is taken, at one configuration."""
+    """Make the option that says where the profile is taken, at one configuration."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
-        "--base", action=Once, help="configuration to predict from, or 'mid' (default)"
+        "--base",
+        action=Once,
+        type=options.configuration,
+        help="configuration to predict from, or 'mid' (default)",
     )
     return parser
 
 
 def clusters(default: str) -> argparse.ArgumentParser:
-    """How many clusters predictors with clusters have."""
+    """Make the option that says how many clusters there are."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--clusters",
@@ -94,7 +105,7 @@ def clusters(default: str) -> argparse.ArgumentParser:
 
 
 def common(files: str, split: str = "leave-one-application-out") -> argparse.ArgumentParser:
-    """The tables, who is held out how often, where the results go, and where the work is done.
+    """Make the options of tables, of who is held out, of results, and of where the work is done.
 
     files: what is written beside study.json. split: who is held out by default.
     """

@@ -58,7 +58,7 @@ def carry_out(
 
 
 def _finished(folder: Path, fingerprint: str) -> Document | None:
-    """The document of this study, if the folder holds one.
+    """Return the document of this study, if the folder holds one.
 
     Raises InputError when it holds one of another study.
     """
@@ -79,7 +79,7 @@ def _finished(folder: Path, fingerprint: str) -> Document | None:
 def _results(
     running: Iterator[tuple[int, Any]], total: int, kept: Progress | None, folder: str | None
 ) -> list[Any]:
-    """All results in order; an interrupt says what is kept, bad input keeps nothing."""
+    """Return all results in order; an interrupt says what is kept, bad input keeps nothing."""
     from tqdm import tqdm
 
     done = len(kept.done) if kept else 0

@@ -10,7 +10,7 @@ MEAN_HEADERS = ("MAPE", "median", "p90", "worst", "worst kernel")
 
 
 def summary_cells(row: Row) -> list[str]:
-    """The figures of MEAN_HEADERS."""
+    """Return the figures of MEAN_HEADERS."""
     figures = ("mape", "median_kernel", "p90", "worst_kernel_mape")
     return [*(f"{row[name]:.2f}" for name in figures), row["worst_kernel"]]
 
@@ -18,7 +18,7 @@ def summary_cells(row: Row) -> list[str]:
 def means_together(
     by_block: dict[tuple[Any, ...], Rows], who: str, cell: Callable[[Row], str]
 ) -> str:
-    """A row for each of `who` and kind of features, a column for each table and quantity."""
+    """Return a row for each of `who` and kind of features, a column for each table and quantity."""
     cells = {
         (*block, row[who], row["features"]): cell(row)
         for block, rows in by_block.items()

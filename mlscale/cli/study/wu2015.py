@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mlscale.cli.options import configuration, refuse_unused
 from mlscale.cli.study import options
 from mlscale.cli.text import columns
 from mlscale.data.grid import AXES
@@ -30,14 +31,22 @@ SUMMARIES = {
 
 
 def parents(name: str) -> list[argparse.ArgumentParser]:
-    """The options."""
-    own = [options.base(), options.parent(_add_vary), options.clusters("12")]
-    return [
-        options.predictors(several=False, default="wu"),
+    """Return the parsers with the options of the study."""
+    shared = [
+        options.features(several=False),
         options.quantities(),
-        *(own if name == BASE_CONFIGURATION else [options.parent(_add_bases)]),
         options.common("a table and figures", "holdout"),
     ]
+    if name != BASE_CONFIGURATION:
+        return [options.parent(_add_bases), *shared]
+    predictors = options.predictors(several=False, default="wu")
+    return [predictors, options.parent(_add_vary), options.clusters("12"), *shared]
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError where options have no effect."""
+    if arguments.study == BASE_CONFIGURATION and not arguments.vary:
+        refuse_unused(arguments, ["base"], "without --vary")
 
 
 def _add_vary(parser: argparse.ArgumentParser) -> None:
@@ -48,12 +57,19 @@ def _add_vary(parser: argparse.ArgumentParser) -> None:
         help="move the base along this axis only, the others as in --base; "
         f"{options.AGAIN} (default: every configuration is a base)",
     )
+    parser.add_argument(
+        "--base",
+        action=options.Once,
+        type=configuration,
+        help="where the axes stay that --vary does not name (default: mid-grid)",
+    )
 
 
 def _add_bases(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         action="append",
+        type=configuration,
         help="configuration to predict from, or 'mid'; "
         f"{options.AGAIN} (default: five over the grid)",
     )
@@ -72,7 +88,7 @@ def draw(study: Study, folder: Path, document: dict[str, Any]) -> list[Path]:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """A table for each table of measurements and quantity; errors in percent."""
+    """Return a table for each table of measurements and quantity; errors in percent."""
     study, predictor = document["study"], document["predictor"]
     blocks = []
     for (table, quantity), rows in grouped(document["rows"], "table", "quantity").items():
@@ -89,7 +105,7 @@ def as_text(document: dict[str, Any]) -> str:
 
 
 def _base_text(rows: Sequence[Row], predictor: str) -> str:
-    """A row for each engine clock of the base, as the boxes of Fig. 12; then the extremes."""
+    """Return a row for each engine clock of the base, as in Fig. 12; then the extremes."""
     [ours] = labels(rows, predictor)
     others = [name for name in labels(rows) if name != ours]
     by_clock, bases = boxes(rows), by_base(rows)
@@ -116,7 +132,7 @@ def _base_text(rows: Sequence[Row], predictor: str) -> str:
 
 
 def _cluster_text(rows: Sequence[Row], _: str, each_base: bool = True) -> str:
-    """A row for each number of clusters and each baseline, a column for each base and the mean."""
+    """Return a row for each number of clusters and baseline, a column for each base and a mean."""
     at_base = by_base(rows)
     bases = [str(base) for base in next(iter(at_base.values()))] if each_base else []
     lines = [
@@ -132,7 +148,7 @@ def _cluster_text(rows: Sequence[Row], _: str, each_base: bool = True) -> str:
 
 
 def _bin_text(rows: Sequence[Row], _: str) -> str:
-    """The share of values in each bin [%], a column for each number of clusters and baseline."""
+    """Return the share of each bin [%], a column for each number of clusters and baseline."""
     found = shares(rows)
     lows = [BIN_WIDTH * position for position in range(BINS)]
     names = [f"{low:g} to {low + BIN_WIDTH:g}" for low in lows[:-1]] + [f"{lows[-1]:g} or more"]

@@ -33,7 +33,7 @@ class Correction:
 
     @classmethod
     def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
-        """From n kernels: their inputs, held-out log time ratios (n, N), and the true ones."""
+        """Learn from n kernels' inputs, held-out log time ratios (n, N), and the true ones."""
         names = tuple(name for name, values in named.items() if not np.isnan(values).all())
         centre = predicted.mean(axis=0)
         directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:DIRECTIONS]
@@ -45,17 +45,17 @@ class Correction:
         return cls(names, centre, directions, mean, spread, points, weights)
 
     def predict(self, named: dict[str, Floats], predicted: Floats) -> Floats:
-        """What to add to the log time ratios predicted, (K, N)."""
+        """Return what to add to the log time ratios predicted, (K, N)."""
         raw = _inputs(named, self.names, (predicted - self.centre) @ self.directions.T)
         return _alike(standardised(raw, self.mean, self.spread), self.points) @ self.weights
 
     def state(self) -> dict[str, Any]:
-        """Arrays and JSON values for the model file."""
+        """Return arrays and JSON values for the model file."""
         return {**vars(self), "names": list(self.names)}
 
     @classmethod
     def restore(cls, state: dict[str, Any], configurations: int) -> Self:
-        """What `state` described; a damaged one raises KeyError or ValueError."""
+        """Return what `state` described; a damaged one raises KeyError or ValueError."""
         names = tuple(map(str, state["names"]))
         directions = shaped(state["directions"], None, configurations)
         inputs = len(names) + len(directions)

@@ -54,7 +54,7 @@ class GridRatios:
 
     @classmethod
     def of(cls, grid: ConfigGrid, base: HardwareConfig, trained: ConfigGrid | None = None) -> Self:
-        """Those of a grid; trained: that of the tables, None where it is the same."""
+        """Take those of a grid; trained: that of the tables, None where it is the same."""
         trained = grid if trained is None else trained
         steps = [np.array(getattr(grid, axis), float) for axis in AXES]
         tables = []
@@ -74,7 +74,7 @@ class GridRatios:
 
 
 def base_position(grid: ConfigGrid, base: HardwareConfig) -> int:
-    """The position of the base in a raveled (C, E, M) array. Raises InputError off the grid."""
+    """Return where the base is in a raveled (C, E, M) array. Raises InputError off the grid."""
     return int(np.ravel_multi_index(grid.index(base), grid.shape))
 
 
@@ -99,12 +99,12 @@ class GpuPeaks:
         return cls(device, grid, base, _top(use.memory), _top(issue))
 
     def inputs(self, use: KernelUse) -> dict[str, Floats]:
-        """The named inputs of kernels on this GPU, (K,) each, NaN where missing."""
+        """Return the named inputs of kernels on this GPU, (K,) each, NaN where missing."""
         return inputs(use, use.memory / self.memory_peak)
 
 
 def _top(values: Floats) -> float:
-    """Mean of the largest few, and above 0."""
+    """Return the mean of the largest few, and above 0."""
     return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))
 
 
@@ -124,7 +124,7 @@ class KernelLoad:
 
     @classmethod
     def of(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
-        """From what kernels use. A launch that is not known fills every CU alike."""
+        """Take what kernels use. A launch that is not known fills every CU alike."""
         base = gpu.base.cu_count
         return cls(
             memory=use.memory / gpu.memory_peak,
@@ -135,7 +135,7 @@ class KernelLoad:
 
 
 def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
-    """Waves per SIMD of the fullest CU, (K, C): a CU without a workgroup idles.
+    """Return waves per SIMD of the fullest CU, (K, C): a CU without a workgroup idles.
 
     A SIMD works at one wave at least.
     """
@@ -145,13 +145,13 @@ def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
 
 
 def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
-    """Issue rate of the CUs that have work, (K,); 0 where it is not known."""
+    """Return the issue rate of the CUs that have work, (K,); 0 where it is not known."""
     workgroups = np.where(np.isnan(use.workgroups), np.inf, use.workgroups)
     return np.nan_to_num(use.issue) / np.minimum(1, workgroups / base_cu_count)
 
 
 def log_capacity(xp: Any, waves: Array, softness: Array) -> Array:
-    """Log of what a CU can issue with so many waves per SIMD, relative to very many.
+    """Return the log of what a CU can issue with so many waves per SIMD, relative to very many.
 
     Few contend less and issue faster, so a CU's work of x waves is x / capacity(x).
     """
@@ -159,7 +159,7 @@ def log_capacity(xp: Any, waves: Array, softness: Array) -> Array:
 
 
 def physics_logit(xp: Any, log_use: Array, sharpness: Array) -> Array:
-    """What a use says of the share: its log odds, (K,).
+    """Return what a use says of the share: its log odds, (K,).
 
     A part in use for u of the time takes the share u^p of time^p.
     """
@@ -168,7 +168,7 @@ def physics_logit(xp: Any, log_use: Array, sharpness: Array) -> Array:
 
 
 def p_norm(xp: Any, logits: list[Array], slowdowns: list[Array], sharpness: Array) -> Array:
-    """Log time (K, C, F) relative to the rest's: log of sum of share x slowdown^p over parts, / p.
+    """Return log time (K, C, F) relative to the rest's: log sum share x slowdown^p over parts, / p.
 
     logits: the log odds of each share (K,) against the rest's 0. slowdowns: for each share the log
     time of its part relative to the rest's, an array that broadcasts to (K, C, F).
@@ -210,7 +210,7 @@ class BottleneckCurve:
         load: KernelLoad,
         ratios: GridRatios,
     ) -> Self:
-        """From the trained numbers by name; see `curve_priors`.
+        """Make a curve of the trained numbers by name; see `curve_priors`.
 
         number: of the GPU among the trained ones; None for a GPU without training data, whose
         clocks are taken to be what they are called.
@@ -245,7 +245,7 @@ class BottleneckCurve:
         return cls(xp, sharpness, logits, rest, slowdowns, slowing, ratios.cu, cu_table)
 
     def log_time(self, latents: Array) -> Array:
-        """Log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
+        """Return log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
 
         The last of them then is the kernel's own share in the exponent of the CU count.
         """
@@ -262,7 +262,7 @@ class BottleneckCurve:
 
 
 def latent_count(shares: int) -> int:
-    """The number of a kernel's latents: one of each share, and with a CU axis one of slowing."""
+    """Return a kernel's number of latents: one of each share, with a CU axis one of slowing."""
     return shares + (shares > 1)
 
 
@@ -279,7 +279,7 @@ class Prior:
 
 
 def curve_priors(grids: Sequence[ConfigGrid], shares: int) -> dict[str, Prior]:
-    """The trained numbers of the curve by name, for GPUs of those grids and J shares."""
+    """Return the trained numbers of the curve by name, for GPUs of those grids and J shares."""
     priors = {
         "sharpness": Prior((1,), SHARPNESS[shares], 0.5),  # log of p
         "gpu_sharpness": Prior((len(grids),), 0.0, 0.3),  # what each GPU adds to it

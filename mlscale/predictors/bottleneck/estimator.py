@@ -59,7 +59,7 @@ class Bottleneck(Predictor):
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
-        """Whether the device's peaks are known and the counters give its utilisations."""
+        """Return whether the device's peaks are known and the counters give its utilisations."""
         try:
             kernel_use(measurements.profiles(measurements.grid.mid))
         except InputError:
@@ -132,7 +132,7 @@ class Bottleneck(Predictor):
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The surfaces, on the training grid or on another GPU's. Raises InputError."""
+        """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
         posterior, _, flags, gpu = self._posterior(profiles, grid)
         values = _factors(self._own(posterior.logs, gpu), gpu)
         return Surfaces(gpu.grid, profiles.base, values, flags)
@@ -140,7 +140,7 @@ class Bottleneck(Predictor):
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
     ) -> Surfaces:
-        """Surfaces with low and high, which hold that share of kernel x configuration.
+        """Return surfaces with low and high, which hold that share of kernel x configuration.
 
         low and high are None where they were not calibrated: not asked for, or fewer than three
         applications. Raises InputError unless coverage is between 0 and 1.
@@ -158,19 +158,19 @@ class Bottleneck(Predictor):
         return Surfaces(gpu.grid, profiles.base, values, flags, low, high)
 
     def trained_devices(self) -> tuple[str, ...]:
-        """The GPUs that time was learnt from."""
+        """Return the GPUs that time was learnt from."""
         return tuple(gpu.device for gpu in self.time_.gpus)
 
     def needs(self) -> tuple[str, ...]:
-        """The counters of DRAM traffic; others may be missing."""
+        """Return the counters of DRAM traffic; others may be missing."""
         return tuple(name for name in self.counters_ if name in TRAFFIC)
 
     def feature_names(self) -> tuple[str, ...]:
-        """The inputs of the curve, and the counters that tell which kernels are alike."""
+        """Return the inputs of the curve, and the counters that tell which kernels are alike."""
         return (*self.time_.process.names, *self.counters_)
 
     def explain(self, profiles: Profiles) -> Explanation:
-        """The inputs of the curve beside their training range."""
+        """Return the inputs of the curve beside their training range."""
         gpu, _, _ = self._gpu(profiles, None)
         named, process = gpu.inputs(kernel_use(profiles)), self.time_.process
         values = np.column_stack([named[name] for name in process.names])
@@ -191,7 +191,7 @@ class Bottleneck(Predictor):
         )
 
     def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
-        """How wide the intervals are now, (K,), and after one more measurement, (K, N).
+        """Return how wide the intervals are now, (K,), and after one more measurement, (K, N).
 
         The mean over the grid of half the interval of the log factor; in the second array at each
         configuration what measuring time there is expected to leave. Without calibrated intervals
@@ -209,14 +209,14 @@ class Bottleneck(Predictor):
         return now, np.array(ahead)
 
     def _score(self, coverage: float) -> float:
-        """The quantile of the held-out scores; scores_ are at evenly spaced levels 0 to 1."""
+        """Return the quantile of the held-out scores; scores_ are at even levels 0 to 1."""
         levels = np.linspace(0, 1, len(self.scores_))
         return float(np.interp(coverage, levels, self.scores_))
 
     def _posterior(
         self, profiles: Profiles, grid: ConfigGrid | None
     ) -> tuple[SurfacePosterior, Callable[[], Floats], Flags, GpuPeaks]:
-        """Log ratios given the further points, the intervals' scale (K, N), flags, and the GPU."""
+        """Return log ratios given the points, the intervals' scale (K, N), flags, and the GPU."""
         gpu, number, note = self._gpu(profiles, grid)
         kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule)
         time = prior = self.time_.prior(kernels, gpu, number)
@@ -237,13 +237,13 @@ class Bottleneck(Predictor):
         return posterior, scale, tuple(map(tuple, flags)), gpu
 
     def _own(self, outputs: Floats, gpu: GpuPeaks) -> Floats:
-        """Of outputs (..., N or 2 N) those of the predictor's quantity."""
+        """Return those of outputs (..., N or 2 N) that are of the predictor's quantity."""
         return outputs[..., -gpu.grid.size :]
 
     def _gpu(
         self, profiles: Profiles, grid: ConfigGrid | None
     ) -> tuple[GpuPeaks, int | None, tuple[str, ...]]:
-        """The GPU of the profiles, its number among the trained ones, and what to say of it."""
+        """Return the profiles' GPU, its number among the trained ones, and what to say of it."""
         known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
         for number, gpu in enumerate(known):
             trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
@@ -267,7 +267,7 @@ class Bottleneck(Predictor):
     def _on_grid(
         self, profiles: Profiles, grid: ConfigGrid
     ) -> tuple[GpuPeaks, int | None, tuple[str, ...]]:
-        """A GPU on a grid that is not that of its training data, if there are any."""
+        """Return a GPU on a grid that is not that of its training data, if there are any."""
         cus = profiles.base.cu_count
         if self.time_.shares == 1 and grid.cu_count != (cus,):
             raise InputError(
@@ -291,7 +291,7 @@ class Bottleneck(Predictor):
         return float(np.mean([getattr(gpu, name) for gpu in self.time_.gpus]))
 
     def state(self) -> State:
-        """The time model, the power model where there is one, and the intervals' scores."""
+        """Return the time model, the power model where there is one, and the intervals' scores."""
         first = self.time_.gpus[0]
         return {
             **grid_state(first.grid, first.base),

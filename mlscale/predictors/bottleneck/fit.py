@@ -61,7 +61,7 @@ class GpuKernels:
 
     @classmethod
     def of(cls, table: Measurements, base: HardwareConfig, with_rule: bool) -> Self:
-        """All kernels of a table. Raises InputError, see `kernel_use`."""
+        """Take all kernels of a table. Raises InputError, see `kernel_use`."""
         profiles, grid = table.profiles(base), table.grid
         traits = KernelTraits.of(profiles, grid, with_rule)
         power_w = profiles.power_w
@@ -78,7 +78,7 @@ class GpuKernels:
         )
 
     def select(self, rows: Indices) -> Self:
-        """Some of the kernels, with the peaks that these alone show."""
+        """Return some of the kernels, with the peaks that these alone show."""
         traits = self.traits.select(rows)
         return replace(
             self,
@@ -90,7 +90,7 @@ class GpuKernels:
         )
 
     def __len__(self) -> int:
-        """The number of kernels."""
+        """Return the number of kernels."""
         return len(self.applications)
 
 
@@ -122,7 +122,7 @@ class CurveFit:
         return sum(own.log_ratios["time"].size for own in self.kernels)
 
     def model(self, values: dict[str, Floats], place: Indices) -> TimeModel:
-        """The model without corrections and misfits; place: of the kernels among the batch's."""
+        """Return the model without corrections and misfits; place: the kernels' in the batch."""
         gpus = tuple(own.gpu for own in self.kernels)
         weights = values["alpha"][:, place] @ self.process.whitening
         return TimeModel(
@@ -161,7 +161,7 @@ class PowerFit:
         return self.kernels.log_ratios["power"].size
 
     def priors(self) -> dict[str, Prior]:
-        """Log idle watts at the base, of each configuration; energies by clock; the split."""
+        """Return log idle watts at the base, of configurations, energies by clock, the split."""
         configurations, (_, engines, memories) = self.gpu.grid.size, self.gpu.grid.shape
         least_w, ratios = np.min(self.kernels.base_w), self.kernels.log_ratios["power"]
         return {
@@ -173,7 +173,7 @@ class PowerFit:
         }
 
     def model(self, values: dict[str, Floats]) -> PowerModel:
-        """The model without a misfit."""
+        """Return the model without a misfit."""
         _, engine, memory = self.gpu.grid.index(self.gpu.base)
         for name, step in (("core", engine), ("memory", memory)):
             values[name][step] = 0
@@ -257,7 +257,7 @@ class CurveBatch:
         self.posterior = Posterior([priors] * len(fits), loss)
 
     def models(self, values: Sequence[dict[str, Floats]]) -> list[TimeModel]:
-        """The models at each fit's parameters."""
+        """Return the models at each fit's parameters."""
         triples = zip(self.fits, values, self._places, strict=True)
         return [fit.model(own, place) for fit, own, place in triples]
 
@@ -265,7 +265,7 @@ class CurveBatch:
 def _gpu_loss(
     number: int, kernels: Sequence[GpuKernels], start: int
 ) -> Callable[[Values, Tensor], Tensor]:
-    """From values and latents to minus the log likelihoods (B,) of one GPU's kernels.
+    """Return minus the log likelihoods (B,) of one GPU's kernels at values and latents.
 
     number: of the GPU. kernels: of each fit. start: where they stand among all kernels.
     """
@@ -293,7 +293,7 @@ def _gpu_loss(
 
 
 def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
-    """The posterior of fits of the power's split that run together."""
+    """Return the posterior of fits of the power's split that run together."""
     grid, base = fits[0].gpu.grid, fits[0].gpu.base
     at_base = base_position(grid, base)
     elsewhere = torch.ones(grid.size, dtype=torch.float64)
@@ -324,7 +324,7 @@ def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
 
 
 def _stacked(arrays: Sequence[Floats], fill: float = 1.0) -> Tensor:
-    """Arrays (n, ...) of several fits as one (B, n, ...), filled up to the longest."""
+    """Return arrays (n, ...) of several fits as one (B, n, ...), filled up to the longest."""
     size = max(len(array) for array in arrays)
     stack = np.full((len(arrays), size, *arrays[0].shape[1:]), fill)
     for own, array in zip(stack, arrays, strict=True):

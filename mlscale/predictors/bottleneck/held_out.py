@@ -107,7 +107,7 @@ class HeldOutKernels:
         return corrected
 
     def _learnt_from(self, groups: Sequence[HeldOutGroup]) -> Correction | None:
-        """None from fewer than two kernels."""
+        """Return None from fewer than two kernels."""
         if sum(len(group.rows) for group in groups) < 2:
             return None
         predicted = np.concatenate([group.predicted for group in groups])
@@ -115,7 +115,7 @@ class HeldOutKernels:
         return Correction.fit(self._similarity(groups), predicted, actual)
 
     def _similarity(self, groups: Sequence[HeldOutGroup]) -> dict[str, Floats]:
-        """What makes the kernels alike, with the peaks that all kernels show."""
+        """Return what makes the kernels alike, with the peaks that all kernels show."""
         rows = np.concatenate([group.rows for group in groups])
         return self.kernels.traits.select(rows).similarity(self.kernels.gpu)
 
@@ -166,7 +166,7 @@ def _run(
 def _train_time(
     sets: Sequence[TrainingSet], amplitude: float | None
 ) -> Generator[list[CurveFit], list[TimeModel], tuple[TimeModel, list[HeldOutKernels]]]:
-    """The time model, and what it is with applications held out. Raises InputError.
+    """Return the time model, and what it is with applications held out. Raises InputError.
 
     amplitude: of the process; None is 1, and with several CU counts the one of AMPLITUDES that
     predicts held-out training applications best.
@@ -202,7 +202,7 @@ def _train_time(
 
 
 def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
-    """For each group of applications the rows of its kernels in every table.
+    """Return for each group of applications the rows of its kernels in every table.
 
     A group is left out where no kernel of a table, or one of all, would be left without it.
     """
@@ -224,7 +224,7 @@ def _others(kernels: GpuKernels, rows: Indices) -> GpuKernels:
 def _held_out(
     number: int, kernels: GpuKernels, groups: list[list[Indices]], models: list[TimeModel]
 ) -> HeldOutKernels:
-    """The kernels of the GPU of that number; models: each trained without a group."""
+    """Return the kernels of the GPU of that number; models: each trained without a group."""
     held_out = []
     for model, group in zip(models, groups, strict=True):
         rows = group[number]
@@ -238,7 +238,7 @@ def _held_out(
 def _train(
     job: "Bottleneck", time: TimeModel, held_out: list[HeldOutKernels]
 ) -> Generator[list[PowerFit], list[PowerModel], Trained]:
-    """The rest of a training: the power where it is asked for, and the scores."""
+    """Return the rest of a training: the power where it is asked for, and the scores."""
     if job.quantity == "time":
         yield []
         predicted = [held.predicted for held in held_out]
@@ -265,7 +265,7 @@ def _train(
 def calibrate(
     quantity: str, held_out: Sequence[HeldOutKernels], predicted: Sequence[list[Floats]]
 ) -> Floats:
-    """Quantiles of |log error| / (spread + 0.02) of kernels held out, at levels 0 to 1.
+    """Return quantiles of |log error| / (spread + 0.02) of kernels held out, at levels 0 to 1.
 
     predicted: of each GPU, for each group log ratios (n, N) by models that never saw them. But
     the other kernels' corrections come from curves that did, and the amplitude was chosen with

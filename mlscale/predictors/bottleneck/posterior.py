@@ -40,13 +40,13 @@ class Posterior:
         self._precision = torch.from_numpy(np.array([_joined(own, "sd") for own in priors]) ** -2)
 
     def named(self, points: Tensor) -> Values:
-        """The parameters (B, *shape) by their names, of points (B, P)."""
+        """Return the parameters (B, *shape) by their names, of points (B, P)."""
         parts = torch.split(points, [math.prod(shape) for shape in self._shapes.values()], 1)
         shapes = self._shapes.items()
         return {n: part.reshape(-1, *own) for (n, own), part in zip(shapes, parts, strict=True)}
 
     def evaluate(self, points: Floats) -> tuple[Floats, Floats]:
-        """Minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
+        """Return minus the log posterior (B,) and its gradient (B, P) at points (B, P)."""
         vectors = torch.tensor(points, requires_grad=True)
         off = (vectors - self._mean) ** 2 * self._precision
         value = 0.5 * off.sum(1) + self.loss(self.named(vectors))
@@ -54,7 +54,7 @@ class Posterior:
         return value.detach().numpy(), gradient.numpy()
 
     def most_probable(self, steps: int) -> list[dict[str, Floats]]:
-        """Each fit's parameters by name, at the largest density that L-BFGS finds."""
+        """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # matrices this small are slower on several threads
         try:
@@ -66,7 +66,7 @@ class Posterior:
 
 
 def _joined(priors: dict[str, Prior], field: str) -> Floats:
-    """The means or the standard deviations of all parameters, one after another."""
+    """Return the means or the standard deviations of all parameters, one after another."""
     parts = [np.broadcast_to(getattr(own, field), own.shape).ravel() for own in priors.values()]
     return np.concatenate(parts)
 
@@ -96,7 +96,7 @@ def minimize_together(evaluate: Evaluate, starts: Floats, steps: int) -> Floats:
 
 
 def robust_loss(predicted: Tensor, measured: Tensor, weight: Tensor) -> Tensor:
-    """Minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K kernels.
+    """Return minus the log likelihoods (B,) of log ratios (B, K, N): mean over N, sum over K.
 
     weight (B, K): 1 of a kernel, 0 of one that only fills the batch.
     """

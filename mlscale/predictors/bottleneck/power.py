@@ -41,7 +41,7 @@ class PowerSplit:
     base: int
 
     def log_power(self, odds: Array, log_time: Array) -> Array:
-        """Log power ratios (K, N).
+        """Return log power ratios (K, N).
 
         odds (K,): log odds of phi, memory's share of the dynamic energy at the base.
         log_time (K, N): log time ratios.
@@ -57,7 +57,7 @@ class PowerSplit:
 
 
 def energy_weights(grid: ConfigGrid, base: Any) -> list[Floats]:
-    """The weights (E, N) and (M, N) of a grid's engine and memory steps at its configurations."""
+    """Return weights (E, N), (M, N) of a grid's engine and memory steps at its configurations."""
     tables = GridRatios.of(grid, base).tables[1:]
     return [np.tile(weights, len(grid.cu_count)) for weights in tables]
 
@@ -82,7 +82,7 @@ class PowerModel:
     def prior(
         self, use: KernelUse, base_w: Floats, gpu: GpuPeaks, time: SurfacePrior
     ) -> SurfacePrior:
-        """The prior of the log time ratios and, after them, the log power ratios: (K, 2 N).
+        """Return the prior of the log time ratios and, after them, the log power ratios: (K, 2 N).
 
         base_w (K,): watts at the base. Its latents are those of the time and the log odds of phi.
         """
@@ -107,12 +107,12 @@ class PowerModel:
         )
 
     def state(self) -> dict[str, Any]:
-        """Arrays for the model file."""
+        """Return arrays for the model file."""
         return dict(vars(self))
 
     @classmethod
     def restore(cls, state: dict[str, Any], grid: ConfigGrid) -> Self:
-        """The model that `state` described; a damaged one raises KeyError or ValueError."""
+        """Return the model that `state` described; a damaged one raises KeyError or ValueError."""
         _, engine, memory = grid.shape
         shapes = {
             "idle_w": grid.size,
@@ -129,6 +129,6 @@ class PowerModel:
 
 
 def power_inputs(use: KernelUse, gpu: GpuPeaks) -> Floats:
-    """What tells core from memory energy, (K, D), NaN where missing."""
+    """Return what tells core from memory energy, (K, D), NaN where missing."""
     named = {**gpu.inputs(use), "memory share": use.memory / gpu.memory_peak}
     return np.column_stack([named[name] for name in INPUTS])

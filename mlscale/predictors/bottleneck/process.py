@@ -40,7 +40,7 @@ class Process:
 
     @classmethod
     def of(cls, inputs: Sequence[dict[str, Floats]], amplitude: float) -> Self:
-        """A process without weights, from the named inputs of each GPU's kernels.
+        """Make a process without weights, from the named inputs of each GPU's kernels.
 
         An input that no kernel has is left out.
         """
@@ -72,12 +72,12 @@ class Process:
         return self.amplitude**2 * covariance(self.points, self.points, self.gpu, self.gpu)
 
     def points_of(self, values: dict[str, Floats]) -> Floats:
-        """Points (K, D) from named inputs; a missing one is taken at the training mean."""
+        """Return points (K, D) from named inputs; a missing one is taken at the training mean."""
         raw = np.column_stack([values[name] for name in self.names])
         return standardised(raw, self.mean, self.spread)
 
     def flags(self, values: dict[str, Floats]) -> list[list[str]]:
-        """For each kernel the inputs that are missing or outside the range trained."""
+        """Return for each kernel the inputs that are missing or outside the range trained."""
         flags: list[list[str]] = [[] for _ in values[self.names[0]]]
         limits = zip(self.names, self.low.tolist(), self.high.tolist(), strict=True)
         for name, low, high in limits:
@@ -91,7 +91,7 @@ class Process:
         return flags
 
     def latents(self, points: Floats, gpu: int | None) -> tuple[Floats, Floats]:
-        """Means (L, K), and the variance (K,), given the training kernels, at points (K, D).
+        """Return means (L, K), and the variance (K,), given the training kernels, at points (K, D).
 
         gpu: the number of the kernels' GPU; None for one without training data.
         """
@@ -102,13 +102,13 @@ class Process:
         return self.weights @ cross.T, np.maximum(variance, 0)
 
     def state(self) -> dict[str, Any]:
-        """Arrays and JSON values for the model file."""
+        """Return arrays and JSON values for the model file."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**fields, "names": list(self.names)}
 
     @classmethod
     def restore(cls, state: dict[str, Any], latents: int) -> Self:
-        """What `state` described; a damaged one raises KeyError or ValueError."""
+        """Return what `state` described; a damaged one raises KeyError or ValueError."""
         names = tuple(map(str, state["names"]))
         if unknown := set(names) - set(input_names()):
             raise ValueError(f"there is no input {min(unknown)!r}")
@@ -127,13 +127,13 @@ class Process:
 
 
 def squared_distance(a: Floats, b: Floats) -> Floats:
-    """Mean squared difference (A, B) of points (A, D) and (B, D) over their D coordinates."""
+    """Return the mean squared difference (A, B) of points (A, D) and (B, D) over D coordinates."""
     lengths = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)
     return np.asarray(np.maximum(lengths - 2 * a @ b.T, 0) / a.shape[1])
 
 
 def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
-    """Prior covariance (A, B) at amplitude 1, at points (A, D) and (B, D) of those GPUs."""
+    """Return the prior covariance (A, B) at amplitude 1, of points (A, D), (B, D) of those GPUs."""
     smooth = np.exp(-2 * squared_distance(a, b) / LENGTH_SCALE**2)
     linear = 3 * LINEAR**2 * (a @ b.T) / a.shape[1]
     same = gpu_a[:, None] == gpu_b
@@ -141,7 +141,7 @@ def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
 
 
 def scaling(raw: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of inputs (K, D); 0 and 1 of one that no kernel has."""
+    """Return mean and standard deviation of inputs (K, D); 0 and 1 of one that no kernel has."""
     mean, spread = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
     some = ~np.isnan(raw).all(axis=0)
     mean[some] = np.nanmean(raw[:, some], axis=0)
@@ -150,5 +150,5 @@ def scaling(raw: Floats) -> tuple[Floats, Floats]:
 
 
 def standardised(raw: Floats, mean: Floats, spread: Floats, farthest: float = FARTHEST) -> Floats:
-    """Inputs (K, D) by their mean and standard deviation, clipped; a missing one is at the mean."""
+    """Return inputs (K, D) standardised and clipped; a missing one is at the mean."""
     return np.nan_to_num(np.clip((raw - mean) / spread, -farthest, farthest))

@@ -49,7 +49,7 @@ class KernelTraits:
 
     @classmethod
     def of(cls, profiles: Profiles, grid: ConfigGrid, with_rule: bool) -> Self:
-        """Those of profiled kernels. Raises InputError, see `kernel_use`."""
+        """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
         use = kernel_use(profiles)
         with np.errstate(divide="ignore"):
             launch = {
@@ -61,7 +61,7 @@ class KernelTraits:
         return cls(use, rule, {**launch, **table_2})
 
     def select(self, rows: Indices) -> Self:
-        """The same of some kernels."""
+        """Return the same of some kernels."""
         return type(self)(
             KernelUse(**{name: values[rows] for name, values in vars(self.use).items()}),
             None if self.rule is None else self.rule[rows],
@@ -75,17 +75,17 @@ class KernelTraits:
         return np.ones(count, bool) if self.rule is None else np.isnan(self.rule[:, 0])
 
     def similarity(self, gpu: GpuPeaks) -> dict[str, Floats]:
-        """What makes kernels alike: the inputs of the curve, the launch, Table II's counters."""
+        """Return what makes kernels alike: the curve's inputs, the launch, Table II's counters."""
         return {**gpu.inputs(self.use), **self.launch}
 
 
 def blended(log_time: Array, rule: Array, weight: Array) -> Array:
-    """Log time ratios (K, N) of the curve and the rule; weight (K, 1) of the rule."""
+    """Return log time ratios (K, N) of the curve and the rule; weight (K, 1) of the rule."""
     return (1 - weight) * log_time + weight * rule
 
 
 def rule_and_weight(kernels: KernelTraits) -> tuple[Floats, Floats] | None:
-    """The rule's log time ratios (K, N), 0 where it has none, and its weight (K, 1)."""
+    """Return the rule's log time ratios (K, N), 0 where it has none, and its weight (K, 1)."""
     if kernels.rule is None:
         return None
     weight = np.where(kernels.without_rule, 0.0, RULE_WEIGHT)[:, None]
@@ -110,7 +110,7 @@ class TimeModel:
     misfits: tuple[Floats, ...]
 
     def prior(self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None) -> SurfacePrior:
-        """What is known of the log time ratios (K, N) before any further measured point.
+        """Return what is known of the log time ratios (K, N) before any further measured point.
 
         number: of the GPU among the trained ones, None for another.
         """
@@ -140,7 +140,7 @@ class TimeModel:
         return SurfacePrior(lambda latents: log_ratios(latents) + missed, mean, variances, misfit)
 
     def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
-        """What each kernel's prediction rests on that the reader should know."""
+        """Return what each kernel's prediction rests on that the reader should know."""
         flags = self.process.flags(gpu.inputs(kernels.use))
         if self.uses_rule and kernels.rule is None:
             for own in flags:
@@ -151,7 +151,7 @@ class TimeModel:
         return flags
 
     def state(self) -> dict[str, Any]:
-        """Arrays and JSON values for the model file."""
+        """Return arrays and JSON values for the model file."""
         gpus = [
             {
                 "device": gpu.device,
@@ -173,7 +173,7 @@ class TimeModel:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
-        """The model that `state` described; a damaged one raises KeyError or ValueError."""
+        """Return the model that `state` described; a damaged one raises KeyError or ValueError."""
         gpus = []
         for saved in state["gpus"]:
             peaks = float(saved["memory_peak"]), float(saved["issue_peak"])
@@ -202,7 +202,7 @@ class TimeModel:
 
 
 def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
-    """Log time ratios (K, N) by Wang and Chu's rule; None on a GPU or CU counts it does not know.
+    """Return log time ratios (K, N) by Wang and Chu's rule; None where it does not know the GPU.
 
     NaN for a kernel whose counters it needs are not there or contradict one another.
     """
@@ -233,7 +233,7 @@ def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
 
 
 def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Whether Wang and Chu's rule knows the GPU and all these CU counts."""
+    """Return whether Wang and Chu's rule knows the GPU and all these CU counts."""
     try:
         require_cu_count(load_gpu(profiles.device), (profiles.base.cu_count, *grid.cu_count))
     except InputError:
@@ -242,5 +242,5 @@ def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
 
 
 def rule_applies(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Whether Wang and Chu's rule knows the GPU, and its counters are columns of the profiles."""
+    """Return whether Wang and Chu's rule knows the GPU, and the profiles have its counters."""
     return not missing_counters(profiles.counter_names) and rule_knows(profiles, grid)

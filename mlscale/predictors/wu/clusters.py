@@ -35,7 +35,7 @@ class Network:
     output_bias: Floats
 
     def outputs(self, features: Floats) -> Floats:
-        """One value in (0, 1) per cluster, (N, K), from features (N, F) in [0, 1]."""
+        """Return one value in (0, 1) per cluster, (N, K), from features (N, F) in [0, 1]."""
         hidden = sigmoid(features @ self.hidden_weights + self.hidden_bias)
         return sigmoid(hidden @ self.output_weights + self.output_bias)
 
@@ -53,7 +53,7 @@ class ClusterSet:
 
 
 def region_values(scaling: ScalingValues) -> dict[int, Floats]:
-    """What K-means sees: for each region the scaling values (n, V) of n kernels.
+    """Return what K-means sees: for each region the scaling values (n, V) of n kernels.
 
     Per CU count memory and engine scaling values, concatenated; the CU axis by itself. A region
     without values (every axis of length 1) does not exist.
@@ -71,7 +71,7 @@ def region_values(scaling: ScalingValues) -> dict[int, Floats]:
 
 
 def region_sizes(shape: Index) -> dict[int, int]:
-    """V of every region that exists on a grid of the shape (C, E, M)."""
+    """Return V of every region that exists on a grid of the shape (C, E, M)."""
     cu_counts, engines, memories = shape
     sizes = dict.fromkeys(range(cu_counts), engines * (memories - 1) + (engines - 1) * memories)
     sizes[CU_AXIS] = cu_counts - 1
@@ -79,7 +79,7 @@ def region_sizes(shape: Index) -> dict[int, int]:
 
 
 def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -> ScalingValues:
-    """The inverse of region_values, for `count` kernels on a grid of the shape (C, E, M)."""
+    """Return the inverse of region_values, for `count` kernels on a grid of the shape (C, E, M)."""
     cu_counts, engines, memories = shape
     memory = np.ones((count, cu_counts, engines, memories - 1))
     engine = np.ones((count, cu_counts, engines - 1, memories))
@@ -93,7 +93,7 @@ def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -
 
 
 def sigmoid(x: Floats) -> Floats:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
 
 
@@ -157,7 +157,7 @@ class WalkTables:
         )
 
     def surfaces(self, features: Floats) -> Floats:
-        """Factors (n, C, E, M) from normalised features (n, F), on all cores if there are many."""
+        """Return factors (n, C, E, M) from normalised features (n, F), if many on all cores."""
         values = np.empty((len(features), *self.clock_factors.shape[::2]))
         parts = [
             slice(start, start + KERNELS_AT_ONCE)
@@ -186,7 +186,7 @@ class WalkTables:
         np.multiply(factors, cu_factors[:, :, None], out=values)
 
     def choose(self, features: Floats) -> Indices:
-        """The cluster (n, S) whose output is largest in each network.
+        """Return the cluster (n, S) whose output is largest in each network.
 
         The output layer's sigmoid is left out: it does not change which is largest.
         """
@@ -197,7 +197,7 @@ class WalkTables:
 
 
 def cu_axis_last(sets: Sequence[ClusterSet]) -> list[ClusterSet]:
-    """The cluster sets in the order in which `choose` gives their clusters."""
+    """Return the cluster sets in the order in which `choose` gives their clusters."""
     return sorted(sets, key=lambda one: (one.region == CU_AXIS, one.region))
 
 

@@ -87,7 +87,7 @@ class Wu(Predictor):
         )
 
     def _prepare(self, training: Training, base: Bases) -> tuple[Floats, dict[int, Floats]]:
-        """Normalised features (n, F) and, by region, the values to cluster (n, V)."""
+        """Return normalised features (n, F) and, by region, the values to cluster (n, V)."""
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
         kernels = len(measurements.kernels)
@@ -123,15 +123,15 @@ class Wu(Predictor):
         return Surfaces(self.grid_, self.base_, self._tables.surfaces(points), flags)
 
     def needs(self) -> tuple[str, ...]:
-        """The features that every training kernel had."""
+        """Return the features that every training kernel had."""
         return self.scaling_.needs
 
     def feature_names(self) -> tuple[str, ...]:
-        """The features that some training kernel had."""
+        """Return the features that some training kernel had."""
         return self.scaling_.names
 
     def explain(self, profiles: Profiles) -> Explanation:
-        """The features beside their training range, and the clusters. Raises InputError."""
+        """Return the features beside their training range, and the clusters. Raises InputError."""
         points, _ = self.scaling_.transform(profiles)
         chosen = self._tables.choose(points)
         training = self.training_
@@ -148,7 +148,7 @@ class Wu(Predictor):
         return self.scaling_.explain(profiles, self.training_, choices)
 
     def state(self) -> State:
-        """Grid, feature scaling, every cluster set with its network, and the training kernels."""
+        """Return grid, feature scaling, cluster sets with their networks, and training kernels."""
         sets = [
             {"region": s.region, "centroids": s.centroids, **vars(s.network)}
             for s in self.cluster_sets_
@@ -190,7 +190,7 @@ class Wu(Predictor):
 
 
 def _region_name(region: int, grid: ConfigGrid) -> str:
-    """What a cluster set covers, for a reader."""
+    """Return what a cluster set covers, for a reader."""
     if region == CU_AXIS:
         return "compute units at the base's clocks"
     return f"clocks at {grid.cu_count[region]} compute units"

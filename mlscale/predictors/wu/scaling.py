@@ -26,7 +26,7 @@ class ScalingValues:
 
 
 def scaling_values(quantity: Floats, base: Index) -> ScalingValues:
-    """The scaling values of kernels whose time or power is known on the whole grid.
+    """Return the scaling values of kernels whose time or power is known on the whole grid.
 
     quantity: (..., C, E, M), positive. base: the index of the base configuration.
     """
@@ -40,7 +40,7 @@ def scaling_values(quantity: Floats, base: Index) -> ScalingValues:
 
 
 def walk(scaling: ScalingValues, base: Index) -> Floats:
-    """The surface (..., C, E, M), relative to the base, that the scaling values span.
+    """Return the surface (..., C, E, M), relative to the base, that the scaling values span.
 
     The walk goes from the base to every target: CU steps first, at the base's clocks; then
     engine steps at the base's memory clock; then memory steps at the target's engine clock.
@@ -56,7 +56,7 @@ def walk(scaling: ScalingValues, base: Index) -> Floats:
 
 
 def _log_from(ratios: Floats, start: int) -> Floats:
-    """Running log product of step ratios along the last axis, 0 at index start."""
+    """Return the running log product of step ratios along the last axis, 0 at index start."""
     total = np.zeros((*ratios.shape[:-1], ratios.shape[-1] + 1))
     np.cumsum(np.log(ratios), axis=-1, out=total[..., 1:])
     return np.asarray(total - total[..., start : start + 1])

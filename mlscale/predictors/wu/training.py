@@ -47,7 +47,7 @@ class ClassifierTask:
 
 
 def cluster(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
-    """K-means of scaling values (n, V): labels (n,) and centroids (K, V), the members' means.
+    """Cluster scaling values (n, V): labels (n,) and centroids (K, V), the members' means.
 
     K is `clusters`, or the number of distinct rows where that is smaller (section III-C); rows
     that differ by rounding alone are not distinct.
@@ -61,7 +61,7 @@ def cluster(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
 def _cluster(
     content: bytes, shape: tuple[int, ...], clusters: int, seed: int
 ) -> tuple[Indices, Floats]:
-    """K-means, kept: the regions of a CU count recur with every base of a study."""
+    """Cluster by K-means, and keep it: a CU count's regions recur with every base of a study."""
     return _k_means(np.frombuffer(content).reshape(shape), clusters, seed)
 
 
@@ -100,7 +100,7 @@ def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
 
 
 def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask]]:
-    """The tasks in order, as many at once as the padded batch has room for."""
+    """Yield the tasks in order, as many at once as the padded batch has room for."""
     start = size = 0
     for end, task in enumerate(tasks):
         kernels, features = task.features.shape
@@ -114,7 +114,7 @@ def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask
 
 
 def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
-    """Full-batch Rprop on cross-entropy with weight decay; every network independently.
+    """Train by full-batch Rprop on cross-entropy with weight decay; each network by itself.
 
     Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has
     weight 0, a padded hidden unit is held at 0, a padded output far below the others.
@@ -181,7 +181,7 @@ def _descend(
 
 
 def _side_by_side(tensors: Sequence["torch.Tensor"]) -> "tuple[torch.Tensor, list[torch.Tensor]]":
-    """A copy of all numbers in one row, and the tensors as views of it."""
+    """Return a copy of all numbers in one row, and the tensors as views of it."""
     row = torch.cat([tensor.ravel() for tensor in tensors])
     parts = torch.split(row, [tensor.numel() for tensor in tensors])
     return row, [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
@@ -193,7 +193,7 @@ def _rprop(
     before: "torch.Tensor",
     step: "torch.Tensor",
 ) -> None:
-    """One step of Rprop in place, as torch.optim.Rprop makes it, on all parameters in one row.
+    """Make one step of Rprop in place, as torch.optim.Rprop does, on all parameters in one row.
 
     A step grows while the sign of its gradient stays; where it turned, it shrinks and waits.
     torch's own takes a tenth more time, and seconds on first use, when it imports a compiler.
@@ -208,7 +208,7 @@ def _rprop(
 
 
 def _first_weights(features: int, clusters: int, seed: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Glorot and Bengio's uniform initial weights."""
+    """Return Glorot and Bengio's uniform initial weights."""
     random = np.random.default_rng(seed)
     hidden = random.uniform(-1, 1, (features, clusters)) * np.sqrt(6 / (features + clusters))
     output = random.uniform(-1, 1, (clusters, clusters)) * np.sqrt(6 / (2 * clusters))
@@ -216,5 +216,5 @@ def _first_weights(features: int, clusters: int, seed: tuple[int, ...]) -> tuple
 
 
 def _unpadded(w1: Floats, b1: Floats, w2: Floats, b2: Floats) -> Network:
-    """The network for features in [0, 1], from weights trained on features in [-1, 1]."""
+    """Return the network for features in [0, 1], from weights trained on features in [-1, 1]."""
     return Network(2 * w1, b1 - w1.sum(axis=0), w2.copy(), b2.copy())

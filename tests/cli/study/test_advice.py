@@ -71,7 +71,7 @@ class TestRefused:
             ),
             (["--base", "mid", "--base", "mid"], "argument --base: may be given once; see"),
             (["--minimize", "joy"], "invalid choice: 'joy'"),
-            (["--max-power", "-1"], "max_power_w must be positive, not -1"),
+            (["--max-power", "-1"], "argument --max-power: '-1' is not a positive, finite number"),
             (["--static-power", "5"], "'made': power_w is board power, static power included"),
             (["--max-time", "1e-9"], "no configuration of any kernel keeps the limits"),
             (["--base", "cu=8,engine=1,memory=700"], "engine_mhz 1 is not on the grid"),

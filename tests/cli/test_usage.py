@@ -1,0 +1,96 @@
+"""Options that do not suit each other: refused in one line, which names the command's help."""
+
+from pathlib import Path
+
+import pytest
+from command import at_base, refuse, train
+from synthetic import tidy
+
+Capture = pytest.CaptureFixture[str]
+
+TRAIN = "train t.csv --base mid -o m"
+PREDICT = "predict m.mlscale p.csv"
+ADVISE = "advise m.mlscale p.csv --next-profile"
+COLLECT = "collect -o out"
+STUDY = "study errors t.csv --predictor mean-surface"
+
+REFUSED = {
+    f"{TRAIN} --predictor nearest --clusters 5": "--clusters: of no effect with 'nearest'",
+    f"{TRAIN} --predictor mean-surface --features raw --seed 1": (
+        "--features, --seed: of no effect with 'mean-surface'"
+    ),
+    f"{TRAIN} --predictor extra-trees": (
+        "--predictor: 'extra-trees' exists for studies only and cannot be trained to a file"
+    ),
+    "train t.csv t.csv --base mid -o m --predictor nearest": (
+        "'nearest' learns from one TABLE at a time"
+    ),
+    f"{TRAIN} --features table2 --features-of ncu": (
+        "argument --features-of: not allowed with argument --features"
+    ),
+    "train t.csv --base middle -o m": (
+        "argument --base: 'middle' is not a configuration; write it as cu=16,engine=800,memory=700"
+    ),
+    f"{PREDICT} --at cu=16,engine=fast": "argument --at: 'fast' in 'cu=16,engine=fast' is not a "
+    "number",
+    f"{PREDICT} --base cu=4": "--base: of no effect without --device",
+    f"{PREDICT} --device gtx980": "--device needs --at: the model has no grid of that GPU",
+    f"{PREDICT} --format parquet": (
+        "--format parquet is not for a terminal; name a file with -o FILE"
+    ),
+    f"{PREDICT} --predictor nearest": (
+        "argument --predictor: 'nearest' is mlscale's own, and a model file says so"
+    ),
+    f"{ADVISE} --minimize energy": "--minimize: of no effect with --next-profile",
+    f"{ADVISE} --max-power 50 --static-power 3": (
+        "--max-power, --static-power: of no effect with --next-profile"
+    ),
+    "advise m.mlscale p.csv --max-time 0": (
+        "argument --max-time: '0' is not a positive, finite number"
+    ),
+    "advise m.mlscale p.csv --max-slowdown -1": (
+        "argument --max-slowdown: '-1' is not a finite number of at least 0"
+    ),
+    "collect": "name a folder for the measurements with -o DIR",
+    f"{COLLECT} --engine 800": (
+        "--engine and --memory set clocks; allow it with --set-clocks (root)"
+    ),
+    f"{COLLECT} --dry-run --resume": "argument --resume: not allowed with argument --dry-run",
+    f"{COLLECT} --micro-benchmarks --repeat 3": ("--repeat: of no effect with --micro-benchmarks"),
+    f"{STUDY} --clusters 3": ("--clusters: of no effect with the predictors of this study"),
+    "study errors t.csv --quantity time --features raw+power": (
+        "--features: of no effect with the predictors of this study"
+    ),
+    f"{STUDY} --resume --format parquet": "--resume, --format: of no effect without -o DIR",
+    "study base-configuration t.csv --base mid": "--base: of no effect without --vary",
+    "study oracle t.csv --predictor wu": "unrecognized arguments: --predictor wu",
+    "study cluster-count t.csv --predictor wu": "unrecognized arguments: --predictor wu",
+    "import ncu t.csv -o x.csv --base cu=0": (
+        "argument --base: '0' in 'cu=0' must be positive and finite"
+    ),
+    "literature survey --warps 65": "--warps 65: a CU of gtx980 holds at most 64 warps",
+}
+
+
+def help_of(command: str) -> str:
+    """The command without its operands, as its help is asked for."""
+    words = command.split()
+    several = words[0] in ("study", "import", "literature")
+    return " ".join(["mlscale", *words[: 1 + several], "--help"])
+
+
+@pytest.fixture
+def folder(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory, with a table, a profile, and a model."""
+    monkeypatch.chdir(tmp_path)
+    rows = tidy.rows(["a", "b", "c", "d"])
+    tidy.write_csv(tmp_path / "t.csv", rows)
+    tidy.write_csv(tmp_path / "p.csv", at_base(rows))
+    train(capsys, tmp_path, rows, "--predictor", "mean-surface").rename("m.mlscale")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "complaint"), REFUSED.items(), ids=REFUSED.keys())
+def test_is_refused(capsys: Capture, folder: Path, command: str, complaint: str) -> None:
+    message = refuse(capsys, folder, *command.split())
+    assert message == f"{complaint}; see '{help_of(command)}'"
