@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -27,6 +28,7 @@ html_copy_source = False
 html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+html_math_renderer = "mathml"
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
@@ -79,7 +81,17 @@ def plain_text(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines:
         lines[:0] = ["..", ""]  # else napoleon takes what stands before a colon for a type
 
 
+def write_mathml(html: Any, node: nodes.math | nodes.math_block) -> None:
+    """Write an equation as MathML, which browsers show without a script from elsewhere."""
+    as_block = isinstance(node, nodes.math_block)
+    spaced = node.astext().replace(r"\log ", r"\log\,")  # docutils leaves none behind a name
+    equation = tex2mathml(spaced, as_block=as_block)
+    html.body.append(f'<div class="math">{equation}</div>' if as_block else equation)
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     app.connect("autodoc-process-docstring", plain_text, priority=100)
     app.connect("missing-reference", find_public)

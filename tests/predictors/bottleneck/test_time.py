@@ -1,4 +1,4 @@
-"""Wang and Chu's rule beside the bottleneck curve: kernels whose counters it cannot use."""
+"""The model of time: a common slowing by CU count, and Wang and Chu's rule beside the curve."""
 
 from dataclasses import replace
 
@@ -67,3 +67,21 @@ def test_a_training_kernel_may_lack_its_counters() -> None:
     assert [LEFT_OUT in own for own in flags] == [k == 2 for k in range(8)]
     alone = model.predict(some_of(profiles, [2])).values[0]
     assert alone == pytest.approx(model.predict(profiles).values[2], rel=1e-12)
+
+
+def test_a_common_slowing_by_cu_count() -> None:
+    """Closed form: an exponent larger by 0.2 makes each kernel's time (CUs / base CUs)^0.2 longer.
+
+    Whatever the kernel, and at every clock. Fitting alone would not tell: numbers that each CU
+    count has of its own can stand in for the exponent on the grid that was trained.
+    """
+    table = made.with_cu_axis(8)
+    model = Bottleneck(intervals=False).fit(table, table.grid.mid).time_
+    kernels = KernelTraits.of(table.profiles(table.grid.mid), table.grid, with_rule=False)
+    slower = replace(model, values=model.values | {"slowing": model.values["slowing"] + 0.2})
+    usual, slowed = (
+        replace(one, corrections=(None,)).prior(kernels, one.gpus[0], 0).predicted()
+        for one in (model, slower)
+    )
+    by_cu = 0.2 * np.log(table.grid.settings()["cu_count"] / table.grid.mid.cu_count)
+    np.testing.assert_allclose(slowed - usual, np.tile(by_cu, (8, 1)), atol=1e-12)
