@@ -22,8 +22,8 @@ from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.model import Model
 from mlscale.predictions import Predictions
-from mlscale.predictors import PREDICTORS, Predictor
-from mlscale.predictors.base import Savable
+from mlscale.predictors import PREDICTORS
+from mlscale.predictors.base import Predictor, Savable
 
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1

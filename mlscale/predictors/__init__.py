@@ -22,24 +22,6 @@ from mlscale.predictors.trees import ExtraTrees
 from mlscale.predictors.wang_chu import WangChu
 from mlscale.predictors.wu.estimator import Wu
 
-__all__ = [
-    "PREDICTORS",
-    "Bottleneck",
-    "CoreBound",
-    "EngineBound",
-    "ExtraTrees",
-    "MeanSurface",
-    "MemoryBound",
-    "Nearest",
-    "NoScaling",
-    "Predictor",
-    "WangChu",
-    "Wu",
-    "create",
-    "default_predictor",
-    "find_predictor",
-]
-
 PREDICTORS: dict[str, type[Predictor]] = {
     predictor.name: predictor
     for predictor in (

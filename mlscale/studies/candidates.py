@@ -12,7 +12,8 @@ import cloudpickle
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import PREDICTORS, Predictor, create, find_predictor
+from mlscale.predictors import PREDICTORS, create, find_predictor
+from mlscale.predictors.base import Predictor
 from mlscale.studies.failures import own_failures
 from mlscale.studies.oracle import Oracle
 

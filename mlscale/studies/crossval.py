@@ -21,9 +21,9 @@ from mlscale.data.surfaces import (
     without_base,
 )
 from mlscale.errors import InputError
-from mlscale.predictors import Predictor
 from mlscale.predictors.base import (
     Bases,
+    Predictor,
     Training,
     fit_all,
     for_other_gpus,

@@ -6,7 +6,7 @@ from pathlib import Path
 from traceback import walk_tb
 
 from mlscale.errors import InputError
-from mlscale.predictors import Predictor
+from mlscale.predictors.base import Predictor
 
 
 @contextmanager

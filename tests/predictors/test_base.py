@@ -13,8 +13,7 @@ from synthetic.profiled import one_by_one, some_of
 from synthetic.tidy import refused, same_bits
 
 from mlscale import PREDICTORS, HardwareConfig, Measurements, Profiles, create
-from mlscale.predictors import Predictor
-from mlscale.predictors.base import fit_all
+from mlscale.predictors.base import Predictor, fit_all
 
 MID = made.GRID.mid
 AT_MID = made.GRID.index(MID)

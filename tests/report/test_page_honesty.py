@@ -27,7 +27,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Model, Profiles, Surfaces, train
-from mlscale.predictors import Predictor
+from mlscale.predictors.base import Predictor
 from mlscale.report.markup import visible
 from mlscale.report.page import Source, page
 
