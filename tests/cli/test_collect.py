@@ -180,7 +180,7 @@ class TestNothingIsMeasured:
             (["--kernels", "scan,"], "argument --kernels: invalid"),
             (["--sm-counts", "0"], "argument --sm-counts: invalid"),
             (["--sm-counts", "some"], "argument --sm-counts: invalid"),
-            (["--repeat", "0"], "argument --repeat: invalid"),
+            (["--repeat", "0"], "argument --repeat: '0' is not a whole number of at least 1"),
             (["--power-seconds", "-1"], "must be from 0 to 600 seconds"),
             (["--power-seconds", "nan"], "must be from 0 to 600 seconds"),
         ],
