@@ -40,20 +40,20 @@ def run_configuration(
         for fact, values in file.facts.items():
             facts[fact].update(values)
     source = files[0].source
-    observed = {
-        axis: _observed(source, axis, facts[axis], base.get(axis)) for axis in AXES if axis in facts
-    }
+    spread = _spread(source, facts, base)
+    observed = {axis: _mean(facts[axis]) for axis in AXES if axis in facts}
     key = _device(source, facts, device, observed.get("cu_count"))
     settings = {
         "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
-        **{
-            clock: _clock(source, clock, base.get(clock), observed.get(clock))
-            for clock in ("engine_mhz", "memory_mhz")
-        },
+        "engine_mhz": _clock(source, "engine_mhz", base, observed, facts),
+        "memory_mhz": _clock(source, "memory_mhz", base, observed, facts),
     }
     unknown = [axis for axis, value in settings.items() if value is None]
-    if key is None or unknown:
-        raise InputError(_request(source, key, unknown))
+    if key is None or unknown or spread:
+        raise InputError(_request(source, key, unknown, spread))
+    for clock in ("engine_mhz", "memory_mhz"):
+        if clock not in base:
+            _warn_of_clock(source, clock, settings[clock] or 0.0, is_observed=clock in observed)
     cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
     return RunConfiguration(
         device=key,
@@ -68,16 +68,23 @@ def run_configuration(
     )
 
 
-def _request(source: str, device: str | None, unknown: list[str]) -> str:
-    """What to ask for all that is not known, at once."""
+def _request(
+    source: str, device: str | None, unknown: list[str], spread: dict[str, tuple[str, float]]
+) -> str:
+    """What to ask for all that is not known, at once. spread: see `_spread`."""
     needed = unknown if device else [axis for axis in unknown if axis != "cu_count"]
-    lacks = ", ".join([*([] if device else ["the GPU"]), *needed])
+    lacks = [*([] if device else ["the GPU"]), *needed]
+    parts = [f"does not say {', '.join(lacks)}"] if lacks else []
+    parts += [f"{text} (lock the clocks, or let all count as their mean)" for text, _ in
+              spread.values()]  # fmt: skip
     flags = [] if device else ["--device NAME"]
-    if needed:
-        flags.append("--base " + ",".join(f"{_SHORT[axis]}=…" for axis in needed))
+    settings = [f"{_SHORT[axis]}=…" for axis in needed]
+    settings += [f"{_SHORT[axis]}={mean:.0f}" for axis, (_, mean) in spread.items()]
+    if settings:
+        flags.append("--base " + ",".join(settings))
     hint = " with what the GPU was set to" if needed else ""
     also = "" if needed == unknown else ", and cu=… for a GPU that the device table lacks"
-    return f"{source}: does not say {lacks}; give {' '.join(flags)}{hint}{also}"
+    return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}{also}"
 
 
 def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
@@ -110,31 +117,39 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
     return device
 
 
-def _observed(
-    source: str, axis: str, counts: Counter[str | float], requested: float | None
-) -> float:
-    """The mean of what the files say of one axis.
+def _mean(counts: Counter[str | float]) -> float:
+    return sum(float(value) * count for value, count in counts.items()) / sum(counts.values())
 
-    Raises InputError where launches disagree; only warns where their mean is what the user gave.
+
+def _spread(source: str, facts: _Facts, base: Mapping[str, float]) -> dict[str, tuple[str, float]]:
+    """By clock that launches disagree in, and that the user did not say: the text, and the mean.
+
+    Warns where their mean is what the user gave. Raises InputError where it is not, and where
+    CU counts differ.
     """
-    values = {float(value): count for value, count in counts.items()}
-    low, high = min(values), max(values)
-    mean = sum(value * count for value, count in values.items()) / sum(values.values())
-    if axis == "cu_count" and low != high:
-        raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
-    if high > (1 + CLOCK_TOLERANCE) * low:
-        spread = f"{source}: {axis} is {low:g} in one launch and {high:g} in another"
-        if requested is None or abs(mean / requested - 1) > CLOCK_TOLERANCE:
+    spread: dict[str, tuple[str, float]] = {}
+    for axis in AXES:
+        values = [float(value) for value in facts.get(axis, ())]
+        low, high = min(values, default=1.0), max(values, default=1.0)
+        if axis == "cu_count" and low != high:
+            raise InputError(f"{source}: has launches on {low:g} and on {high:g} CUs; import one")
+        if high <= (1 + CLOCK_TOLERANCE) * low:
+            continue
+        text, mean = f"{axis} is {low:g} in one launch and {high:g} in another", _mean(facts[axis])
+        if axis not in base:
+            spread[axis] = (text, mean)
+        elif abs(mean / base[axis] - 1) > CLOCK_TOLERANCE:
             raise InputError(
-                f"{spread}; lock the clocks and profile again, or say that all count as their "
-                f"mean with --base {_SHORT[axis]}={mean:.0f}"
+                f"{source}: {text}, --base says {base[axis]:g}; lock the clocks and profile "
+                f"again, or let all count as their mean with --base {_SHORT[axis]}={mean:.0f}"
             )
-        warnings.warn(
-            f"{spread}: all count as {requested:g}, and times may be off by as much",
-            DataWarning,
-            stacklevel=4,
-        )
-    return mean
+        else:
+            warnings.warn(
+                f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much",
+                DataWarning,
+                stacklevel=4,
+            )
+    return spread
 
 
 def _cu_count(
@@ -151,22 +166,38 @@ def _cu_count(
 
 
 def _clock(
-    source: str, clock: str, requested: float | None, observed: float | None
+    source: str,
+    clock: str,
+    base: Mapping[str, float],
+    observed: Mapping[str, float],
+    facts: _Facts,
 ) -> float | None:
-    """The clock that was set, else the observed one with a warning. Raises InputError at odds."""
-    if requested is None:
-        if observed is None:
-            return None
-        warnings.warn(
-            f"{source}: {clock} {observed:.0f} is what the profiler observed; give the clock that "
-            f"was set with --base {_SHORT[clock]}=… if a model's base differs",
-            DataWarning,
-            stacklevel=4,
-        )
-        return float(round(observed))
-    if observed is not None and abs(observed / requested - 1) > CLOCK_TOLERANCE:
-        raise InputError(
-            f"{source}: {clock} was {observed:.0f} while profiling, --base says {requested:g}; "
-            "lock the clocks, and give ncu --clock-control none"
-        )
-    return requested
+    """The clock that was set, else the observed one, else the memory's highest.
+
+    Raises InputError where the set and the observed one are at odds.
+    """
+    if clock in base:
+        own = observed.get(clock, base[clock])
+        if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
+            raise InputError(
+                f"{source}: {clock} was {own:.0f} while profiling, --base says {base[clock]:g}; "
+                "lock the clocks, and give ncu --clock-control none"
+            )
+        return base[clock]
+    if clock in observed:
+        return float(round(observed[clock]))
+    if clock == "memory_mhz" and "memory_limit_mhz" in facts:
+        return float(round(_mean(facts["memory_limit_mhz"])))
+    return None
+
+
+def _warn_of_clock(source: str, clock: str, value: float, is_observed: bool) -> None:
+    what = "is what the profiler observed"
+    if not is_observed:
+        what = "is the GPU's highest; the file does not say at what it ran"
+    warnings.warn(
+        f"{source}: {clock} {value:.0f} {what}; give the clock that was set with "
+        f"--base {_SHORT[clock]}=… if a model's base differs",
+        DataWarning,
+        stacklevel=4,
+    )

@@ -41,9 +41,14 @@ _READERS: dict[str, _Reader] = {
     "rocprof": rocprof.read_wide,
     "rocprofv3-counters": rocprof.read_long,
     "rocprofv3-trace": rocprof.read_trace,
+    "rocprof-stats": rocprof.read_stats,
+    "rocprofv3-stats": rocprof.read_stats,
     "codexl": codexl.read_calls,
 }
-_SUMMED_BY_THE_TOOL = ("nvprof-metrics", "nvprof-summary", "ncu-summary")
+_SUMMED_BY_THE_TOOL = (
+    *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
+    *("rocprof-stats", "rocprofv3-stats"),
+)
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,8 @@ def import_exports(
             )
         contents.append(content)
         layouts.append(layout)
-    run = run_configuration(contents, device, base or {})
     records = join(contents)
+    run = run_configuration(contents, device, base or {})
     first_tool = layouts[0].tool
     of_records = [_features_and_shares(first_tool, record, run) for record in records]
     features = [of_record[0] for of_record in of_records]
@@ -217,6 +222,9 @@ def _read(
         if each and layout.key in _SUMMED_BY_THE_TOOL:
             raise InputError(f"{path}: {layout.title} sums launches up; --each cannot part them")
         content = FileContent(str(path), complaint=export.complaint)
+        if layout.key == "rocprof-machine":
+            rocprof.read_machine(export, content)
+            return content, layout
         records = _READERS[layout.key](export, content, needed_counters(layout.tool))
         content.collect(records, each)
         content.skipped = export.skipped

@@ -35,6 +35,13 @@ class KernelRecord:
 
 def join(files: list[FileContent]) -> list[KernelRecord]:
     """Join the files by kernel and geometry, or by launch. Raises InputError on a mismatch."""
+    machines = [file for file in files if not file.groups]
+    files = [file for file in files if file.groups]
+    if not files:
+        raise InputError(
+            f"{machines[0].source}: tells of a machine, not of kernels; give it beside "
+            "the file of the counters (pmc_perf.csv)"
+        )
     counting = [file for file in files if any(g.totals for g in file.groups.values())]
     timing = [file for file in files if not any(g.totals for g in file.groups.values())]
     if any(key.lacks_geometry for file in files for key in file.groups):

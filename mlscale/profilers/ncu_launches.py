@@ -12,6 +12,7 @@ from mlscale.profilers.ncu_metrics import (
     CYCLES,
     ENGINE,
     MEMORY,
+    MEMORY_LIMIT,
     NAME,
     SHOWN,
     SM_COUNT,
@@ -121,6 +122,9 @@ class NcuLaunches:
         for fact, hertz in clocks.items():
             if hertz > 0:
                 self.content.facts[fact][round(hertz / 1e6, 3)] += 1
+        limits = [metrics[name] / 1e3 for name in MEMORY_LIMIT if metrics.get(name, 0) > 0]
+        if limits:
+            self.content.facts["memory_limit_mhz"][limits[0]] += 1
         counts = [metrics[metric] for metric in SM_COUNT if metrics.get(metric, 0) > 0]
         if counts:
             self.content.facts["cu_count"][counts[0]] += 1

@@ -46,8 +46,15 @@ SHOWN = {
     ("Theoretical Occupancy", "%"): "sm__maximum_warps_per_active_cycle_pct",
     ("Achieved Occupancy", "%"): f"sm__warps_active{_ACTIVE}",
 }
+MEMORY_LIMIT = (  # kHz
+    "device__attribute_memory_clock_rate",
+    "device__attribute_max_mem_frequency_khz",
+)
 CYCLES = ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")
-ALWAYS = (TIME, ENGINE, MEMORY, *CYCLES, *SM_COUNT, "launch__grid_size", "launch__block_size")
+ALWAYS = (
+    *(TIME, ENGINE, MEMORY, *MEMORY_LIMIT, *CYCLES, *SM_COUNT),
+    *("launch__grid_size", "launch__block_size"),
+)
 
 _COUNTS = {
     *("", "inst", "cycle", "sector", "warp", "block", "sm", "thread", "request", "pass"),

@@ -111,6 +111,18 @@ LAYOUTS = (
         lacks=("Counter_Name", "Kind"),
     ),
     ExportLayout(
+        "rocprofv3-stats", "rocprofv3", "rocprofv3 statistics of kernels",
+        ("Calls", "TotalDurationNs", "AverageNs", "MinNs"), first="Name",
+    ),
+    ExportLayout(
+        "rocprof-stats", "rocprof", "rocprof v1 statistics of kernels",
+        ("Calls", "TotalDurationNs", "AverageNs"), first="Name",
+    ),
+    ExportLayout(
+        "rocprof-machine", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
+        ("gpu_arch", "cu_per_gpu"), lacks=("Kernel_Name",),
+    ),
+    ExportLayout(
         "codexl", "codexl", "CodeXL or APP Profiler",
         ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
     ),

@@ -3,14 +3,17 @@
 import math
 import re
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 
 from mlscale.errors import InputError
 from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
+from mlscale.profilers.mapping import device_key
 from mlscale.profilers.reader import Export
 from mlscale.profilers.values import is_whole, parse_timestamp
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
 _HELPER = re.compile(r"^__amd_rocclr_(copy|fill)Buffer")
+_API_CALL = re.compile(r"_*(hip|hsa|roctx)[A-Z_]")
 _CHANNEL = re.compile(r"(?P<name>.+)\[\d+\]")
 _DISPATCH = "a dispatch's number"
 
@@ -32,10 +35,10 @@ def _seconds(
         return None
     begin = _timestamp(export, line, row, columns[0])
     end = _timestamp(export, line, row, columns[1])
-    return None if begin is None or end is None else (end - begin) / 1e9
+    return None if begin is None or end is None else float(end - begin) / 1e9
 
 
-def _timestamp(export: Export, line: int, row: list[str], column: int) -> int | None:
+def _timestamp(export: Export, line: int, row: list[str], column: int) -> int | Fraction | None:
     text = row[column]
     return int(text) if is_whole(text) else parse_timestamp(text, export.where(line, column))
 
@@ -171,3 +174,42 @@ def read_trace(
             time_s=math.nan if time_s is None else time_s,
             counters={},
         )
+
+
+def read_stats(
+    export: Export, _content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
+    """All launches of a kernel as one, by their total time. InputError on an API's calls."""
+    kernel, calls, total = export.columns("Name", "Calls", "TotalDurationNs")
+    for line, row in export.rows():
+        if _API_CALL.match(row[kernel]):
+            raise InputError(
+                f"{export.where(line, kernel)}: '{row[kernel][:40]}' is a call of the host's, no "
+                "kernel; give the kernels' statistics (kernel_stats)"
+            )
+        if _HELPER.match(row[kernel]):
+            continue
+        count = export.whole(line, row, calls, "a number of launches", least=1)
+        yield LaunchRecord(
+            line=line,
+            kernel=_kernel(row[kernel]),
+            launch=str(line),
+            workgroups=None,
+            workgroup_size=None,
+            time_s=export.counter(line, row, total) / count / 1e9,
+            counters={},
+            weight=count,
+        )
+
+
+def read_machine(export: Export, content: FileContent) -> None:
+    """What rocprof-compute's sysinfo.csv says of the GPU. Raises InputError."""
+    chip, count = export.columns("gpu_arch", "cu_per_gpu")
+    model, memory = export.find("gpu_model"), export.find("max_mclk")
+    for line, row in export.rows():
+        cu_count = float(export.whole(line, row, count, "a count", least=1))
+        name = "" if model is None else row[model].partition("_")[0].strip()  # MI300X_A1
+        content.facts["chip"][name if device_key(name, cu_count) else row[chip].strip()] += 1
+        content.facts["cu_count"][cu_count] += 1
+        if memory is not None and row[memory].strip():
+            content.facts["memory_limit_mhz"][export.counter(line, row, memory)] += 1

@@ -2,6 +2,7 @@
 
 import math
 import re
+from fractions import Fraction
 
 from mlscale.errors import InputError
 
@@ -67,15 +68,16 @@ def is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
 
 
-def parse_timestamp(text: str, where: str) -> int | None:
-    """Nanoseconds; None where not given. Raises InputError on what a spreadsheet rounded."""
+def parse_timestamp(text: str, where: str) -> Fraction | None:
+    """Nanoseconds; None where not given. Raises InputError on what a spreadsheet rounded.
+
+    Those of several passes are given as their mean, with decimals.
+    """
     cell = text.strip()
     if not cell or cell.casefold() in _MISSING:
         return None
-    if re.fullmatch(r"[0-9]{1,20}", cell):
-        return int(cell)
-    if re.fullmatch(r"[0-9]{1,20}\.0+", cell):
-        return int(cell.partition(".")[0])
+    if re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,20})?", cell):
+        return Fraction(cell)
     if "e" in cell.casefold() and _PLAIN.fullmatch(cell):
         raise InputError(
             f"{where}: the timestamp '{cell}' was rounded, by a spreadsheet; use the file as the "

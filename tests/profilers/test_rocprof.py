@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic.exports import BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
 
-from mlscale import DataWarning
+from mlscale import DataWarning, InputError
 
 AMD = {
     "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
@@ -84,3 +84,39 @@ def test_v3_without_a_trace_takes_the_median_of_the_passes(tmp_path: Path) -> No
 def test_without_the_number_of_xcds_there_are_no_ratios_to_cycles(tmp_path: Path) -> None:
     imported = read(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), device="mi999")
     assert imported.features["V_IPC"].status == "missing"
+
+
+STATS = (
+    '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
+    '"__amd_rocclr_copyBuffer",7,700,100,10.0\n"f(int, int) [clone .kd]",4,6000,1500,90.0\n'
+)
+MACHINE = "gpu_model,gpu_arch,cu_per_gpu,max_sclk,max_mclk\nMI300X_A1,gfx942,304,2100,1300\n"
+
+
+def test_statistics_give_the_time_of_a_launch(tmp_path: Path) -> None:
+    with pytest.warns(match="times without counters"):
+        imported = read(tmp_path, STATS)
+    assert (imported.kernels, imported.launches) == (1, 4)
+    assert row(imported)["time_ms"] == pytest.approx(1.5e-3)
+
+
+def test_statistics_of_api_calls_are_no_kernels(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'hipFree' is a call of the host's, no kernel"):
+        read(tmp_path, STATS + '"hipFree",1,5,5,0.0\n')
+
+
+def test_sysinfo_says_gpu_and_cus(tmp_path: Path) -> None:
+    """A gfx942 with 304 CUs may also be an MI325X (the device table): the model decides."""
+    counted = rocprof_v1({"SQ_WAVES": 10, "FETCH_SIZE": 5}, times=[(1000, 3000)])
+    with pytest.warns(match="memory_mhz 1300 is the GPU's highest"):
+        imported = read(tmp_path, counted, MACHINE, device=None, base={"engine_mhz": 2100.0})
+    assert imported.table.text["device"] == ["mi300x"]
+    assert str(imported.config) == "cu=304,engine=2100,memory=1300"
+    with pytest.raises(InputError, match="tells of a machine, not of kernels"):
+        read(tmp_path, MACHINE)
+
+
+def test_timestamps_that_are_means_of_passes(tmp_path: Path) -> None:
+    text = rocprof_v1({"SQ_WAVES": 10}, times=[(1000, 3000)])
+    values = row(read(tmp_path, text.replace(",1000,3000,", ",1000.25,3000.75,")))
+    assert values["time_ms"] == pytest.approx(2.0005e-3)
