@@ -90,7 +90,7 @@ def references_of(names: Sequence[str]) -> list[tuple[Reference, list[str]]]:
         (reference, [name for name in dict.fromkeys(names) if key in known[name]])
         for key, reference in references.items()
     ]
-    return [(reference, found) for reference, found in users if found]
+    return [(reference, names) for reference, names in users if names]
 
 
 @functools.cache

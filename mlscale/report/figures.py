@@ -250,7 +250,7 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
     content = re.sub(r'(<g) id="(band|front|other|base-line|base-mark)"', r'\1 class="\2"', content)
     content = re.sub(r"font-family: [^;\"]*(; )?", "", content)
     content = re.sub(
-        r"\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), content
+        r"\d+\.\d+", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), content
     )
     content = re.sub(r"\s*\n\s*", " ", content)
     for colour_, variable in _FROM_STYLE_SHEET.items():

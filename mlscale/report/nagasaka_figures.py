@@ -24,8 +24,8 @@ _BY_KERNEL, _BY_APPLICATION = COLOURS[4], COLOURS[0]
 _UNSEEN = _NEGATIVE = COLOURS[1]
 
 
-def draw_figures(folder: Path, cases: Sequence[PowerCase], chosen: str) -> list[Path]:
-    """Fig. 2 to 5 of every table, with the chosen set of counters; returns the files.
+def draw_figures(folder: Path, cases: Sequence[PowerCase], counters: str) -> list[Path]:
+    """Fig. 2 to 5 of every table, with one set of counters; returns the files.
 
     Fig. 2 to 4: the kernels as in the paper, where the table has enough, else all; Fig. 5: all.
     Raises InputError where a file cannot be written.
@@ -37,9 +37,9 @@ def draw_figures(folder: Path, cases: Sequence[PowerCase], chosen: str) -> list[
         unseen = {row["kernel"] for one in (everyone, case) for row in unseen_rows(one)}
         files += [
             *draw_sets(case, folder / f"{table}-nagasaka-fig2"),
-            *draw_watts(case, chosen, unseen, folder / f"{table}-nagasaka-fig3"),
-            *draw_contributions(case, chosen, folder / f"{table}-nagasaka-fig4"),
-            *draw_watts(everyone, chosen, unseen, folder / f"{table}-nagasaka-fig5"),
+            *draw_watts(case, counters, unseen, folder / f"{table}-nagasaka-fig3"),
+            *draw_contributions(case, counters, folder / f"{table}-nagasaka-fig4"),
+            *draw_watts(everyone, counters, unseen, folder / f"{table}-nagasaka-fig5"),
         ]
     return files
 
@@ -72,7 +72,7 @@ def draw_sets(case: PowerCase, stem: Path) -> list[Path]:
     return save_figure(figure, stem)
 
 
-def draw_watts(case: PowerCase, chosen: str, unseen: Collection[str], stem: Path) -> list[Path]:
+def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Path) -> list[Path]:
     """Fig. 3 and 5: actual and estimated watts of each kernel, by actual power.
 
     unseen: the kernels that the model cannot see, which are hatched and marked by a star. Returns
@@ -80,10 +80,10 @@ def draw_watts(case: PowerCase, chosen: str, unseen: Collection[str], stem: Path
     """
     order = np.argsort(case.inputs.power_w, kind="stable")
     actual_w = case.inputs.power_w[order]
-    estimated_w = case.result(chosen).estimated_w.mean(axis=0)[order]
+    estimated_w = case.result(counters).estimated_w.mean(axis=0)[order]
     kernels = [case.inputs.kernels[k] for k in order]
     is_unseen = [kernel in unseen for kernel in kernels]
-    title = _title(case, f"power estimated with {chosen} counters, folds by application")
+    title = _title(case, f"power estimated with {counters} counters, folds by application")
     figure = new_figure(8, 1.8 + 0.27 * len(kernels), title, fontsize=10)
     panel = figure.subplots()
     names = [f"{k} *" if blind else k for k, blind in zip(kernels, is_unseen, strict=True)]
@@ -113,14 +113,14 @@ def draw_watts(case: PowerCase, chosen: str, unseen: Collection[str], stem: Path
     return save_figure(figure, stem)
 
 
-def draw_contributions(case: PowerCase, chosen: str, stem: Path) -> list[Path]:
+def draw_contributions(case: PowerCase, counters: str, stem: Path) -> list[Path]:
     """Fig. 4: the average share of each counter, and of the intercept, in the estimated power.
 
     Of the model that all kernels of the case give. Returns the files. Raises InputError.
     """
-    shares = model_row(case, chosen)["contribution_percent"]
+    shares = model_row(case, counters)["contribution_percent"]
     names, percent = list(shares), np.array(list(shares.values()))
-    title = _title(case, f"what the estimated power is made of, {chosen} counters")
+    title = _title(case, f"what the estimated power is made of, {counters} counters")
     figure = new_figure(7, 1.4 + 0.36 * len(names), title, fontsize=10)
     panel = figure.subplots()
     rows = name_rows(panel, names, "average contribution to the estimated power [%]", upwards=False)

@@ -133,11 +133,11 @@ def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
 def _evenly_spread(values: Floats) -> Indices:
     """The positions of as many values as there are colours, evenly from largest to smallest."""
     rest = np.array(values)
-    chosen = []
+    positions = []
     for target in np.linspace(values.max(), values.min(), min(len(COLOURS), len(values))):
-        chosen.append(int(np.nanargmin(np.abs(rest - target))))
-        rest[chosen[-1]] = np.nan
-    return np.array(sorted(chosen, key=lambda k: -values[k]))
+        positions.append(int(np.nanargmin(np.abs(rest - target))))
+        rest[positions[-1]] = np.nan
+    return np.array(sorted(positions, key=lambda k: -values[k]))
 
 
 def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:

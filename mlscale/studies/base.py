@@ -106,11 +106,11 @@ class Study(ABC):
         return range(self.seeds if random else 1)
 
     def run(
-        self, jobs: int = 1, kept: Progress | None = None, client: "Client | None" = None
+        self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None
     ) -> Iterator[tuple[int, Any]]:
         """Number and result of each part as they come; see sweep. Raises InputError."""
         work, calls = self.calls()
-        return sweep(work, calls, jobs, kept, client)
+        return sweep(work, calls, jobs, progress, client)
 
     def results(self, jobs: int = 1) -> list[Any]:
         """The result of each part, in their order. Raises InputError."""

@@ -138,8 +138,8 @@ def candidates(
     predictors have one name.
     """
     kinds = kinds or [default_kind(measurements.counter_names, measurements.device)]
-    chosen = [p if isinstance(p, Candidate) else Candidate.of(p) for p in predictors]
-    everyone = [*map(Candidate.of, BASELINES), *chosen]
+    given = [p if isinstance(p, Candidate) else Candidate.of(p) for p in predictors]
+    everyone = [*map(Candidate.of, BASELINES), *given]
     if any(candidate.name == "wu" for candidate in everyone):
         everyone.append(Candidate.of(ORACLE))
     distinct: dict[str, Candidate] = {}
@@ -148,7 +148,7 @@ def candidates(
             raise InputError(
                 f"two predictors are called '{candidate.name}'; give yours another `name`"
             )
-    names = {candidate.name for candidate in chosen}
+    names = {candidate.name for candidate in given}
     return [
         candidate
         for one in distinct.values()

@@ -90,8 +90,8 @@ class ErrorStudy(Study):
 
     def _candidates(self, data: Measurements) -> list[Candidate]:
         if self.training != "own-table":
-            chosen = self.predictors or (Bottleneck.name,)
-            able = candidates(chosen, self.features, data, alone=True)
+            asked = self.predictors or (Bottleneck.name,)
+            able = candidates(asked, self.features, data, alone=True)
             for candidate in able:
                 self._check_training(candidate)
             return able

@@ -102,7 +102,7 @@ class NextPointStudy(Study):
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """next-profile: the rows; chosen: what was chosen for each kernel, and its errors."""
-        chosen = [
+        choices = [
             {
                 "table": part.table,
                 "quantity": part.quantity,
@@ -117,7 +117,7 @@ class NextPointStudy(Study):
             for kernel in kernels
             for points, errors in enumerate(kernel["errors"])
         ]
-        return {self.name: [flat(row) for row in self.rows(results)], "chosen": chosen}
+        return {self.name: [flat(row) for row in self.rows(results)], "chosen": choices}
 
 
 def part_errors(part: Part, data: Measurements, points: int) -> Rows:

@@ -60,5 +60,5 @@ class Oracle(Predictor):
             centroids = self.centroids_[region]
             distances = np.linalg.norm(values[:, None, :] - centroids, axis=2)
             nearest[region] = centroids[distances.argmin(axis=1)]
-        chosen = scaling_from_regions(nearest, self.grid_.shape, len(kernels.kernels))
-        return Surfaces(self.grid_, self.base_, walk(chosen, at))
+        scaling = scaling_from_regions(nearest, self.grid_.shape, len(kernels.kernels))
+        return Surfaces(self.grid_, self.base_, walk(scaling, at))

@@ -33,7 +33,7 @@ def sweep(
     work: Callable[..., Any],
     calls: Sequence[tuple[Any, ...]],
     jobs: int = 1,
-    kept: Progress | None = None,
+    progress: Progress | None = None,
     client: "Client | None" = None,
 ) -> Iterator[tuple[int, Any]]:
     """Make every call that is not kept yet; yields number and result as they come, kept ones first.
@@ -41,13 +41,13 @@ def sweep(
     calls: the arguments of each call of `work`, which gives a JSON value. On that many processes,
     or on the Dask cluster of the client.
     """
-    done = dict(kept.done) if kept else {}
+    done = dict(progress.done) if progress else {}
     yield from done.items()
     left = [number for number in range(len(calls)) if number not in done]
     with closing(_results(work, calls, left, jobs, client)) as results:
         for number, result in results:
-            if kept:
-                kept.add(number, result)
+            if progress:
+                progress.add(number, result)
             yield number, result
 
 

@@ -146,8 +146,8 @@ class RegretStudy(Study):
             for name, predictor in PREDICTORS.items()
             if predictor.applies_to(data) and not issubclass(predictor, RateBound)
         ]
-        chosen = candidates(self.predictors or learning, self.features, data, alone=True)
-        return [*map(Candidate, STRATEGIES), *chosen]
+        predictors = candidates(self.predictors or learning, self.features, data, alone=True)
+        return [*map(Candidate, STRATEGIES), *predictors]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """What each part chooses."""

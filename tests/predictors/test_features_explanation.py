@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from parameters import own
 from synthetic import kernels as made
+from synthetic.networks import outputs
 from synthetic.tidy import refused, same_bits
 
 from mlscale import InputError, Model, Profiles, load, save, train
@@ -88,8 +89,8 @@ class TestPredictors:
         for one in predictor.cluster_sets_:
             choice = by_region[one.region]
             assert choice.count == len(one.centroids)
-            assert choice.chosen.tolist() == one.network.outputs(points).argmax(axis=1).tolist()
-            known = one.network.outputs(explanation.training.points).argmax(axis=1)
+            assert choice.chosen.tolist() == outputs(one.network, points).argmax(axis=1).tolist()
+            known = outputs(one.network, explanation.training.points).argmax(axis=1)
             assert choice.training is not None
             assert choice.training.tolist() == known.tolist()
 

@@ -77,7 +77,7 @@ def test_what_is_kept_is_not_done_again(
         return add(left, right)
 
     with Progress(folder, "mark", resume=True) as progress:
-        assert take(sweep(work, CALLS, kept=progress)) == EXPECTED
+        assert take(sweep(work, CALLS, progress=progress)) == EXPECTED
     assert sorted(done) == sorted(set(range(6)) - kept)
 
 
@@ -86,7 +86,7 @@ class TestInterrupted:
     def folder(self, tmp_path: Path) -> Path:
         """A folder whose study was interrupted when three of six units were done."""
         with Progress(tmp_path, "mark", resume=False) as kept, pytest.raises(KeyboardInterrupt):
-            list(sweep(stop_at(3), CALLS, kept=kept))
+            list(sweep(stop_at(3), CALLS, progress=kept))
         return tmp_path
 
     def test_leaves_a_valid_record(self, folder: Path) -> None:
@@ -100,7 +100,7 @@ class TestInterrupted:
         (folder / PROGRESS).write_text(whole[:-cut] if cut > 1 else whole[:-2])
         with Progress(folder, "mark", resume=True) as kept:
             assert sorted(kept.done) == [0, 1]
-            assert take(sweep(add, CALLS, kept=kept)) == EXPECTED
+            assert take(sweep(add, CALLS, progress=kept)) == EXPECTED
         with Progress(folder, "mark", resume=True) as kept:
             assert kept.done == EXPECTED  # what was added after the cut is whole
 

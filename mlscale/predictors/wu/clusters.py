@@ -34,11 +34,6 @@ class Network:
     output_weights: Floats
     output_bias: Floats
 
-    def outputs(self, features: Floats) -> Floats:
-        """Return one value in (0, 1) per cluster, (N, K), from features (N, F) in [0, 1]."""
-        hidden = sigmoid(features @ self.hidden_weights + self.hidden_bias)
-        return sigmoid(hidden @ self.output_weights + self.output_bias)
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterSet:
@@ -90,11 +85,6 @@ def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -
             engine[:, region] = values[:, split:].reshape(count, engines - 1, memories)
     cu = regions.get(CU_AXIS, np.ones((count, cu_counts - 1)))
     return ScalingValues(memory, engine, cu)
-
-
-def sigmoid(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)), without overflow."""
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic.networks import outputs
 
 from mlscale import ConfigGrid
 from mlscale.predictors.wu import clusters as wu_clusters
@@ -50,7 +51,7 @@ def test_surfaces_are_the_walks_along_the_chosen_centroids(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wu_clusters, "KERNELS_AT_ONCE", 4)
         found = WalkTables.of(sets, FEATURES, grid, base).surfaces(points)
-    chosen = {s.region: s.centroids[s.network.outputs(points).argmax(axis=1)] for s in sets}
+    chosen = {s.region: s.centroids[outputs(s.network, points).argmax(axis=1)] for s in sets}
     expected = walk(scaling_from_regions(chosen, shape, count), grid.index(base))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert (found[(slice(None), *grid.index(base))] == 1).all()
