@@ -2,12 +2,16 @@
 
 import copy
 import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mlscale.counters.kernel_use import LAUNCH
 from mlscale.data.measurements import Measurements
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.baselines import (
     CoreBound,
@@ -41,7 +45,20 @@ ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names 
 
 
 def default_predictor(measurements: Measurements) -> str:
-    """Return `bottleneck` where it knows GPU's peaks and counters, else `wu` (decision 0008)."""
+    """Return `bottleneck` where it knows GPU's peaks and counters, else `wu` (decision 0008).
+
+    `mean-surface` where the table has no counters, with a warning.
+    """
+    counters = [n for n in measurements.counter_names if n not in (*LAUNCH, "warps")]
+    positions = [measurements.counter_names.index(name) for name in counters]
+    if np.isnan(measurements.counters[..., positions]).all():
+        warnings.warn(
+            f"the table of '{measurements.device}' has no counters: the default is "
+            f"'{MeanSurface.name}', which takes every kernel for the mean of all",
+            DataWarning,
+            stacklevel=2,
+        )
+        return MeanSurface.name
     return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
 
 

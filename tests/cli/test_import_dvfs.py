@@ -103,14 +103,35 @@ class TestMadeFile:
         assert data.time_ms[1].ravel().tolist() == [11, 12, 13, 14]
 
     def test_says_what_it_found(self, capsys: Capture, tmp_path: Path) -> None:
-        file = tidy.write_csv(tmp_path / "raw.csv", rows())
+        file = tidy.write_csv(tmp_path / "raw.csv", rows(inst_executed=5))
         given = ["import", "dvfs", file, "--device", "p100", "-o", tmp_path / "t.csv"]
         out, err = succeed(capsys, *given)
         assert out == (
             f"{tmp_path}/t.csv: 8 kernels of 5 applications on p100, "
-            "1 CU counts x 2 engine clocks x 2 memory clocks, 3 counters, with power\n"
+            "1 CU counts x 2 engine clocks x 2 memory clocks, 4 counters, with power\n"
         )
         assert err == ""
+
+    def test_empty_counters_are_left_out_and_what_remains_serves_for_is_told(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """As the RTX 2070 Super's file has them: columns of counters without a number."""
+        empty = {"dram_read_transactions": "", "inst_executed": ""}
+        file = tidy.write_csv(tmp_path / "raw.csv", rows(**empty))
+        table, model = tmp_path / "t.csv", tmp_path / "t.mlscale"
+        _, err = succeed(capsys, "import", "dvfs", file, "--device", "rtx2070s", "-o", table)
+        assert err.startswith(
+            f"mlscale: warning: {file}: has no counters: it serves for predictors"
+        )
+        assert read(table).counter_names == ("workgroups", "workgroup_size", "warps")
+        out, err = succeed(capsys, "train", table, "--base", "mid", "-o", model)
+        assert out.startswith(f"{model}: 'mean-surface' for time and power, 8 kernels")
+        assert "the table of 'rtx2070s' has no counters: the default is 'mean-surface'" in err
+        complaint = refuse(
+            capsys, tmp_path, "train", table, "--base", "mid", "--predictor", "wang-chu",
+            "-o", model,
+        )  # fmt: skip
+        assert complaint.startswith("Wang and Chu's model needs counters")
 
     @pytest.mark.parametrize(
         ("throughput", "rows_off"),

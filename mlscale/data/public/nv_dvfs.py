@@ -14,6 +14,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, load_device
+from mlscale.data.grid import AXES
 from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.public.registry import identify
 from mlscale.data.public.sampled_forms import sampled_form, sampled_table
@@ -33,6 +34,7 @@ _ONE_APPLICATION = ("backprop", "scan", "matrixMul")
 _BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
 _REPEATED = ("l2_tex_write_throughput",)  # the benchmark's scripts ask for it twice
 _DISAGREEMENT = 0.10
+_NOT_COUNTED = (*AXES, "time_ms", "power_w", "workgroups", "workgroup_size", "warps")
 
 
 def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error") -> Measurements:
@@ -41,8 +43,8 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     device: None for that of a public file known by its checksum.
     The CU count is the device's; the kernel is `appName`, and kernels that begin with backprop,
     scan or matrixMul are one application each. Launch names stand in the metadata, the launch
-    geometry becomes the counters `workgroups` and `workgroup_size`. Warns, by name, of faults
-    known or found. Raises InputError.
+    geometry becomes the counters `workgroups` and `workgroup_size`. Counters whose column is
+    empty are left out. Warns, by name, of faults known or found. Raises InputError.
     """
     header, rows, lines = read_csv_rows(path, repeated=_REPEATED)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
@@ -74,7 +76,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     for kernel, fault in faults.items():
         warnings.warn(f"{path}: '{kernel}': {fault}", DataWarning, stacklevel=2)
     if not form:
-        _warn_of_throughputs(table)
+        _warn_of_counters(table)
     return measurements
 
 
@@ -100,7 +102,11 @@ def _counted_table(
         },
         numbers={
             "cu_count": np.full(len(kernels), float(load_device(device).cu_count)),
-            **{_RENAMED.get(name, name): values for name, values in raw.numbers.items()},
+            **{
+                _RENAMED.get(name, name): values
+                for name, values in raw.numbers.items()
+                if name in _RENAMED or raw.has_values(name)
+            },
         },
         metadata={
             "counter_tool": "nvprof",
@@ -154,8 +160,16 @@ def _warn_of_clocks(measurements: Measurements, source: str) -> None:
         )
 
 
-def _warn_of_throughputs(table: Table) -> None:
-    """Warn of the profiler's throughputs that its own counts contradict."""
+def _warn_of_counters(table: Table) -> None:
+    """Warn where there are none, and of throughputs that the profiler's own counts contradict."""
+    if set(table.numbers) <= set(_NOT_COUNTED):
+        warnings.warn(
+            f"{table.source}: has no counters: it serves for predictors that need none "
+            "(mean-surface, no-scaling and the other rules) and for studies of them, not for those "
+            "that learn from counters",
+            DataWarning,
+            stacklevel=3,
+        )
     suspect: dict[str, int] = {}
     for name, throughput in table.numbers.items():
         count = table.numbers.get(name.replace("_throughput", "_transactions"))
