@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError
@@ -109,6 +110,7 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
             raise ValueError("it has no predictor of time, or no card")
         if not isinstance(document["device"], str):
             raise TypeError("its device is not a name")
+        register_facts(card["metadata"], str(path))
         return Model(document["device"], grid, base, restored, card)
     except _ClassNotGivenError as error:
         raise InputError(f"{path}: {error}") from None

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,20 @@ def pytest_configure() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
+
+
+@pytest.fixture
+def forget_own_devices() -> Iterator[Callable[[], None]]:
+    """What makes the devices of one's own unknown, as in a fresh process; done after the test."""
+    from mlscale.data import devices
+
+    def forget() -> None:
+        devices._registered.clear()
+        for lookup in (devices._table, devices._names, devices.load_device):
+            lookup.cache_clear()
+
+    yield forget
+    forget()
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="DIR", help="folder for measurements.csv and collect.json"
     )
     parser.add_argument(
+        "--device",
+        type=options.device_key,
+        metavar="DEVICE",
+        help="device file of this GPU, where the device table lacks it; the table carries its "
+        "facts (see 'devices new')",
+    )
+    parser.add_argument(
         "--sm-counts",
         type=_counts,
         metavar="N,N,…|auto",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from mlscale.cli.main import COMMANDS, parser_of
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
-FILES = ("FILE", "MODEL", "PROFILE", "PROFILES", "PROFILE[@CONFIG]", "TABLE")
+FILES = ("FILE", "MODEL", "PROFILE", "PROFILES", "PROFILE[@CONFIG]", "TABLE", "DEVICE")
 FOLDERS = ("DIR",)
 
 

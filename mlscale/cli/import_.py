@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
-from mlscale.data.devices import device_keys
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.reader import titles
@@ -33,8 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     dvfs.add_argument(
         "--device",
-        choices=device_keys(),
-        help="the GPU it was measured on (default: what the file says)",
+        type=options.known_device,
+        metavar="DEVICE",
+        help="the GPU it was measured on, a name of 'devices list' or a device file (default: "
+        "what the file says)",
     )
     dvfs.add_argument(
         "--incomplete",
@@ -78,9 +79,10 @@ def _table_options() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--device",
+        type=options.device_key,
         metavar="DEVICE",
-        help=f"the GPU it was measured on: {', '.join(device_keys())}, or any other name "
-        "(default: what the file says)",
+        help="the GPU it was measured on: a name of 'devices list', a device file (see 'devices "
+        "new'), or any other name (default: what the file says)",
     )
     parser.add_argument(
         "--base",

@@ -20,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="TABLE", help="tidy table with nvprof counters")
     parser.add_argument(
         "--device",
+        type=options.device_key,
         metavar="DEVICE",
-        help=f"the GPU whose parameters to use: {', '.join(device_keys())} "
+        help="the GPU whose parameters to use, a name of 'devices list' or a device file "
         "(default: the table's device)",
     )
     parser.add_argument(

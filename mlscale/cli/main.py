@@ -15,6 +15,7 @@ from mlscale.errors import DataWarning, InputError, UsageError
 COMMANDS = {
     "demo": "the main job on the shipped data, in under a minute",
     "datasets": "list, fetch and make data sets",
+    "devices": "list, show and describe GPUs",
     "import": "turn a file of measurements into a tidy table",
     "collect": "measure a training set on the NVIDIA GPU at hand",
     "train": "train a model on a table of measurements",

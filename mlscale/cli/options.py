@@ -73,6 +73,31 @@ def load_model(arguments: argparse.Namespace) -> "Model":
     return model
 
 
+def device_key(text: str) -> str:
+    """The key of the GPU that --device names, for argparse; a name that is not known stays.
+
+    text: a key or another name of the device table, or a device file, which is made known.
+    """
+    from mlscale.data.device_file import load_device_file
+    from mlscale.data.devices import find_device
+
+    try:
+        device = load_device_file(text) if text.endswith(".json") else find_device(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text if device is None else device.key
+
+
+def known_device(text: str) -> str:
+    """As device_key, for a GPU that must be known."""
+    from mlscale.data.devices import load_device
+
+    try:
+        return load_device(device_key(text)).key
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def add_also(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that can take further measured points."""
     parser.add_argument(

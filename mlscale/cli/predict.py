@@ -51,8 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a GPU that the model has no training data of (time alone)")
     group.add_argument(
         "--device",
+        type=options.device_key,
         metavar="DEVICE",
-        help="the GPU of PROFILE, by its name in the device table; --at says where to predict",
+        help="the GPU of PROFILE, a name of 'devices list' or a device file; --at says where to "
+        "predict",
     )
     group.add_argument(
         "--base",

@@ -14,6 +14,7 @@ from mlscale.collect.clocks import Clocks
 from mlscale.collect.device import THROTTLING, DeviceInfo
 from mlscale.collect.entries import Entry
 from mlscale.collect.plan import Plan, PlanStep
+from mlscale.data.devices import facts_to_carry
 from mlscale.data.tables import Table, write_table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, write_text
@@ -184,6 +185,7 @@ def to_table(
         "counter_tool": "ncu" if counters else None,
         "throttle_reasons": {str(bit): word for bit, word in THROTTLING.items()},
         "faults": by_kind.failed,
+        **facts_to_carry(device_name(info)),
     }
     return Table("collect", text, numbers, metadata), summary
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS, dram_utilisation
-from mlscale.data.devices import Device, device_keys, load_device
+from mlscale.data.devices import Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 
@@ -148,10 +148,12 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
 def device_with_peaks(key: str) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
     if key not in device_keys():
+        if possible := devices_named(key):
+            raise InputError(f"'{key}' may be {' or '.join(possible)}; name one with --device")
         raise InputError(
-            f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its "
-            "memory bus width [bits], transfers per memory clock, lanes and schedulers per CU (the "
-            "vendor's data sheet has them); known are " + ", ".join(device_keys())
+            f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
+            "width, transfers per memory clock, lanes and schedulers per CU; describe it in a "
+            "device file ('mlscale devices new') and give that as --device FILE.json"
         )
     return load_device(key)
 

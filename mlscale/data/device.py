@@ -169,11 +169,7 @@ class Device:
         """
         if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
             return ()
-        lowest, highest = self.engine_clock_range_mhz
-        step = self.engine_clock_step_mhz
-        multiples = range(math.floor(lowest / step), math.floor((highest + 1) / step) + 1)
-        clocks = (float(math.floor(number * step)) for number in multiples)
-        return tuple(clock for clock in clocks if lowest <= clock <= highest)
+        return multiples_mhz(*self.engine_clock_range_mhz, self.engine_clock_step_mhz)
 
     def memory_clocks_mhz(self) -> tuple[float, ...]:
         """The memory clocks that the vendor's tool lists, ascending; empty where not known."""
@@ -198,6 +194,13 @@ class Device:
             sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
             device["datasheet"] = Datasheet(**sheet)
         return cls(**device)
+
+
+def multiples_mhz(lowest: float, highest: float, step: float) -> tuple[float, ...]:
+    """The multiples of a step from the lowest to the highest clock, rounded down [MHz]."""
+    numbers = range(math.floor(lowest / step), math.floor((highest + 1) / step) + 1)
+    clocks = (float(math.floor(number * step)) for number in numbers)
+    return tuple(clock for clock in clocks if lowest <= clock <= highest)
 
 
 def _checked_fields(cls: type, values: object, what: str) -> dict[str, Any]:

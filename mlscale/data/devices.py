@@ -1,13 +1,16 @@
 """The device table: the GPUs that mlscale knows, by key and by the names that tools print.
 
 devices.json holds physical parameters only; every peak is derived (mlscale/data/device.py) and
-tested against the vendor's data sheet. devices_sources.json says where each number is from.
+tested against the vendor's data sheet. devices_sources.json says where each number is from. A
+device of one's own (mlscale/data/device_file.py) is in the table of this process once it is
+registered; tables and models made with it carry its facts and register it where they are read.
 """
 
 import difflib
 import functools
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,15 @@ __all__ = [
     "Datasheet",
     "Device",
     "device_keys",
+    "device_sources",
     "devices_named",
+    "facts_to_carry",
     "find_device",
     "load_device",
+    "own_devices",
+    "register_device",
+    "register_facts",
+    "shipped_keys",
 ]
 
 SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
@@ -34,18 +43,26 @@ _CLOCK_TOLERANCE = 0.01
 
 
 def device_keys() -> tuple[str, ...]:
-    """The keys of all devices of the table."""
+    """The keys of all devices of the table, and of those of one's own."""
     return tuple(_table())
+
+
+def shipped_keys() -> tuple[str, ...]:
+    """The keys of the devices that mlscale brings along."""
+    return tuple(_shipped())
 
 
 @functools.cache
 def load_device(key: str) -> Device:
-    """The device of that key. Raises InputError with the known keys if there is none."""
+    """The device of that key. Raises InputError if there is none."""
     table = _table()
     if key not in table:
         close = devices_named(key) or difflib.get_close_matches(key.lower(), table, n=1)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise InputError(f"there is no device {key!r}; known are {', '.join(table)}{hint}")
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise InputError(
+            f"there is no device {key!r}; {hint}'mlscale devices list' names those of the table, "
+            "'mlscale devices new' describes another"
+        )
     return Device.from_dict({"key": key, **table[key]})
 
 
@@ -121,19 +138,87 @@ def _plain(name: str) -> str:
 
 @functools.cache
 def _names() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """By plain name: the devices whose own name it is, and those that share it."""
+    """By plain name: the devices whose own name it is, and those that share it.
+
+    A device of one's own takes its names away from the table's.
+    """
     own: dict[str, tuple[str, ...]] = {}
     shared: dict[str, tuple[str, ...]] = {}
     for key, entry in _table().items():
         aliases = [key, entry["name"], *entry.get("aliases", ()), *entry.get("pci_ids", ())]
         for names, texts in ((own, aliases), (shared, entry.get("shared_names", ()))):
             for plain in dict.fromkeys(map(_plain, texts)):
-                names[plain] = (*names.get(plain, ()), key)
+                others = () if key in _registered and names is own else names.get(plain, ())
+                names[plain] = (*others, key)
     return own, shared
+
+
+_registered: dict[str, dict[str, Any]] = {}  # the devices of one's own, in this process
+
+
+def register_device(device: Device) -> None:
+    """Make a device known by its key in this process; one of the shipped table stays as it is.
+
+    Raises InputError where the key was registered with other facts.
+    """
+    entry = device.as_dict()
+    key = device.key
+    del entry["key"]
+    if key in _shipped():
+        return
+    before = _registered.get(key, entry)
+    if before != entry:
+        differing = [f for f in before.keys() | entry if before.get(f) != entry.get(f)]
+        raise InputError(
+            f"device '{key}' is described in two ways, which differ in "
+            f"{', '.join(sorted(differing))}; use one device file for all tables and models"
+        )
+    _registered[key] = entry
+    for lookup in (_table, _names, load_device):
+        lookup.cache_clear()
+
+
+def own_devices() -> tuple[Device, ...]:
+    """The devices that were registered in this process."""
+    return tuple(map(load_device, _registered))
+
+
+def register_facts(metadata: Mapping[str, Any], source: str) -> None:
+    """Register the device of one's own whose facts a table or a model carries, if it has any.
+
+    Raises InputError, naming the source, on damaged facts.
+    """
+    if "device_facts" in metadata:
+        try:
+            register_device(Device.from_dict(metadata["device_facts"]))
+        except InputError as error:
+            raise InputError(f"{source}: device_facts: {error}") from None
+
+
+def facts_to_carry(key: str) -> dict[str, Any]:
+    """What the metadata of a table of that device must hold: the facts of one's own device."""
+    return {"device_facts": load_device(key).as_dict()} if key in _registered else {}
 
 
 @functools.cache
 def _table() -> dict[str, dict[str, Any]]:
+    return {**_shipped(), **_registered}
+
+
+@functools.cache
+def _shipped() -> dict[str, dict[str, Any]]:
     text = Path(__file__).with_name("devices.json").read_text(encoding="utf-8")
     devices: dict[str, dict[str, Any]] = json.loads(text)["devices"]
     return devices
+
+
+@functools.cache
+def device_sources(key: str) -> dict[str, tuple[str, ...]]:
+    """By field of a device of the shipped table: what its number was taken from, spelt out."""
+    text = Path(__file__).with_name("devices_sources.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    fields = document["devices"].get(key, {})
+    return {
+        name: tuple(document["sources"][source] for source in sources)
+        for name, sources in fields.items()
+    }

@@ -20,6 +20,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.arrow import numpy_floats, read_plain_csv
+from mlscale.data.devices import register_facts
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 
@@ -158,10 +159,17 @@ def _and_more(count: int) -> str:
 
 
 def read_table(path: Path | str) -> Table:
-    """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
+    """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError.
+
+    A device of one's own that its metadata describe is known by its key from then on.
+    """
     path = Path(path)
-    if path.suffix.lower() in _PARQUET_SUFFIXES:
-        return _read_parquet(path)
+    table = _read_parquet(path) if path.suffix.lower() in _PARQUET_SUFFIXES else _read_csv(path)
+    register_facts(table.metadata, str(path))
+    return table
+
+
+def _read_csv(path: Path) -> Table:
     is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
     table = (_read_plain_csv(path) if is_large else None) or _read_any_csv(path)
     beside = path.with_suffix(".meta.json")

@@ -24,7 +24,6 @@ from mlscale.errors import InputError
 # against ideal_dram_delay 0.79 to 0.89.
 DRAM_EFFICIENCY = 0.85
 
-_TABLE = "mlscale/papers/wang_chu_gpus.json"
 _REFERENCE = "gtx980"
 _LATENCIES = ("dram_latency_slope", "dram_latency_offset", "l2_latency", "shared_latency")
 
@@ -71,15 +70,9 @@ class GpuParameters:
 def load_gpu(key: str) -> GpuParameters:
     """The GPU of that name: its row of the table, else what its specification gives.
 
-    Raises InputError, naming the known devices, where the device table has no such device.
+    Raises InputError where the device table has no such device.
     """
-    try:
-        device = load_device(key)
-    except InputError as error:
-        raise InputError(
-            f"{error}; to add one, describe it in mlscale/data/devices.json and, where it "
-            f"was micro-benchmarked, in {_TABLE}"
-        ) from None
+    device = load_device(key)
     row = _rows().get(key)
     return specification_gpu(device) if row is None else _from_row(device, row)
 

@@ -93,6 +93,8 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
     if len(names) > 1:
         raise InputError(f"{source}: is of several GPUs: {', '.join(sorted(names))}; import one")
     if device is not None:
+        if len(several := devices_named(device, cu_count)) > 1:
+            raise InputError(f"{source}: --device {device} may be {' or '.join(several)}; name one")
         device = device_key(device, cu_count) or device
     if not names:
         return device

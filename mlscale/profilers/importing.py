@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
-from mlscale.data.devices import find_device
+from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.tables import Table
@@ -152,6 +152,7 @@ def import_exports(
         utilisation_sources=_sources(shares),
         clocks={"requested": run.requested, "observed": run.observed},
         launches=_launches(records),
+        **facts_to_carry(run.device),
     )
     _warn(contents, records)
     return ImportedTable(

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
+from mlscale.data.devices import Device, own_devices, register_device
 from mlscale.data.measurements import Measurements
 from mlscale.records import Progress
 
@@ -72,7 +73,8 @@ def _results(
     warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     with backend, _deaf_to_interrupts():
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        results = parallel(joblib.delayed(_numbered)(work, n, *calls[n]) for n in left)
+        devices = own_devices()
+        results = parallel(joblib.delayed(_numbered)(devices, work, n, *calls[n]) for n in left)
     try:
         # Not 'yield from', which would close the results before the warning is silenced.
         for result in results:  # noqa: UP028
@@ -96,5 +98,10 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _numbered(work: Callable[..., Any], number: int, *call: Any) -> tuple[int, Any]:
+def _numbered(
+    devices: Sequence[Device], work: Callable[..., Any], number: int, *call: Any
+) -> tuple[int, Any]:
+    """Make a call in a process that does not know the user's own devices yet."""
+    for device in devices:
+        register_device(device)
     return number, work(*call)

@@ -97,7 +97,7 @@ def test_warnings_and_errors(tmp_path: Path) -> None:
         run(table, "--device", "p100")
     with pytest.raises(InputError, match="memory_mhz 650 is not on the grid"):
         run(table, "--base", "engine=700,memory=650")
-    with pytest.raises(InputError, match=r"there is no device 'fury'.* to add one"):
+    with pytest.raises(InputError, match="there is no device 'fury'"):
         run(write(tmp_path, replace(data, device="fury")))
     named = write(tmp_path, replace(data, device="my card"))
     run(named, "--device", "gtx980")

@@ -94,7 +94,7 @@ def test_a_bad_choice_is_repeated(
     ("arguments", "choices"),
     [
         (CHOICES["predictor"][0], ["no-scaling", "mean-surface", "nearest", "wu"]),
-        (CHOICES["device"][0], ["gtx980", "gtx1080ti", "p100", "h200"]),
+        (CHOICES["device"][0], ["'mlscale devices list'"]),
         (CHOICES["protocol"][0], ["leave-one-application-out", "k-fold", "holdout"]),
         (USAGE["unknown command"][0], ["import", "train", "predict", "study"]),
     ],
@@ -119,6 +119,8 @@ def test_a_bad_choice_is_told_the_good_ones(
         (["import", "--help"], ["dvfs", "auto", "ncu", "rocprof"]),
         (["import", "dvfs", "--help"], ["--device", "--incomplete"]),
         (["import", "ncu", "--help"], ["--device", "--base", "--append"]),
+        (["devices", "--help"], ["list", "show", "new"]),
+        (["devices", "new", "--help"], ["nvidia-smi", "rocminfo", "ncu", "--key"]),
         (["completion", "--help"], ["bash", "zsh", "tcsh"]),
         (["--version"], [mlscale.__version__]),
     ],

@@ -51,7 +51,6 @@ WIDER_TOLERANCE = {
     # The sheet prints 2 TB/s; the 1593 MHz that nvidia-smi lists gives 2.039.
     ("h100-pcie", "bandwidth"): 0.02,
     # 8 TB/s; 3996 MHz gives 8.184.
-    ("b200", "bandwidth"): 0.024,
     ("b300", "bandwidth"): 0.024,
     # 6 TB/s; 1500 MHz gives 6.144.
     ("mi325x", "bandwidth"): 0.025,
@@ -216,17 +215,20 @@ def test_peak_rates_by_hand() -> None:
     assert device.peak_fp64_gflops(1000) == pytest.approx(128)
 
 
-def test_unknown_device_names_the_known_ones() -> None:
+def test_unknown_device_names_the_commands() -> None:
     with pytest.raises(InputError) as error:
         load_device("cray-1")
-    assert str(error.value) == f"there is no device 'cray-1'; known are {', '.join(KEYS)}"
+    assert str(error.value) == (
+        "there is no device 'cray-1'; 'mlscale devices list' names those of the table, 'mlscale "
+        "devices new' describes another"
+    )
 
 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("GTX 980", "gtx980"), ("simulated", "simulated-gcn3")]
 )
 def test_unknown_device_suggests_a_close_name(typed: str, meant: str) -> None:
-    with pytest.raises(InputError, match=f"; did you mean {meant}\\?$"):
+    with pytest.raises(InputError, match=f"; did you mean {meant}\\? "):
         load_device(typed)
 
 

@@ -125,16 +125,9 @@ def test_a_device_without_a_row_gets_the_default() -> None:
     assert load_gpu("rtx8000").fp64_delay == 16
 
 
-def test_unknown_device_names_the_known_and_how_to_add_one() -> None:
-    with pytest.raises(InputError) as error:
+def test_unknown_device() -> None:
+    with pytest.raises(InputError, match="no device 'gtx98'; did you mean gtx980"):
         load_gpu("gtx98")
-    message = str(error.value)
-    assert message.startswith(f"there is no device 'gtx98'; known are {', '.join(device_keys())}")
-    assert "did you mean gtx980?" in message
-    assert "to add one" in message
-    assert "devices.json" in message
-    assert "wang_chu_gpus.json" in message
-    assert "\n" not in message
 
 
 def test_another_number_of_cus() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.devices import find_device
+from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
@@ -225,6 +225,7 @@ def _metadata(tool: str, rows: Sequence[_Row]) -> dict[str, Any]:
     shares = [name for name in SHARES if any(name in row.numbers for row in rows)]
     has_power = any("power_w" in row.numbers for row in rows)
     return {
+        **facts_to_carry(rows[0].device),
         "origin": "measured",
         "profile_kind": "sampled",
         "counter_tool": tool,
