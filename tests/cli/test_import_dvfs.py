@@ -128,10 +128,10 @@ class TestMadeFile:
         assert out.startswith(f"{model}: 'mean-surface' for time and power, 8 kernels")
         assert "the table of 'rtx2070s' has no counters: the default is 'mean-surface'" in err
         complaint = refuse(
-            capsys, tmp_path, "train", table, "--base", "mid", "--predictor", "wang-chu",
+            capsys, tmp_path, "train", table, "--base", "mid", "--predictor", "bottleneck",
             "-o", model,
         )  # fmt: skip
-        assert complaint.startswith("Wang and Chu's model needs counters")
+        assert complaint.startswith("'bottleneck' needs the DRAM traffic")
 
     @pytest.mark.parametrize(
         ("throughput", "rows_off"),
