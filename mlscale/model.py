@@ -14,6 +14,7 @@ from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS, create, default_predictor
 from mlscale.predictors.base import (
     Bases,
+    ComparesSources,
     HasFeatures,
     Predictor,
     Training,
@@ -188,7 +189,24 @@ def training_warnings(model: Model) -> list[str]:
     return []
 
 
+def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say which numbers of the profile were computed from something else than in training."""
+    others: dict[str, tuple[str, ...]] = {}
+    for predictor in model.predictors.values():
+        if isinstance(predictor, ComparesSources):
+            others |= predictor.other_sources(profiles)
+    if not others:
+        return []
+    texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]
+    return [f"not measured as in training: {'; '.join(texts)}"]
+
+
 def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say how what the profile was computed from differs from the training kernels'."""
+    return _table_2_warnings(model, profiles) + _source_warnings(model, profiles)
+
+
+def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
     """Say how the profile's features of Table II differ in meaning from the training kernels'."""
     status = profiles.metadata.get("feature_status")
     tool = profiles.metadata.get("counter_tool", "the profiler")

@@ -6,7 +6,7 @@ having its methods, and `isinstance(predictor, GivesIntervals)` tells.
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
@@ -140,6 +140,14 @@ class HasFeatures(Protocol):
 
     def feature_names(self) -> tuple[str, ...]:
         """Return all features that it looks at, needed or not."""
+
+
+@runtime_checkable
+class ComparesSources(Protocol):
+    """Knows from what the numbers were computed that it was trained with."""
+
+    def other_sources(self, profiles: Profiles) -> Mapping[str, tuple[str, ...]]:
+        """Return by number from what a profile has it, where that differs from the training."""
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, shaped
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import TRAFFIC, kernel_use
+from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
 from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -91,10 +91,11 @@ class Bottleneck(Predictor):
         for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):
             predictor.time_, predictor.power_ = trained.time, trained.power
             predictor.scores_ = trained.scores
-            predictor._remember([table for table, _ in sets])  # noqa: SLF001
+            predictor._remember(sets)  # noqa: SLF001
 
-    def _remember(self, tables: Sequence[Measurements]) -> None:
+    def _remember(self, sets: Sequence[TrainingSet]) -> None:
         """Keep the names of the training kernels and their counters."""
+        tables = [table for table, _ in sets]
         several = len(tables) > 1
         self.others_: tuple[GpuPeaks, ...] = ()
         self.kernels_ = tuple(
@@ -104,6 +105,11 @@ class Bottleneck(Predictor):
         )
         known = dict.fromkeys((*TRAFFIC, *TABLE_2))
         self.counters_ = tuple(name for name in known if name in tables[0].counter_names)
+        self.sources_: dict[str, tuple[str, ...]] = {}
+        for table, base in sets:
+            for number, names in use_sources(table.profiles(base)).items():
+                own = self.sources_.get(number, ())
+                self.sources_[number] = tuple(dict.fromkeys((*own, *names)))
 
     def _training_sets(self, training: Training, base: Bases) -> list[TrainingSet]:
         sets = training_sets(self, training, base)
@@ -120,7 +126,7 @@ class Bottleneck(Predictor):
         The grid is what `predict` will use for it. Without counters of issued instructions that
         peak is the trained GPUs'. Raises InputError, also where no kernel has DRAM traffic.
         """
-        gpu = GpuPeaks.of(profiles.device, grid, profiles.base, kernel_use(profiles))
+        gpu = GpuPeaks.of(profiles.device, grid, profiles.base, kernel_use(profiles, self.sources_))
         if gpu.memory_peak <= LEAST_PEAK:
             raise InputError(
                 f"no kernel of these profiles of '{profiles.device}' has DRAM traffic, so they "
@@ -165,6 +171,13 @@ class Bottleneck(Predictor):
         """Return the counters of DRAM traffic; others may be missing."""
         return tuple(name for name in self.counters_ if name in TRAFFIC)
 
+    def other_sources(self, profiles: Profiles) -> UseSources:
+        """Return by number where a profile has it from, other than the training kernels had."""
+        trained = {number: names for number, names in self.sources_.items() if names}
+        own = use_sources(profiles, trained)
+        others = {n: tuple(s for s in own[n] if s not in known) for n, known in trained.items()}
+        return {number: names for number, names in others.items() if names}
+
     def feature_names(self) -> tuple[str, ...]:
         """Return the inputs of the curve, and the counters that tell which kernels are alike."""
         return (*self.time_.process.names, *self.counters_)
@@ -172,7 +185,7 @@ class Bottleneck(Predictor):
     def explain(self, profiles: Profiles) -> Explanation:
         """Return the inputs of the curve beside their training range."""
         gpu, _, _ = self._gpu(profiles, None)
-        named, process = gpu.inputs(kernel_use(profiles)), self.time_.process
+        named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
         values = np.column_stack([named[name] for name in process.names])
         width = np.where(process.high > process.low, process.high - process.low, np.inf)
 
@@ -218,7 +231,7 @@ class Bottleneck(Predictor):
     ) -> tuple[SurfacePosterior, Callable[[], Floats], Flags, GpuPeaks]:
         """Return log ratios given the points, the intervals' scale (K, N), flags, and the GPU."""
         gpu, number, note = self._gpu(profiles, grid)
-        kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule)
+        kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, number)
         if self.power_ is not None:
             base_w = _power_at_base(profiles)
@@ -300,6 +313,7 @@ class Bottleneck(Predictor):
             "scores": self.scores_,
             "kernels": list(self.kernels_),
             "counters": list(self.counters_),
+            "sources": {number: list(names) for number, names in self.sources_.items()},
         }
 
     def restore(self, state: State) -> Self:
@@ -320,6 +334,8 @@ class Bottleneck(Predictor):
         self.others_ = ()
         self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))
+        sources = dict(state.get("sources", {}))  # older files lack them
+        self.sources_ = {str(n): tuple(map(str, names)) for n, names in sources.items()}
         if len(self.kernels_) != len(self.time_.process.points):
             raise ValueError("there are not as many names of kernels as kernels")
         return self

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, shaped
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import KernelUse, kernel_use
+from mlscale.counters.kernel_use import KernelUse, UseSources, kernel_use
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -48,9 +48,15 @@ class KernelTraits:
     launch: dict[str, Floats]
 
     @classmethod
-    def of(cls, profiles: Profiles, grid: ConfigGrid, with_rule: bool) -> Self:
+    def of(
+        cls,
+        profiles: Profiles,
+        grid: ConfigGrid,
+        with_rule: bool,
+        trained: UseSources | None = None,
+    ) -> Self:
         """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
-        use = kernel_use(profiles)
+        use = kernel_use(profiles, trained)
         with np.errstate(divide="ignore"):
             launch = {
                 "log workgroups": np.log(use.workgroups),
