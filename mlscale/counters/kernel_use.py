@@ -98,13 +98,15 @@ def kernel_use(profiles: Profiles, trained: UseSources | None = None) -> KernelU
     peaks are not known, and where nothing gives the DRAM traffic, without which no bottleneck can
     be told.
     """
-    return _use_and_sources(profiles, trained or {})[0]
+    use, _ = _use_and_sources(profiles, trained or {})
+    _check_memory(profiles, use.memory)
+    return use
 
 
 def use_sources(profiles: Profiles, trained: UseSources | None = None) -> UseSources:
     """Where `kernel_use` takes each number from; none for a number that is missing.
 
-    Raises InputError as `kernel_use` does.
+    Raises InputError on a GPU whose peaks are not known.
     """
     return _use_and_sources(profiles, trained or {})[1]
 
@@ -128,7 +130,6 @@ def _use_and_sources(profiles: Profiles, trained: UseSources) -> tuple[KernelUse
             numbers[number] = filled
     waiting = _log_waiting(numbers["occupancy"], numbers["issue"], device)
     numbers["stall"] = _either(numbers["stall"], waiting)
-    _check_memory(profiles, numbers["memory"])
     return KernelUse(**numbers, **_launch(profiles, device)), sources
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, Device
 from mlscale.data.profiles import Profiles
+from mlscale.data.traffic import share_of_peak
 
 # Counters whose product stands in for a counter that is not there.
 _SUBSTITUTES = {
@@ -25,8 +26,7 @@ def dram_utilisation(
     dram_bytes: Floats, seconds: Floats | float, profiles: Profiles, device: Device
 ) -> Floats:
     """DRAM bytes as a share of what passes in that time at the base's memory clock, (K,)."""
-    peak_gb_per_s = device.peak_bandwidth_gb_per_s(profiles.base.memory_mhz)
-    return np.asarray(dram_bytes / (peak_gb_per_s * 1e9 * seconds))
+    return share_of_peak(dram_bytes, seconds, device, profiles.base.memory_mhz)
 
 
 class _CountedRun:

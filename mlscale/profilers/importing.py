@@ -14,6 +14,7 @@ from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.tables import Table
+from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import ByteProgress, no_progress
 from mlscale.profilers import codexl, ncu, ncu_text, nvprof, rocprof
@@ -140,6 +141,7 @@ def import_exports(
     of_records = [_features_and_shares(first_tool, record, run) for record in records]
     features = [of_record[0] for of_record in of_records]
     shares = [of_record[1] for of_record in of_records]
+    _check_traffic(paths[0], records, shares, run)
     of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
     programs = [content.application for content in contents if content.application]
     name = application or next(iter(programs), paths[0].stem)
@@ -251,6 +253,30 @@ def _features_and_shares(
     features = table_features(tool, record.counters, record.cycles, facts)
     facts |= {name: feature.value for name, feature in features.items()}
     return features, peak_shares(tool, record.counters, record.cycles, facts)
+
+
+def _check_traffic(
+    path: Path,
+    records: list[KernelRecord],
+    shares: list[dict[str, Share]],
+    run: RunConfiguration,
+) -> None:
+    """Raise InputError where more bytes are said to pass than can; AMD's L2 counts cache hits."""
+    for record, of_kernel in zip(records, shares, strict=True):
+        share = of_kernel.get("dram_utilisation")
+        if share is None or share.value <= LARGEST_SHARE:
+            continue
+        text = (
+            f"{path}: '{record.kernel[:60]}': its DRAM traffic is {share.value:.2f} times what "
+            f"{run.device} passes at memory={run.config.memory_mhz:g}"
+        )
+        device = find_device(run.device)
+        if device is not None and device.vendor == "AMD":
+            warnings.warn(
+                f"{text}; hits of a last-level cache are in it", DataWarning, stacklevel=3
+            )
+        else:
+            raise InputError(f"{text}; give the clock and the GPU that it ran on")
 
 
 def _sources(shares: list[dict[str, Share]]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic.exports import NCU, long_page, long_rows, quoted, read, row, wide_page
 
-from mlscale import DataWarning
+from mlscale import DataWarning, InputError
 from mlscale.profilers.ncu_metrics import parse_unit
 
 # NCU: 400 VALU + 100 uniform + 200 loads + 100 stores + 200 shared = 1000 instructions; 10 us.
@@ -220,3 +220,9 @@ class TestShares:
         }
         values, _ = shares(tmp_path, {**SPEED_OF_LIGHT, **counts})
         assert values["issue_utilisation"] == pytest.approx(0.05)
+
+    def test_more_bytes_than_pass_are_refused(self, tmp_path: Path) -> None:
+        """1280 kB in 10 us are 128 GB/s, twice the peak."""
+        metrics = {**SPEED_OF_LIGHT, "dram__bytes.sum": ("Kbyte", "1,280.00")}
+        with pytest.raises(InputError, match=r"2\.00 times what gtx980 passes at memory=1000"):
+            shares(tmp_path, metrics)

@@ -59,6 +59,8 @@ def test_every_file_is_here(data_folder: Path) -> None:
 def test_is_read(data_folder: Path, name: str) -> None:
     device, cu_count, kernels, launches, exact, nearest = READ[name]
     base = dict(CLOCKS) if cu_count is None else {"cu_count": float(cu_count), **CLOCKS}
+    if device == "rtx5070":
+        base["memory_mhz"] = 14001.0  # at the made clock its traffic would be above the peak
     imported = load(data_folder, name, device=device, base=base)
     statuses = [feature.status for feature in imported.features.values()]
     assert (imported.kernels, imported.launches) == (kernels, launches)

@@ -20,6 +20,7 @@ from mlscale.data.public.registry import identify
 from mlscale.data.public.sampled_forms import sampled_form, sampled_table
 from mlscale.data.sampled import clocks_not_reached, power_faults
 from mlscale.data.tables import Table, parse_numbers, read_csv_rows
+from mlscale.data.traffic import LARGEST_SHARE, share_of_peak
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import read_bytes
 
@@ -77,6 +78,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         warnings.warn(f"{path}: '{kernel}': {fault}", DataWarning, stacklevel=2)
     if not form:
         _warn_of_counters(table)
+        _warn_of_traffic(table)
     return measurements
 
 
@@ -185,6 +187,23 @@ def _warn_of_counters(table: Table) -> None:
         warnings.warn(
             f"{table.source}: of {len(table)} rows, columns that disagree with transactions / "
             f"time by more than 10 %: {counts}; kept as they are, no utilisation feature uses them",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_traffic(table: Table) -> None:
+    """Warn of rows with more DRAM traffic than the GPU passes at the memory clock of the row."""
+    counts = [table.numbers.get(f"dram_{way}_transactions") for way in ("read", "write")]
+    if counts[0] is None or counts[1] is None:
+        return
+    device = load_device(table.text["device"][0])
+    dram_bytes, seconds = SECTOR_BYTES * (counts[0] + counts[1]), table.numbers["time_ms"] / 1e3
+    share = share_of_peak(dram_bytes, seconds, device, table.numbers["memory_mhz"])
+    if (above := share > LARGEST_SHARE).any():
+        warnings.warn(
+            f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
+            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times",
             DataWarning,
             stacklevel=3,
         )
