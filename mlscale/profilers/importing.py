@@ -204,11 +204,14 @@ def append(table: Table, new: Table, source: str) -> Table:
         "source": "; ".join(dict.fromkeys([old.get("source", ""), new.metadata["source"]])),
         "utilisation_sources": {n: "; ".join(dict.fromkeys(t)) for n, t in sources.items()},
         "launches": {**old.get("launches", {}), **new.metadata["launches"]},
+        "busy_spans": {**old.get("busy_spans", {}), **new.metadata.get("busy_spans", {})},
         "feature_status": {
             name: max(status, statuses.get(name, status), key=rank.index)
             for name, status in new.metadata["feature_status"].items()
         },
     }
+    if not metadata["busy_spans"]:  # a profiler's export has none
+        del metadata["busy_spans"]
     text = {name: [*table.text[name], *new.text[name]] for name in new.text}
     return Table(source, text, numbers, metadata)
 

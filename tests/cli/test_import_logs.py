@@ -46,7 +46,9 @@ def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
         path = log(tmp_path, query(block(2, 3, 1)), name)
         out, _ = succeed(capsys, "import", "auto", path, *FACTS, "--append", "-o", output)
     assert "; 2 rows in all" in out
-    assert read_table(output).text["kernel"] == ["fft", "gemm"]
+    table = read_table(output)
+    assert table.text["kernel"] == ["fft", "gemm"]
+    assert list(table.metadata["busy_spans"]) == ["fft", "gemm"]
 
 
 def test_interval_and_time(capsys: Capture, tmp_path: Path) -> None:

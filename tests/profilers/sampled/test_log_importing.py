@@ -173,6 +173,14 @@ def test_idle_moments_inside_the_span_count(tmp_path: Path) -> None:
     assert values["time_ms"] == pytest.approx(5e3 * PERIOD_S)
 
 
+def test_busy_is_a_tenth_of_the_highest_activity(tmp_path: Path) -> None:
+    """By hand: of 0.9 at most, 0.08 is idle and 0.1 is busy."""
+    shares = [0.08, 0.08, 0.1, 0.9, 0.9, 0.1, 0.08]
+    path = write(tmp_path, query([[Reading(share, 100, 1000)] for share in shares], PERIOD_S))
+    (span,) = load(path).spans
+    assert (span.first, span.last) == (2, 5)
+
+
 def test_without_activity_power_tells_from_half_way_up(tmp_path: Path) -> None:
     """By hand: 20 to 120 W, so busy from 70 W on: 80, 120 and 70."""
     watts = [20, 21, 80, 120, 70, 60, 20]
