@@ -131,7 +131,7 @@ def _record(key: GroupKey, counting: list[FileContent], timing: list[FileContent
     if not times_s:
         raise InputError(
             f"{source}: says no time of {key}; give the trace of the same program as a "
-            "further file (docs/profiling.md)"
+            "further file, or for ncu one with --section SpeedOfLight (docs/profiling.md)"
         )
     counted = counting[0].groups[key].launches if counting else 0
     if traced and counted and any(group.launches != counted for group in groups):
