@@ -22,9 +22,29 @@ from mlscale.predictors.baselines import (
 )
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.nearest import Nearest
+from mlscale.predictors.sampled.estimator import Sampled
 from mlscale.predictors.trees import ExtraTrees
 from mlscale.predictors.wang_chu import WangChu
 from mlscale.predictors.wu.estimator import Wu
+
+__all__ = [
+    "PREDICTORS",
+    "Bottleneck",
+    "CoreBound",
+    "EngineBound",
+    "ExtraTrees",
+    "MeanSurface",
+    "MemoryBound",
+    "Nearest",
+    "NoScaling",
+    "Predictor",
+    "Sampled",
+    "WangChu",
+    "Wu",
+    "create",
+    "default_predictor",
+    "find_predictor",
+]
 
 PREDICTORS: dict[str, type[Predictor]] = {
     predictor.name: predictor
@@ -39,15 +59,17 @@ PREDICTORS: dict[str, type[Predictor]] = {
         Wu,
         WangChu,
         Bottleneck,
+        Sampled,
     )
 }
 ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
 
 def default_predictor(measurements: Measurements) -> str:
-    """Return `bottleneck` where it knows GPU's peaks and counters, else `wu` (decision 0008).
+    """Return the name of the predictor that suits a table best.
 
-    `mean-surface` where the table has no counters, with a warning.
+    `mean-surface` where the table has no counters, with a warning; `sampled` for sampled profiles;
+    `bottleneck` where it knows the GPU's peaks and the counters, else `wu` (decisions 0008, 0015).
     """
     counters = [n for n in measurements.counter_names if n not in (*LAUNCH, "warps")]
     positions = [measurements.counter_names.index(name) for name in counters]
@@ -59,6 +81,8 @@ def default_predictor(measurements: Measurements) -> str:
             stacklevel=2,
         )
         return MeanSurface.name
+    if Sampled.applies_to(measurements):
+        return Sampled.name
     return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
 
 

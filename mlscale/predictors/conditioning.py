@@ -60,7 +60,7 @@ class SurfacePrior:
             shift[j] = DIFFERENCE
             high, low = self.log_ratios(latents + shift), self.log_ratios(latents - shift)
             slopes.append((high - low) / (2 * DIFFERENCE))
-        return np.array(slopes)
+        return np.array(slopes).reshape(*latents.shape, self.misfit.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

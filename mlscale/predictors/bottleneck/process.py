@@ -78,17 +78,7 @@ class Process:
 
     def flags(self, values: dict[str, Floats]) -> list[list[str]]:
         """Return for each kernel the inputs that are missing or outside the range trained."""
-        flags: list[list[str]] = [[] for _ in values[self.names[0]]]
-        limits = zip(self.names, self.low.tolist(), self.high.tolist(), strict=True)
-        for name, low, high in limits:
-            own, width = values[name], high - low
-            for k in np.flatnonzero(np.isnan(own)).tolist():
-                flags[k].append(f"{name} missing")
-            for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
-                beyond = over > (1e-6 * width if width else 0)
-                for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
-                    flags[k].append(f"{name} {value:.4g} {side} trained {limit:.4g}")
-        return flags
+        return range_flags({name: values[name] for name in self.names}, self.low, self.high)
 
     def latents(self, points: Floats, gpu: int | None) -> tuple[Floats, Floats]:
         """Return means (L, K), and the variance (K,), given the training kernels, at points (K, D).
@@ -138,6 +128,23 @@ def covariance(a: Floats, b: Floats, gpu_a: Indices, gpu_b: Indices) -> Floats:
     linear = 3 * LINEAR**2 * (a @ b.T) / a.shape[1]
     same = gpu_a[:, None] == gpu_b
     return np.asarray((smooth + linear) * np.where(same, 1.0, SHARED_BETWEEN_GPUS))
+
+
+def range_flags(values: dict[str, Floats], lows: Floats, highs: Floats) -> list[list[str]]:
+    """Return for each of K kernels what is missing or outside a range.
+
+    values: named, (K,) each, NaN where missing; lows and highs: of each.
+    """
+    flags: list[list[str]] = [[] for _ in next(iter(values.values()))]
+    for (name, own), low, high in zip(values.items(), lows.tolist(), highs.tolist(), strict=True):
+        width = high - low
+        for k in np.flatnonzero(np.isnan(own)).tolist():
+            flags[k].append(f"{name} missing")
+        for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
+            beyond = over > (1e-6 * width if width else 0)
+            for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
+                flags[k].append(f"{name} {value:.4g} {side} trained {limit:.4g}")
+    return flags
 
 
 def scaling(raw: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,1 @@
+"""`sampled`: time and power over the engine clock from one sampled profile (decision 0015)."""

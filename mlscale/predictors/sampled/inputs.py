@@ -1,0 +1,144 @@
+"""What a sampled profile tells of a kernel: shares of the GPU's peaks, standardised; NumPy."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, positive, shaped
+from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
+from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
+
+UTILISATIONS = ("gpu_utilisation", "gr_engine_active")  # the first that a table has is looked at
+LEAST_DRAM_PEAK, LARGEST_DRAM_SHARE = 0.3, 1.1
+TOP = 3  # peaks are the mean of so many largest values
+LEAST_SHARE = 1e-3
+# Inputs beside the utilisation, in this order.
+INPUTS = ("sm active", "root dram", "log power", "1 / power", "dram / power")
+
+
+@dataclass(frozen=True, eq=False)
+class SampledInputs:
+    """The inputs of n training kernels, and how those of a new one are computed.
+
+    measured: names of the M columns looked at, with their range trained, low and high (M,).
+    top_dram, top_w (3,): the largest DRAM shares and powers [W] of the training kernels. present
+    (D',): which of all inputs some kernel has; mean and spread (D,) standardise those, points
+    (n, D).
+    """
+
+    measured: tuple[str, ...]
+    low: Floats
+    high: Floats
+    top_dram: Floats
+    top_w: Floats
+    present: Floats
+    mean: Floats
+    spread: Floats
+    points: Floats
+
+    @classmethod
+    def of(cls, profiles: Profiles, with_utilisation: bool) -> Self:
+        """Those of training kernels; with_utilisation: the GPU's too. Raises InputError."""
+        used = [name for name in UTILISATIONS if profiles.has_counter(name)][:1]
+        measured = ("sm_active", "dram_active", "power_w", *(used if with_utilisation else []))
+        columns = _columns(profiles, measured)
+        if np.isnan(columns["dram_active"]).all():
+            raise InputError(
+                "no training kernel has a value for 'dram_active', which 'sampled' rests on"
+            )
+        top_dram, top_w = _top(columns["dram_active"]), _top(columns["power_w"])
+        raw = _inputs(columns, top_dram.mean(), top_w.mean())
+        present = ~np.isnan(raw).all(axis=0)
+        mean, spread = scaling(raw[:, present])
+        known = {name: own[~np.isnan(own)] for name, own in columns.items()}
+        return cls(
+            measured=measured,
+            low=np.array([own.min(initial=np.inf) for own in known.values()]),
+            high=np.array([own.max(initial=-np.inf) for own in known.values()]),
+            top_dram=top_dram,
+            top_w=top_w,
+            present=present.astype(float),
+            mean=mean,
+            spread=spread,
+            points=standardised(raw[:, present], mean, spread, farthest=np.inf),
+        )
+
+    def points_of(self, profiles: Profiles) -> Floats:
+        """Points (K, D) of new kernels; the peaks are the training kernels' and its own.
+
+        A missing value is taken at the training mean. Raises InputError without 'dram_active'.
+        """
+        columns = _columns(profiles, self.measured)
+        lacking = np.flatnonzero(np.isnan(columns["dram_active"]))
+        if lacking.size:
+            raise InputError(
+                f"kernel '{profiles.kernels[lacking[0]]}' has no value for 'dram_active', which "
+                "the model needs; sample it (dcgmi dmon -e 1005)"
+            )
+        peaks = [
+            np.sort(np.column_stack([np.tile(top, (len(own), 1)), np.nan_to_num(own)]))[:, -TOP:]
+            for top, own in (
+                (self.top_dram, columns["dram_active"]),
+                (self.top_w, columns["power_w"]),
+            )
+        ]
+        raw = _inputs(columns, *(peak.mean(axis=1) for peak in peaks))
+        return standardised(raw[:, self.present > 0], self.mean, self.spread, farthest=np.inf)
+
+    def flags(self, profiles: Profiles) -> list[list[str]]:
+        """For each kernel what is missing or outside the range trained."""
+        return range_flags(_columns(profiles, self.measured), self.low, self.high)
+
+    def values(self, profiles: Profiles) -> Floats:
+        """What was measured of each kernel, (K, M), NaN where missing."""
+        return np.column_stack(list(_columns(profiles, self.measured).values()))
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON values for the model file."""
+        return {**vars(self), "measured": list(self.measured)}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        measured = tuple(map(str, state["measured"]))
+        if measured[:3] != ("sm_active", "dram_active", "power_w"):
+            raise ValueError("the columns measured are not those of a sampled profile")
+        present = shaped(state["present"], len(INPUTS) + len(measured) - 3)
+        size = int((present > 0).sum())
+        return cls(
+            measured=measured,
+            low=shaped(state["low"], len(measured)),
+            high=shaped(state["high"], len(measured)),
+            top_dram=shaped(state["top_dram"], None),
+            top_w=shaped(state["top_w"], None),
+            present=present,
+            mean=shaped(state["mean"], size),
+            spread=positive(shaped(state["spread"], size), "a spread"),
+            points=shaped(state["points"], None, size),
+        )
+
+
+def _columns(profiles: Profiles, names: tuple[str, ...]) -> dict[str, Floats]:
+    """The named columns (K,) each, NaN where missing."""
+    missing = np.full(len(profiles.kernels), np.nan)
+    power_w = missing if profiles.power_w is None else profiles.power_w
+    return {
+        name: power_w if name == "power_w" else profiles.optional_counter(name) for name in names
+    }
+
+
+def _top(values: Floats) -> Floats:
+    """The largest few of those that are there; a single 1 without any."""
+    known = np.sort(values[~np.isnan(values)])[-TOP:]
+    return known if known.size else np.ones(1)
+
+
+def _inputs(columns: dict[str, Floats], dram_peak: Floats, peak_w: Floats) -> Floats:
+    """All inputs (K, D'), NaN where missing, from what was measured and the peaks."""
+    sm_active, dram_active, power_w, *utilisation = columns.values()
+    dram = np.minimum(dram_active / np.maximum(dram_peak, LEAST_DRAM_PEAK), LARGEST_DRAM_SHARE)
+    power = np.maximum(power_w / peak_w, LEAST_SHARE)
+    shares = (sm_active, np.sqrt(dram), np.log(power), 1 / power, dram / power)
+    return np.column_stack([*shares, *utilisation])

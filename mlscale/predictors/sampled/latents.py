@@ -1,0 +1,96 @@
+"""Kernels' latents as Gaussian processes of their inputs, fitted by Gauss-Newton steps: NumPy.
+
+n training kernels, K new ones, L latents, D inputs, G numbers that all kernels share.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, shaped
+from mlscale.predictors.bottleneck.process import squared_distance
+from mlscale.predictors.sampled.curves import Curve
+
+STEPS = 15
+LONGEST_STEP = 1.5  # of a latent
+
+
+@dataclass(frozen=True)
+class Setting:
+    """noise: standard deviation of a kernel's log ratios.
+
+    length: root mean square distance, in standard deviations, that is still alike; linear and
+    amplitude: prior standard deviations of what latents add linearly and smoothly in the inputs.
+    """
+
+    noise: float
+    length: float
+    linear: float
+    amplitude: float
+
+    def covariance(self, a: Floats, b: Floats, shared_sd: float) -> Floats:
+        """Prior covariance (A, B) of a latent at points (A, D) and (B, D)."""
+        smooth = np.exp(-squared_distance(a, b) / (2 * self.length**2))
+        linear = a @ b.T / a.shape[1]
+        return np.asarray(shared_sd**2 + self.linear**2 * linear + self.amplitude**2 * smooth)
+
+
+@dataclass(frozen=True, eq=False)
+class Latents:
+    """A fit: weights (L, n) of the training points in the latents' means, and the numbers (G,)."""
+
+    setting: Setting
+    weights: Floats
+    numbers: Floats
+
+    @classmethod
+    def fit(cls, curve: Curve, logs: Floats, points: Floats, setting: Setting) -> Self:
+        """Maximum a posteriori; logs (n, N): measured log ratios, points (n, D).
+
+        A kernel's clocks count together as one observation of its latents, and one far off the
+        curve counts less (Cauchy's weight).
+        """
+        prior = setting.covariance(points, points, curve.latent_sd)
+        count, (kernels, clocks) = len(curve.latent_means), logs.shape
+        mean = np.repeat(curve.latent_means[:, None], kernels, axis=1)
+        latents, weights, numbers = mean, np.zeros_like(mean), curve.number_means
+        for _ in range(STEPS):
+            left = logs - curve.log_ratios(latents, numbers)
+            off = (left**2).mean(axis=1)
+            precision = 1 / (1 + off / curve.outlier**2) / setting.noise**2 / clocks
+            by_latent, _ = curve.slopes(latents, numbers)
+            information = np.einsum("akn,bkn,k->akb", by_latent, by_latent, precision)
+            target = np.einsum("akn,kn,k->ak", by_latent, left, precision)
+            target += np.einsum("akb,bk->ak", information, latents - mean)
+            system = information[..., None] * prior[:, None, :]
+            system = np.eye(count * kernels) + system.reshape(count * kernels, -1)
+            weights = np.linalg.solve(system, target.ravel()).reshape(count, kernels)
+            step = mean + weights @ prior - latents
+            latents = latents + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+            left = logs - curve.log_ratios(latents, numbers)
+            _, by_number = curve.slopes(latents, numbers)
+            curvature = np.einsum("akn,bkn,k->ab", by_number, by_number, precision)
+            uphill = np.einsum("akn,kn,k->a", by_number, left, precision)
+            uphill -= (numbers - curve.number_means) / curve.number_sds**2
+            curvature += np.diag(curve.number_sds**-2.0)
+            numbers = numbers + np.linalg.solve(curvature, uphill)
+        return cls(setting, weights, numbers)
+
+    def at(self, curve: Curve, training: Floats, points: Floats) -> Floats:
+        """The log ratios (K, N) of a curve at points (K, D); training (n, D): those fitted."""
+        cross = self.setting.covariance(training, points, curve.latent_sd)
+        latents = curve.latent_means[:, None] + self.weights @ cross
+        return curve.log_ratios(latents, self.numbers)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays for the model file."""
+        return {"weights": self.weights, "numbers": self.numbers}
+
+    @classmethod
+    def restore(
+        cls, state: dict[str, Any], setting: Setting, curve: type[Curve], kernels: int
+    ) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        weights = shaped(state["weights"], len(curve.latent_means), kernels)
+        return cls(setting, weights, shaped(state["numbers"], len(curve.number_means)))
