@@ -42,8 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--predictor",
         type=options.predictor_name,
         metavar="PREDICTOR",
-        help=f"{options.predictor_names()} (default: bottleneck where it knows the GPU's peaks "
-        "and the counters; else, and with --features or --clusters, wu)",
+        help=f"{options.predictor_names()} (default: sampled for sampled profiles, bottleneck "
+        "where it knows the GPU's peaks and the counters; else, and with --features or --clusters, "
+        "wu)",
     )
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument(

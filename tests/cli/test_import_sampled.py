@@ -147,3 +147,23 @@ def test_real_files_are_known_by_their_checksum(
         # The data's README: at 405 MHz the clock is about half; at others up to 1.3.
         assert data.metadata["faults"] == {}
         assert "1.88 at 405 MHz, 1.20 at 502 MHz, 1.31 at 600 MHz" in err
+
+
+def test_the_real_a100_file_is_known_by_its_checksum(
+    capsys: Capture, tmp_path: Path, data_folder: Path
+) -> None:
+    # 19 SPEC ACCEL applications x 61 clocks from 510 to 1410 MHz: the data's README.
+    file, table = data_folder / "sampled" / "a100-spec-accel-dcgm.csv", tmp_path / "t.parquet"
+    out, err = succeed(capsys, "import", "dvfs", file, "-o", table)
+    assert "19 kernels of 19 applications on a100-sxm4-80gb" in out
+    assert "61 engine clocks x 1 memory clocks, 10 counters, with power" in out
+    assert err.count("warning") == 1
+    assert "'kmeans': its time" in err
+    data = read(table)
+    assert (data.grid.engine_mhz[0], data.grid.engine_mhz[-1]) == (510, 1410)
+    # tpacf at 1410 MHz, the file's first row: 7.0867 s, 185.83 W, 0.9429 of the time active.
+    tpacf = data.kernels.index("tpacf")
+    assert data.time_ms[tpacf, 0, -1, 0] == pytest.approx(7086.667, rel=1e-6)
+    assert data.power_w is not None
+    assert data.power_w[tpacf, 0, -1, 0] == pytest.approx(185.83171)
+    assert data.counters[tpacf, 0, -1, 0, 0] == pytest.approx(0.942902)

@@ -22,7 +22,6 @@ from mlscale.predictors.conditioning import (
 )
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.sampled.model import QuantityModel, SampledModels
-from mlscale.predictors.sampled.training import SampledKernels, train
 
 LARGEST_SURPRISE = 4.0
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
@@ -68,6 +67,8 @@ class Sampled(Predictor):
             )
         table.quantity(self.quantity)
         try:
+            from mlscale.predictors.sampled.training import SampledKernels, train
+
             trained = train(SampledKernels.of(table, self.base_), self.quantity, self.seed)
         except ModuleNotFoundError as error:
             raise missing_library("training 'sampled'", str(error.name), "train") from None

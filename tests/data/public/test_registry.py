@@ -86,7 +86,7 @@ class TestPublicFiles:
             assert identify(content + b"\n") is None
             assert entry.size_bytes == len(content)
             found += 1
-        assert found == 7
+        assert found == 8
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
     def test_hold_what_is_said_of_them(self, data_folder: Path) -> None:

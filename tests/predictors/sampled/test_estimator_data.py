@@ -1,0 +1,45 @@
+"""`sampled` on real GPUs, every application held out in turn, beside the mean of the others."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.predictors import Sampled, create
+from mlscale.studies.crossval import cross_validate
+from mlscale.studies.splits import folds
+
+FILES = {
+    "a100": "a100-spec-accel-dcgm.csv",
+    "rtx8000": "rtx8000-microbenchmark-dcgm.csv",
+    "v100": "v100-microbenchmark-dcgm.csv",
+}
+
+
+# Bounds [%] above what was measured when this was written, and their share of the mean surface's
+# error: regression only.
+@pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+@pytest.mark.parametrize(
+    ("gpu", "quantity", "bound", "share"),
+    [
+        ("a100", "time", 8.0, 0.85),
+        ("a100", "power", 2.4, 0.35),
+        ("rtx8000", "time", 4.2, 0.4),
+        ("rtx8000", "power", 3.6, 0.5),
+        ("v100", "time", 4.8, 0.6),
+        ("v100", "power", 3.5, 0.5),
+    ],
+)
+def test_errors_of_applications_held_out(
+    data_folder: Path, gpu: str, quantity: str, bound: float, share: float
+) -> None:
+    data = read_nv_dvfs(data_folder / "sampled" / FILES[gpu], None)
+    top = data.grid.config((0, -1 % data.grid.shape[1], 0))
+    split = folds("leave-one-application-out", data.applications, 0)
+    errors = {}
+    for name in (Sampled.name, "mean-surface"):
+        predicted = cross_validate(data, [top], split, lambda n=name: create(n, quantity=quantity))
+        errors[name] = float(np.concatenate([fold.errors for fold in predicted]).mean())
+    assert errors["sampled"] < bound
+    assert errors["sampled"] < share * errors["mean-surface"]
