@@ -37,6 +37,7 @@ _MODULES = {
         "NoScaling",
     ),
     "mlscale.predictors.bottleneck.estimator": ("Bottleneck",),
+    "mlscale.predictors.sampled.estimator": ("Sampled",),
     "mlscale.predictors.nearest": ("Nearest",),
     "mlscale.predictors.trees": ("ExtraTrees",),
     "mlscale.predictors.wang_chu": ("WangChu",),
