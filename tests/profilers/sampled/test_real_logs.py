@@ -19,7 +19,7 @@ A100 = {"cu_count": 108, "memory_mhz": 1215}
 READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
     # Lines 61 to 261: 167 samples of 0.1 s.
     "dcgmi_dmon/a100_bfs_1005.txt": (
-        "dcgm", {"device": "a100", "interval_s": 0.1, "base": A100},
+        "dcgm", {"device": "a100-sxm4-40gb", "interval_s": 0.1, "base": A100},
         [{"time_ms": 16700, "engine_mhz": 1005, "memory_mhz": 1215, "power_w": 103.551,
           "gr_engine_active": 0.388754, "sm_active": 0.168946, "dram_active": 0.0308204}],
     ),
@@ -32,7 +32,7 @@ READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
     ),
     # Lines 91 to 1990, from 11:16:58.590 to 11:33:20.896, and a sample of 0.103 s; a gap inside.
     "nvidia_smi_query/a100_falcon7b.csv": (
-        "nvidia-smi", {"device": "a100", "base": {**A100, "engine_mhz": 1410}},
+        "nvidia-smi", {"device": "a100-sxm4-40gb", "base": {**A100, "engine_mhz": 1410}},
         [{"time_ms": 982_306 + 103, "power_w": 131.962, "gpu_utilisation": 0.840237}],
     ),
     # Line 65 to the end, 02:24:41.678 to 02:25:36.486, and 0.109 s; 497 of 502 at 8001 MHz.
@@ -54,7 +54,7 @@ READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
           "gpu_utilisation": 1.0, "memory_copy_utilisation": 0.11}],
     ),
     "nvidia_smi_dmon/h100_load.txt": (
-        "nvidia-smi", {"interval_s": 1, "device": "h100", "base": {"cu_count": 132}},
+        "nvidia-smi", {"interval_s": 1, "device": "h100-sxm5", "base": {"cu_count": 132}},
         [{"time_ms": 5000, "engine_mhz": 1980, "memory_mhz": 2619, "power_w": 633.6}],
     ),
     # GPU 0: 5, 100 and 100 %, so two samples, of 191 and 244 W; GPU 7: three of 25, 100, 100 %.
