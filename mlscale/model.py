@@ -11,7 +11,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError, warn
 from mlscale.predictions import Predictions
-from mlscale.predictors import PREDICTORS, create, default_predictor
+from mlscale.predictors import DEFAULT, PREDICTORS, create, or_default
 from mlscale.predictors.base import (
     Bases,
     ComparesSources,
@@ -113,8 +113,9 @@ def train(
 ) -> Model:
     """Train a model on every quantity that the measurements have.
 
-    base: a configuration of the grid, its index (c, e, m), or a text such as 'mid'. predictor: a
-    name, a class, or an object whose hyper-parameters are taken; None takes `default_predictor`'s.
+    base: a configuration of the grid, its index (c, e, m), or a text such as 'mid' or 'highest'.
+    predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
+    take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
     predictor that can; the model is of the first. parameters: the predictor's hyper-parameters
     without `quantity`. Warns where the measurements have power and the predictor predicts time
@@ -126,7 +127,7 @@ def train(
     config = measurements.grid.config(base)
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")
-    prototype = create(predictor or default_predictor(measurements), **parameters)
+    prototype = create(or_default(predictor or DEFAULT, measurements), **parameters)
     has_quantity = "quantity" in prototype.get_params()
     quantities = [
         quantity

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--base",
         type=options.configuration,
         default="mid",
-        help="configuration of counters, time and power, or 'mid' (default)",
+        help="configuration of counters, time and power, 'mid' (default) or 'highest'",
     )
     parser.add_argument(
         "--counters",

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--base",
         type=options.configuration,
         default="mid",
-        help="configuration of the counters, or 'mid' (default)",
+        help="configuration of the counters, 'mid' (default) or 'highest'",
     )
     options.add_reading(parser)
     parser.add_argument(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.advice.objectives import Limits
-from mlscale.data.grid import ConfigGrid, HardwareConfig, parse_settings
+from mlscale.data.grid import BASE_NAMES, ConfigGrid, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles
 from mlscale.data.public import registry
 from mlscale.errors import InputError, UsageError
@@ -223,12 +223,18 @@ def predictor_names() -> str:
     """Return what `--predictor` can name, for a help text."""
     from mlscale.predictors import PREDICTORS
 
-    return f"{', '.join(PREDICTORS)}, or package.module:Class for one of your own"
+    return (
+        f"{', '.join(PREDICTORS)}, package.module:Class for one of your own, or default: what "
+        "'train' takes on the table"
+    )
 
 
 def predictor_name(text: str) -> str:
-    """Return the text if there is a predictor of that name, for argparse."""
-    _predictor(text)
+    """Return the text if it is 'default' or the name of a predictor, for argparse."""
+    from mlscale.predictors import DEFAULT
+
+    if text != DEFAULT:
+        _predictor(text)
     return text
 
 
@@ -282,8 +288,11 @@ def number_from_0(text: str) -> float:
 
 
 def configuration(text: str) -> str:
-    """Return the text if it is a configuration or 'mid', for argparse; a grid completes it."""
-    if text != "mid":
+    """Return the text if it is 'mid', 'highest' or a configuration, for argparse.
+
+    A grid completes it.
+    """
+    if text not in BASE_NAMES:
         settings(text)
     return text
 

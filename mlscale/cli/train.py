@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=options.configuration,
         help="the configuration at which new kernels will be profiled: "
-        "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), or 'mid'",
+        "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), 'mid', or "
+        "'highest' (every axis at its top)",
     )
     parser.add_argument(
         "--predictor",
@@ -82,12 +83,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
     from mlscale.model import train
     from mlscale.model_file import save
-    from mlscale.predictors import create, default_predictor
+    from mlscale.predictors import DEFAULT, create, default_predictor
     from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
     output = options.output_file(arguments.output)
     (measurements, features), *others = _read(arguments)
-    if arguments.predictor is None:
+    if arguments.predictor in (None, DEFAULT):
         of_wu = arguments.features or arguments.clusters
         arguments.predictor = "wu" if of_wu else default_predictor(measurements)
     predictor = create(arguments.predictor)

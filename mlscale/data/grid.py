@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mlscale.errors import InputError
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
+BASE_NAMES = ("mid", "highest")
 _SHORT_NAMES = {"cu": "cu_count", "engine": "engine_mhz", "memory": "memory_mhz"}
 
 Index = tuple[int, int, int]
@@ -96,6 +97,11 @@ class ConfigGrid:
         c, e, m = (length // 2 for length in self.shape)
         return self.config((c, e, m))
 
+    @property
+    def highest(self) -> HardwareConfig:
+        """The configuration with every axis at its top."""
+        return HardwareConfig(self.cu_count[-1], self.engine_mhz[-1], self.memory_mhz[-1])
+
     def config(self, at: Base) -> HardwareConfig:
         """Return a configuration of the grid, given by itself, its index (c, e, m) or as text.
 
@@ -110,7 +116,7 @@ class ConfigGrid:
         except (TypeError, ValueError):
             raise InputError(
                 f"{at!r} is not a configuration; give a HardwareConfig, an index (c, e, m) of "
-                "whole numbers, or a text such as 'cu=16,engine=800,memory=700'"
+                "whole numbers, or a text: 'mid', 'highest' or 'cu=16,engine=800,memory=700'"
             ) from None
         if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
             raise InputError(f"the grid is {self.shape}, it has no index {(c, e, m)}")
@@ -156,12 +162,13 @@ class ConfigGrid:
         )
 
     def parse(self, text: str) -> HardwareConfig:
-        """Read 'cu=16,engine=800,memory=700', or 'mid'; an axis of length 1 may be left out.
+        """Read 'cu=16,engine=800,memory=700', 'mid' or 'highest' (every axis at its top).
 
-        The configuration need not be one of the grid's points. Raises InputError.
+        An axis of length 1 may be left out. The configuration need not be one of the grid's
+        points. Raises InputError.
         """
-        if text == "mid":
-            return self.mid
+        if text in BASE_NAMES:
+            return self.mid if text == "mid" else self.highest
         settings = parse_settings(text)
         for axis in AXES:
             steps = getattr(self, axis)

@@ -62,6 +62,7 @@ PREDICTORS: dict[str, type[Predictor]] = {
         Sampled,
     )
 }
+DEFAULT = "default"  # stands for the predictor that suits a table
 ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
 
@@ -84,6 +85,14 @@ def default_predictor(measurements: Measurements) -> str:
     if Sampled.applies_to(measurements):
         return Sampled.name
     return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
+
+
+def or_default(
+    predictor: str | type[Predictor] | Predictor, measurements: Measurements
+) -> str | type[Predictor] | Predictor:
+    """Return what stands for a predictor; for 'default' what `default_predictor` names."""
+    is_default = isinstance(predictor, str) and predictor == DEFAULT
+    return default_predictor(measurements) if is_default else predictor
 
 
 def find_predictor(name: str) -> type[Predictor]:

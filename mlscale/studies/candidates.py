@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -12,7 +12,7 @@ import cloudpickle
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import PREDICTORS, create, find_predictor
+from mlscale.predictors import PREDICTORS, create, find_predictor, or_default
 from mlscale.predictors.base import Predictor
 from mlscale.studies.failures import own_failures
 from mlscale.studies.oracle import Oracle
@@ -133,12 +133,16 @@ def candidates(
 ) -> list[Candidate]:
     """The baselines and, behind them, the predictors; each with every kind of features it takes.
 
-    kinds: empty for the one that suits the table's counters. The oracle stands beside wu. alone:
+    'default' stands for what `train` takes on the table. kinds: empty for the one that suits the
+    table's counters. The oracle stands beside wu. alone:
     without the baselines and the oracle that were not asked for. Raises InputError where two
     predictors have one name.
     """
     kinds = kinds or [default_kind(measurements.counter_names, measurements.device)]
-    given = [p if isinstance(p, Candidate) else Candidate.of(p) for p in predictors]
+    given = [
+        p if isinstance(p, Candidate) else Candidate.of(or_default(p, measurements))
+        for p in predictors
+    ]
     everyone = [*map(Candidate.of, BASELINES), *given]
     if any(candidate.name == "wu" for candidate in everyone):
         everyone.append(Candidate.of(ORACLE))
@@ -155,6 +159,22 @@ def candidates(
         if not alone or one.name in names
         for candidate in one.with_kinds(kinds)
     ]
+
+
+def single_candidate(predictor: AnyPredictor, tables: Mapping[str, Measurements]) -> Candidate:
+    """The candidate of a study that takes one predictor, for all its tables.
+
+    Raises InputError where 'default' stands for different ones.
+    """
+    for_tables = {name: or_default(predictor, data) for name, data in tables.items()}
+    (first, one), *others = for_tables.items()
+    for name, other in others:
+        if other is not one and other != one:
+            raise InputError(
+                f"the default is '{one}' for '{first}' and '{other}' for '{name}'; name one "
+                "predictor for all tables"
+            )
+    return Candidate.of(one)
 
 
 def all_candidates(kinds: Sequence[str], measurements: Measurements) -> list[Candidate]:

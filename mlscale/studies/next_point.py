@@ -17,7 +17,7 @@ from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import GivesIntervals, UsesMeasuredPoints, predict_surfaces
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import Part, Row, Rows, Study, flat, measured_quantities
-from mlscale.studies.candidates import AnyPredictor, Candidate
+from mlscale.studies.candidates import AnyPredictor, Candidate, single_candidate
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.failures import own_failures
 from mlscale.studies.metrics import summarise
@@ -40,7 +40,8 @@ class NextPointStudy(Study):
         """The predictor. Raises InputError on several, and on one that does not suit."""
         if len(self.predictors) > 1:
             raise InputError(f"the study '{self.name}' takes one predictor")
-        candidate = Candidate.of(self.predictors[0] if self.predictors else Bottleneck.name)
+        asked = self.predictors[0] if self.predictors else Bottleneck.name
+        candidate = single_candidate(asked, self.tables)
         able = isinstance(candidate.predictor, UsesMeasuredPoints)
         if not (able and isinstance(candidate.predictor, GivesIntervals)):
             raise InputError(f"'{candidate.name}' makes nothing of further measured points")

@@ -257,10 +257,9 @@ def part_choices(part: Part, data: Measurements, goal: Goal) -> dict[str, Any]:
     held_out = [int(k) for _, test in folds for k in test]
     objectives = known_objectives(part.candidate, goal)
     base = data.grid.index(goal.base)
-    c, e, m = data.grid.shape
     indices: dict[str, list[Index]]
     if part.candidate.name == HIGHEST:
-        indices = {o: [(c - 1, e - 1, m - 1)] * len(held_out) for o in objectives}
+        indices = {o: [data.grid.index("highest")] * len(held_out) for o in objectives}
     elif part.candidate.name == BASE:
         indices = {o: [base] * len(held_out) for o in objectives}
     elif part.candidate.name == FIXED:

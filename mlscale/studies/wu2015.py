@@ -19,7 +19,13 @@ from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities, read_base
-from mlscale.studies.candidates import ORACLE, AnyPredictor, Candidate, candidates
+from mlscale.studies.candidates import (
+    ORACLE,
+    AnyPredictor,
+    Candidate,
+    candidates,
+    single_candidate,
+)
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
@@ -55,7 +61,7 @@ class WuStudy(Study):
         """The one that is studied. Raises InputError where it or its options do not fit."""
         if len(self.predictors) > 1 or len(self.features) > 1:
             raise InputError(f"the study '{self.name}' takes one predictor, one kind of features")
-        predictor = Candidate.of((*self.predictors, "wu")[0])
+        predictor = single_candidate((*self.predictors, "wu")[0], self.tables)
         if self.name == BASE_CONFIGURATION:
             return predictor
         if self.name == ORACLE_STUDY and predictor.name != "wu":

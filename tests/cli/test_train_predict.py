@@ -20,7 +20,7 @@ from command import at_base, refuse, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
-from mlscale import load
+from mlscale import load, read, train
 from mlscale.cli.main import main
 from mlscale.data.public import path
 
@@ -104,6 +104,19 @@ class TestTrain:
             "features that a profile needs (1): loads\n"
         )
         assert err == ""
+
+    def test_default_is_the_predictor_that_suits(self, capsys: Capture, tmp_path: Path) -> None:
+        """Said or left away, on the command line and in Python; at the highest clocks."""
+        tidy.write_csv(tmp_path / "t.csv", tidy.rows())
+        model = tmp_path / "m.mlscale"
+        given = ["train", tmp_path / "t.csv", "--base", "highest", "--predictor", "default"]
+        out, _ = succeed(capsys, *given, "-o", model)
+        assert ": 'wu' for time and power, " in out
+        assert "base cu=4,engine=800,memory=" in out
+        assert " --predictor wu" in load(model).card["made_by"]["command"]
+        trained = train(read(tmp_path / "t.csv"), "highest", "default")
+        assert {p.name for p in trained.predictors.values()} == {"wu"}
+        assert trained.base == load(model).base == trained.grid.highest
 
     def test_leaves_out_applications(self, folder: Path) -> None:
         model = load(folder / "model.mlscale")

@@ -137,6 +137,12 @@ class TestParse:
     def test_mid(self) -> None:
         assert PAPER.parse("mid") == HardwareConfig(20, 700.0, 925.0)
 
+    def test_highest(self) -> None:
+        """Every axis at its top, by hand; to `config` and `index` the same text."""
+        top = HardwareConfig(PAPER.cu_count[-1], PAPER.engine_mhz[-1], PAPER.memory_mhz[-1])
+        assert PAPER.parse("highest") == PAPER.config("highest") == PAPER.highest == top
+        assert PAPER.index("highest") == tuple(length - 1 for length in PAPER.shape)
+
     def test_need_not_be_on_the_grid(self) -> None:
         # A target between the steps is interpolated, one outside refused later.
         assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import Capture, succeed
-from synthetic import frugal
+from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid
+from mlscale.studies.study import plan
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 DATA = made.measurements(per_group=2, grid=GRID)
@@ -51,6 +52,32 @@ def test_bases_in_any_shape(base: Any) -> None:
     assert set(frame["cu_count"]) == {8}
     frame = mlscale.study("cluster-count", DATA, quantity="time", base=base, seeds=1, jobs=1)
     assert set(frame["cu_count"]) == {8}
+
+
+def test_tables_of_other_grids_take_their_own_highest_and_mid() -> None:
+    """Two grids, so four configurations, by hand: index length // 2, and the top of each axis."""
+    small = made.measurements(grid=ConfigGrid((4,), (500.0, 700.0, 900.0), (400.0,)))
+    tables = {"a": DATA, "b": small}
+    for base, engines in (("mid", [1000, 700]), ("highest", [1000, 900])):
+        for name in ("compare", "advice"):
+            frame = mlscale.study(name, tables, base=base, **CHEAP)
+            assert frame.groupby("table")["engine_mhz"].unique().explode().tolist() == engines
+
+
+def test_default_is_the_predictor_that_suits_each_table() -> None:
+    """`bottleneck` where it knows the GPU's peaks and counters, else `wu`: decision 0008."""
+    tables = {"known": bottleneck_kernels.measurements(4), "made": DATA}
+    for name in ("errors", "advice"):
+        planned = plan(name, tables, predictors=["default"])
+        parts = [(p.table, p.candidate.name) for p in planned.parts]
+        assert ("known", "bottleneck") in parts
+        assert ("made", "wu") in parts
+        assert ("known", "wu") not in parts
+    with refused("^the default is 'bottleneck' for 'known' and 'wu' for 'made'; name one predic"):
+        mlscale.study("next-profile", tables, "default")
+    assert plan("base-configuration", {"t": DATA}, predictors=["default"]).settings == {
+        "predictor": "wu"
+    }
 
 
 def test_several_bases() -> None:

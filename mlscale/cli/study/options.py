@@ -87,7 +87,7 @@ def base() -> argparse.ArgumentParser:
         "--base",
         action=Once,
         type=options.configuration,
-        help="configuration to predict from, or 'mid' (default)",
+        help="configuration to predict from, 'mid' (default) or 'highest': every axis at its top",
     )
     return parser
 

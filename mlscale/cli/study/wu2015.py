@@ -70,7 +70,7 @@ def _add_bases(parser: argparse.ArgumentParser) -> None:
         "--base",
         action="append",
         type=configuration,
-        help="configuration to predict from, or 'mid'; "
+        help="configuration to predict from, 'mid' or 'highest' (every axis at its top); "
         f"{options.AGAIN} (default: five over the grid)",
     )
 
