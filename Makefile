@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs bench notebooks shipped clean
+.PHONY: demo test lint docs bench notebooks shipped shipped-measured clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
@@ -36,6 +36,10 @@ shipped: $(READY)
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
 	$(BIN)/mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv \
 	  -o docs/sample-report.html
+
+# Trains the models that learnt from public measurements; MLSCALE_DATA: a folder with the files.
+shipped-measured: $(READY)
+	$(BIN)/python tools/train_shipped.py
 
 clean:
 	rm -rf $(VENV) out build dist

@@ -6,29 +6,31 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import compress
 from typing import Any
 
 from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
 from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
 from mlscale.advice.verdict import verdict
-from mlscale.cli import options
-from mlscale.cli.text import columns, number, print_or_write
-from mlscale.data.profiles import Profiles, read_profiles
+from mlscale.cli import options, subject
+from mlscale.cli.text import columns, flag_lines, number, print_or_write, shortened
+from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
 ALL_KERNELS = "all kernels together"
 _OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power")
 _AXES = ["CUs", "engine MHz", "memory MHz"]
+_INTERVAL = f"{100 * COVERAGE:g} % interval"
 
 Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    options.add_model_and_profile(parser)
+    subject.add_arguments(parser)
     parser.add_argument(
         "--minimize",
         choices=tuple(OBJECTIVES),
@@ -55,13 +57,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.next_profile:
         options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
     limits = options.read_limits(arguments)
-    model = options.load_model(arguments)
-    profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
-    profiles = options.read_also(arguments.also, profiles, model.grid)
+    of = subject.read(arguments)
+    model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
     if arguments.next_profile:
         text = _next_points_text(model, profiles, arguments.format)
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
+        advice = replace(advice, warnings=(*of.notes, *advice.warnings))
         text = _advice_text(model, advice, arguments.format)
     print_or_write(text, arguments.output)
 
@@ -104,36 +106,44 @@ def _advice_table(model: Model, advice: Advice) -> str:
     best = advice.kernels[0].best
     costs = ["time ms", *["power W"] * (best.power_w is not None)]
     costs += ["energy mJ"] * (best.energy_mj is not None)
-    headers = ["kernel", *_AXES, *costs, "time %", "saves %"]
-    lines = [
-        [
-            r.kernel or ALL_KERNELS,
-            *_cells(r.best),
-            f"{r.slowdown_percent:+.1f}",
-            f"{r.saving_percent:.1f}",
-        ]
-        for r in advice.recommendations
-    ]
-    if any(r.saving_range for r in advice.recommendations):
-        headers.append(f"{100 * COVERAGE:g} % interval")
-        for line, recommendation in zip(lines, advice.recommendations, strict=True):
-            ends = recommendation.saving_range
-            line.append(f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else "")
+    has_saving = advice.objective != "clock"
+    headers = ["kernel", *_AXES, *costs, "time %", _INTERVAL]
+    headers += ["saves %", _INTERVAL] if has_saving else []
+    lines = []
+    for r in advice.recommendations:
+        line = [_name(r), *_cells(r.best), f"{r.slowdown_percent:+.1f}", _ends(r.slowdown_range)]
+        line += [f"{r.saving_percent:.1f}", _ends(r.saving_range)] if has_saving else []
+        lines.append(line)
     text = f"{verdict(advice)}\n\n"
-    least = "Lowest engine clock" if advice.objective == "clock" else f"Least {advice.objective}"
-    text += f"{least}{advice.limits.under()}:\n{columns(headers, lines)}\n"
-    text += f"\nbase {model.base} on {model.device}; time % and saves % are against it\n"
+    least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
+    text += f"{least}{advice.limits.under()}:\n{columns(*_without_empty(headers, lines))}\n"
+    percents = "time % and saves % are" if has_saving else "time % is"
+    text += f"\nbase {model.base} on {model.device}; {percents} against it\n"
     points = [
-        [r.kernel or ALL_KERNELS, *_cells(point), _marks(point, r)]
+        [_name(r), *_cells(point), _marks(point, r)]
         for r in advice.recommendations
         for point in r.front
     ]
     if points:
         text += "\nPareto front of time and energy:\n"
         text += columns(["kernel", *_AXES, *costs, ""], points) + "\n"
-    notes = [f"flag: {r.kernel}: {flag}\n" for r in advice.recommendations for flag in r.flags]
+    notes = flag_lines({r.kernel or "": r.flags for r in advice.kernels})
     notes += [f"warning: {warning}\n" for warning in advice.warnings]
     return text + ("\n" if notes else "") + "".join(notes)
+
+
+def _name(recommendation: Recommendation) -> str:
+    return shortened(recommendation.kernel or ALL_KERNELS)
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}"
+
+
+def _without_empty(headers: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return a table without the columns that no row has anything in."""
+    full = [any(cells) for cells in zip(*lines, strict=True)]
+    return list(compress(headers, full)), [list(compress(line, full)) for line in lines]
 
 
 def _cells(point: OperatingPoint) -> list[str]:

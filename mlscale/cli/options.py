@@ -43,32 +43,15 @@ def input_file(text: str) -> Path:
     return Path(text)
 
 
-def add_model_and_profile(parser: argparse.ArgumentParser) -> None:
-    """Add what every command that predicts works on."""
-    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
-    parser.add_argument(
-        "profile",
-        metavar="PROFILE",
-        help="CSV or Parquet with a row for each kernel, measured at the model's base",
-    )
-    parser.add_argument(
-        "--predictor",
-        type=own_predictor,
-        metavar="PREDICTOR",
-        help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
-        "by itself never imports code",
-    )
-
-
-def load_model(arguments: argparse.Namespace) -> "Model":
-    """Load MODEL, with the class of --predictor. Raises InputError."""
+def load_model(arguments: argparse.Namespace, text: str) -> "Model":
+    """Load a model file by path or name, with the class of --predictor. Raises InputError."""
     from mlscale.model_file import load
 
     own = arguments.predictor
-    model = load(input_file(arguments.model), [own] if own else [])
+    model = load(input_file(text), [own] if own else [])
     kinds = [type(predictor) for predictor in model.predictors.values()]
     if own and own not in kinds:
-        why = f"as {arguments.model} is of '{kinds[0].name}'"
+        why = f"as {text} is of '{kinds[0].name}'"
         refuse_unused(arguments, ["predictor"], why)
     return model
 

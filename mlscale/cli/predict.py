@@ -3,19 +3,17 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import options
+from mlscale.cli import options, subject
 from mlscale.cli.prediction_table import write_csv, write_parquet
-from mlscale.cli.text import columns, number, print_or_write
-from mlscale.counters.kernel_use import device_with_peaks
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, parse_settings
-from mlscale.data.profiles import profiles_at
-from mlscale.data.tables import Table, read_table
-from mlscale.errors import InputError, UsageError
-from mlscale.model import Model, warnings_for
+from mlscale.cli.text import columns, flag_lines, number, print_or_write, shortened
+from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.errors import UsageError
+from mlscale.model import warnings_for
 from mlscale.predictions import COVERAGE, INTERPOLATED, Predictions
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -37,7 +35,7 @@ SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parqu
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    options.add_model_and_profile(parser)
+    subject.add_arguments(parser)
     parser.add_argument(
         "--at",
         action="append",
@@ -48,26 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "default: every configuration of the grid)",
     )
     options.add_also(parser)
-    group = parser.add_argument_group("a GPU that the model has no training data of (time alone)")
-    group.add_argument(
-        "--device",
-        type=options.device_key,
-        metavar="DEVICE",
-        help="the GPU of PROFILE, a name of 'devices list' or a device file; --at says where to "
-        "predict",
-    )
-    group.add_argument(
-        "--base",
-        type=options.configuration,
-        metavar="CONFIG",
-        help="where PROFILE was taken (default: the one configuration that it holds)",
-    )
-    group.add_argument(
+    parser.add_argument(
         "--peaks",
         metavar="PROFILES",
-        help="profiles of other kernels of that GPU at the same base, best with some that are "
-        "bound by memory: what they reach is taken for its peak (default: what the kernels of "
-        "the trained GPUs reach of theirs)",
+        help="for a GPU that the model has no training data of: profiles of other kernels of that "
+        "GPU at the same base, best with some that are bound by memory: what they reach is taken "
+        "for its peak (default: what the kernels of the trained GPUs reach of theirs)",
     )
     parser.add_argument(
         "--format",
@@ -82,80 +66,22 @@ def run(arguments: argparse.Namespace) -> None:
     form = arguments.format or _format_by_name(arguments.output)
     if form == "parquet" and arguments.output is None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
-    if not arguments.device:
-        options.refuse_unused(arguments, ("base", "peaks"), "without --device")
-    elif not arguments.at:
-        raise UsageError("--device needs --at: the model has no grid of that GPU")
-    model = options.load_model(arguments)
-    table = read_table(options.input_file(arguments.profile))
-    if arguments.device:
-        model, targets = _for_device(arguments, model, table)
-    else:
-        targets = [model.grid.parse(text) for text in arguments.at]
-    profiles = profiles_at(table, model.base, model.device)
-    profiles = options.read_also(arguments.also, profiles, model.grid)
+    of = subject.read(arguments, arguments.at, arguments.peaks)
+    model, targets = of.model, list(of.targets)
+    profiles = options.read_also(arguments.also, of.profiles, model.grid)
     if form in WRITERS:
         WRITERS[form](model, profiles, targets or None, arguments.output)
-        for warning in warnings_for(model, profiles):
+        for warning in (*of.notes, *warnings_for(model, profiles)):
             print(f"mlscale: warning: {warning}", file=sys.stderr)
     else:
         predictions = model.predict(profiles, COVERAGE)
+        predictions = replace(predictions, warnings=(*of.notes, *predictions.warnings))
         text = {"table": _as_table, "json": _as_json}[form](predictions, targets or None)
         print_or_write(text, arguments.output)
 
 
 def _format_by_name(output: str | None) -> str:
     return SUFFIXES.get(Path(output or "").suffix.lower(), "table")
-
-
-def _for_device(
-    arguments: argparse.Namespace, model: Model, table: Table
-) -> tuple[Model, list[HardwareConfig]]:
-    """Return the model for a GPU it was not trained on, and where to predict. Raises InputError."""
-    device: str = arguments.device
-    device_with_peaks(device)
-    base = _config(arguments.base, device) if arguments.base else _only_config(table)
-    if (device, base) == (model.device, model.base):
-        raise UsageError(f"the model is of {device} at {base} itself; leave out --device")
-    peaks = None
-    _require_device(table, device)
-    if arguments.peaks:
-        others = read_table(options.input_file(arguments.peaks))
-        _require_device(others, device)
-        peaks = profiles_at(others, base, device)
-    targets = [_config(text, device, base.cu_count) for text in arguments.at]
-    grid = ConfigGrid.spanning([base, *targets])
-    return model.for_gpu(device, grid, base, peaks), targets
-
-
-def _require_device(table: Table, device: str) -> None:
-    for other in table.text.get("device", []):
-        if other != device:
-            raise InputError(f"{table.source}: is of device '{other}', --device says '{device}'")
-
-
-def _config(text: str, device: str, cu_count: int | None = None) -> HardwareConfig:
-    """Read a configuration; without cu it has that count, by default all of the device's."""
-    most = device_with_peaks(device).cu_count
-    settings = {"cu_count": float(cu_count or most)} | parse_settings(text)
-    if settings["cu_count"] > most:
-        raise UsageError(f"'{text}': {device} has {most} compute units")
-    if lacking := [axis for axis in AXES if axis not in settings]:
-        raise UsageError(f"'{text}' gives no {', '.join(lacking)}")
-    return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])
-
-
-def _only_config(table: Table) -> HardwareConfig:
-    """Return the configuration of all rows."""
-    table.require(AXES)
-    configs = set(zip(*(table.positive(axis).tolist() for axis in AXES), strict=True))
-    if len(configs) != 1:
-        raise InputError(
-            f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            "the base"
-        )
-    cu_count, engine_mhz, memory_mhz = configs.pop()
-    return HardwareConfig(int(cu_count), engine_mhz, memory_mhz)
 
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
@@ -166,12 +92,13 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     marks = [flags.split("; ")[0] for flags in rows["flags"].tolist()]
     marks = [mark if mark == INTERPOLATED else "" for mark in marks]
     headers = ["kernel", "CUs", "engine MHz", "memory MHz", *(heading for heading, _, _ in shown)]
-    lines = list(zip(rows["kernel"].tolist(), *axes, *cells, marks, strict=True))
+    names = map(shortened, rows["kernel"].tolist())
+    lines = list(zip(names, *axes, *cells, marks, strict=True))
     text = columns([*headers, ""], lines)
     base, device = predictions.base, predictions.device
     text += f"\n\nbase {base} on {device}; factors are relative to it\n"
-    for kernel, flags in zip(predictions.profiles.kernels, predictions.flags, strict=True):
-        text += "".join(f"flag: {kernel}: {flag}\n" for flag in flags)
+    by_kernel = zip(predictions.profiles.kernels, predictions.flags, strict=True)
+    text += "".join(flag_lines(dict(by_kernel)))
     return text + "".join(f"warning: {warning}\n" for warning in predictions.warnings)
 
 

@@ -5,14 +5,15 @@ import difflib
 import shlex
 from pathlib import Path
 
-from mlscale.cli import options
-from mlscale.data.profiles import Profiles, read_profiles
+from mlscale.cli import options, subject
+from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.page import MOST_KERNELS, Source, page
 
 _EXAMPLES = """\
 examples:
+  mlscale report export.csv -o report.html
   mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv -o report.html
   mlscale report gtx980.mlscale profile.csv --kernel gemm --kernel scan -o report.html
 """
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and what the\npredictions rest on. It has no scripts and loads nothing from anywhere."
     )
     parser.epilog = _EXAMPLES
-    options.add_model_and_profile(parser)
+    subject.add_arguments(parser)
     parser.add_argument(
         "--kernel",
         action="append",
@@ -45,19 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the report. Raises InputError."""
     output = options.output_file(arguments.output)
-    model = options.load_model(arguments)
-    profiles = read_profiles(options.input_file(arguments.profile), model.base, model.device)
-    profiles = options.read_also(arguments.also, profiles, model.grid)
-    chosen = _positions(profiles, arguments.kernel)
+    of = subject.read(arguments)
+    model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
+    shown = _positions(profiles, arguments.kernel)
     source = Source(
-        Path(arguments.model).name,
-        Path(arguments.profile).name,
+        of.model_name,
+        of.profile_name,
         _command(arguments),
         arguments.date,
         arguments.static_power,
     )
-    write_text(output, page(model, profiles, chosen, source))
-    print(f"{output}: {len(chosen)} of {len(profiles.kernels)} kernels")
+    write_text(output, page(model, profiles, shown, source))
+    print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
 
 
 def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
@@ -74,7 +74,15 @@ def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
 
 def _command(arguments: argparse.Namespace) -> str:
     """Return the command as it could be given again; of files the name alone."""
-    words = ["mlscale", "report", Path(arguments.model).name, Path(arguments.profile).name]
+    words = ["mlscale", "report", *(Path(file).name for file in arguments.file)]
+    for name in ("model", "device", "power"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name}", Path(getattr(arguments, name)).name]
+    if arguments.base:
+        words += ["--base", ",".join(f"{axis}={v:g}" for axis, v in arguments.base.items())]
+    for name in ("gpu", "interval", "time"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name}", str(getattr(arguments, name))]
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]
     for also in arguments.also:

@@ -167,3 +167,21 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
         metadata=dict(table.metadata),
     )
+
+
+def configurations(table: Table) -> set[HardwareConfig]:
+    """The configurations that a tidy table has rows at. Raises InputError."""
+    table.require(AXES)
+    rows = zip(*(table.setting(axis).tolist() for axis in AXES), strict=True)
+    return {HardwareConfig(int(cu), engine, memory) for cu, engine, memory in set(rows)}
+
+
+def only_config(table: Table) -> HardwareConfig:
+    """The configuration of all rows. Raises InputError where there are several."""
+    configs = configurations(table)
+    if len(configs) != 1:
+        raise InputError(
+            f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
+            "the base"
+        )
+    return configs.pop()

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.arrow import numpy_floats, read_plain_csv
 from mlscale.data.devices import register_facts
+from mlscale.data.grid import AXES
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 
@@ -170,13 +172,33 @@ def read_table(path: Path | str) -> Table:
 
 
 def _read_csv(path: Path) -> Table:
-    is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
+    is_large = False
+    with suppress(OSError):  # the reader says why it cannot be read
+        is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
     table = (_read_plain_csv(path) if is_large else None) or _read_any_csv(path)
     beside = path.with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
     _check_text(table)
     return table
+
+
+def is_tidy(path: Path) -> bool:
+    """Tell a tidy table from a profiler's file: it is Parquet, or its header has the columns.
+
+    A file that cannot be read counts as one, so that its reader says why.
+    """
+    if path.suffix.lower() in _PARQUET_SUFFIXES:
+        return True
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            header = next(csv.reader([file.readline()]), [])
+    except csv.Error:
+        return False
+    except OSError:
+        return True
+    names = {name.strip().lstrip("\ufeff") for name in header}
+    return len(names & {"kernel", *AXES, "time_ms"}) > 1
 
 
 def _read_any_csv(path: Path) -> Table:

@@ -185,6 +185,9 @@ class PredictsOtherGpus(Protocol):
         grid: the one that will be predicted. Raises InputError.
         """
 
+    def trained_grids(self) -> tuple[ConfigGrid, ...]:
+        """Return the grid of each training table."""
+
 
 @runtime_checkable
 class UsesMeasuredPoints(Protocol):

@@ -198,12 +198,13 @@ class FeatureScaling:
         return tuple(n for n, may in zip(self.names, self.may_be_missing, strict=True) if not may)
 
     def _flags(self, filled: Floats, scaled: Floats, missing: Mask) -> tuple[str, ...]:
-        flags = []
+        absent = [name for name, is_missing in zip(self.names, missing, strict=True) if is_missing]
+        flags = [f"missing: {', '.join(absent)}"] if absent else []
         for f, name in enumerate(self.names):
             low, high = self.minimum[f], self.maximum[f]
             if missing[f]:
-                flags.append(f"{name} missing")
-            elif low == high and filled[f] != low:
+                continue
+            if low == high and filled[f] != low:
                 flags.append(f"{name} {filled[f]:.4g} differs from the one trained value {low:.4g}")
             elif filled[f] < low or filled[f] > high:
                 over = max(-scaled[f], scaled[f] - 1)

@@ -12,6 +12,7 @@ from mlscale.profilers.launches import FileContent
 from mlscale.profilers.mapping import device_key
 
 CLOCK_TOLERANCE = 0.05
+LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
 _SHORT = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 _Facts = Mapping[str, Counter[str | float]]
 
@@ -45,8 +46,8 @@ def run_configuration(
     key = _device(source, facts, device, observed.get("cu_count"))
     settings = {
         "cu_count": _cu_count(source, key, base.get("cu_count"), observed.get("cu_count")),
-        "engine_mhz": _clock(source, "engine_mhz", base, observed, facts),
-        "memory_mhz": _clock(source, "memory_mhz", base, observed, facts),
+        "engine_mhz": _clock(source, key, "engine_mhz", base, observed, facts),
+        "memory_mhz": _clock(source, key, "memory_mhz", base, observed, facts),
     }
     unknown = [axis for axis, value in settings.items() if value is None]
     if key is None or unknown or spread:
@@ -167,8 +168,17 @@ def _cu_count(
     return value
 
 
+def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
+    """The memory clock that the GPU offers and that was observed, but for rounding and drift."""
+    device = find_device(key) if key and clock == "memory_mhz" else None
+    offered = device.memory_clocks_mhz() if device else ()
+    nearest = min(offered, key=lambda mhz: abs(mhz - observed_mhz), default=observed_mhz)
+    return nearest if abs(observed_mhz / nearest - 1) < LISTED_TOLERANCE else observed_mhz
+
+
 def _clock(
     source: str,
+    key: str | None,
     clock: str,
     base: Mapping[str, float],
     observed: Mapping[str, float],
@@ -187,7 +197,7 @@ def _clock(
             )
         return base[clock]
     if clock in observed:
-        return float(round(observed[clock]))
+        return _listed(key, clock, float(round(observed[clock])))
     if clock == "memory_mhz" and "memory_limit_mhz" in facts:
         return float(round(_mean(facts["memory_limit_mhz"])))
     return None
@@ -198,8 +208,8 @@ def _warn_of_clock(source: str, clock: str, value: float, is_observed: bool) -> 
     if not is_observed:
         what = "is the GPU's highest; the file does not say at what it ran"
     warnings.warn(
-        f"{source}: {clock} {value:.0f} {what}; give the clock that was set with "
-        f"--base {_SHORT[clock]}=… if a model's base differs",
+        f"{source}: {clock} {value:.0f} {what}; if it was set to another, "
+        f"give --base {_SHORT[clock]}=…",
         DataWarning,
         stacklevel=4,
     )

@@ -58,6 +58,8 @@ class TestInput:
     ) -> None:
         file = tmp_path / "given.csv"
         make(file)
+        if command == "predict" and "UTF-8" in problem:
+            problem = "row 1: is not text; export the profiler's report as CSV"
         if command == "model" and file.is_file() and file.read_bytes():
             problem = "is not a whole mlscale model file"
         assert attempt(file).startswith(f"{file}: {problem}")

@@ -240,7 +240,7 @@ class TestTraining:
 
     def test_no_counters(self, capsys: Capture, tmp_path: Path) -> None:
         rows = [{k: v for k, v in row.items() if k != "loads"} for row in tidy.rows()]
-        message = self.refuse(capsys, tmp_path, rows)
+        message = self.refuse(capsys, tmp_path, rows, "--predictor", "wu")
         assert message == (
             "the counters give no 'raw' features; there are none: profile with counters, or choose "
             "a predictor without features, mean-surface"

@@ -22,7 +22,7 @@ USAGE = {
     "train without output": (["train", "t.csv", "--base", "mid"], "required: -o/--output"),
     "train without table": (["train", "--base", "mid", "-o", "m"], "required: TABLE"),
     "import without output": (["import", "dvfs", "f.csv"], "required: -o/--output"),
-    "predict without profile": (["predict", "m.mlscale"], "required: PROFILE"),
+    "predict without profile": (["predict", "m.mlscale"], "name the profile to predict too"),
     "study without table": (["study", "errors"], "required: TABLE"),
     "option without value": (["study", "errors", "t.csv", "--seeds"], "--seeds: expected one"),
     "unknown study": (["study", "mistakes", "t.csv"], "invalid choice: 'mistakes'"),
@@ -65,7 +65,7 @@ def test_bad_usage_says_what_is_wrong_and_where_help_is(
     [
         (["--fast"], "mlscale"),
         (["predict", "m", "p", "--fast"], "mlscale predict"),
-        (["predict", "m"], "mlscale predict"),
+        (["predict"], "mlscale predict"),
         (["import", "--fast"], "mlscale import"),
         (["import", "ncu", "f", "--incomplete", "drop", "-o", "t"], "mlscale import ncu"),
         (["datasets", "make", "--seed", "3"], "mlscale datasets make"),

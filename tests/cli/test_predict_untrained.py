@@ -98,12 +98,12 @@ def test_a_further_point(capsys: Capture, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (["--device", "gtx9999"], "the peaks of 'gtx9999' are not in the device table"),
-        (["--at", "engine=800"], "'engine=800' gives no memory_mhz"),
+        (["--device", "gtx9999"], "is of device 'gtx1080ti', --device says 'gtx9999'"),
+        (["--base", "engine=900"], "the configuration gives no memory_mhz"),
         (["--base", "engine=800,memory=800"], "has no row at the base"),
         (["--peaks", "nothing.csv"], "nothing.csv: cannot be read"),
         (["--device", "p100"], "is of device 'gtx1080ti', --device says 'p100'"),
-        (["--at", "cu=29,engine=800,memory=3000"], "gtx1080ti has 28 compute units"),
+        (["--at", "cu=29,engine=800,memory=3000"], "gtx1080ti has 28 compute units, not 29"),
         (["--at", "cu=14,engine=800,memory=3000"], "no training table has several CU counts"),
     ],
 )
@@ -115,7 +115,7 @@ def test_bad_input(capsys: Capture, folder: Path, change: list[str], problem: st
     ("counter", "problem"),
     [
         (0.0, "no kernel of these profiles of 'gtx1080ti' has DRAM traffic"),
-        (np.nan, "kernel 'k0' lacks its DRAM traffic"),
+        (np.nan, "'bottleneck' needs the DRAM traffic: dram_utilisation"),
     ],
 )
 def test_peaks_without_traffic(
@@ -130,16 +130,36 @@ def test_peaks_without_traffic(
 
 def test_peaks_of_another_device(capsys: Capture, folder: Path) -> None:
     message = refuse(capsys, folder, *predict(folder, "--peaks", folder / "trained.csv"))
-    assert message == f"{folder}/trained.csv: is of device 'gtx980', --device says 'gtx1080ti'"
+    assert message == f"{folder}/trained.csv: is of device 'gtx980', the profile of 'gtx1080ti'"
 
 
-def test_the_models_own_gpu(capsys: Capture, folder: Path) -> None:
-    given = ["predict", folder / "model", folder / "trained.csv", "--device", "gtx980"]
-    given += ["--base", MID, "--at", "engine=500,memory=1000"]
-    message = refuse(capsys, folder, *given)
-    assert message == (
-        f"the model is of gtx980 at {MID} itself; leave out --device; see 'mlscale predict --help'"
-    )
+def test_the_models_own_gpu_may_be_named(capsys: Capture, folder: Path) -> None:
+    given = ["predict", folder / "model", folder / "trained.csv"]
+    named, _ = succeed(capsys, *given, "--device", "gtx980", "--base", MID)
+    assert named == succeed(capsys, *given)[0]
+    message = refuse(capsys, folder, *given, "--peaks", "x.csv")
+    assert message.startswith("--peaks: of no effect as ")
+    assert message.endswith("model is of this GPU and base; see 'mlscale predict --help'")
+
+
+def test_what_at_leaves_out_is_the_bases(capsys: Capture, folder: Path) -> None:
+    asked = [word for word in predict(folder) if "=" not in str(word) and word != "--at"]
+    short, _ = succeed(capsys, *asked, "--at", "engine=800")
+    whole, _ = succeed(capsys, *asked, "--at", "engine=800,memory=3000")
+    assert short == whole
+
+
+def test_without_at_it_is_predicted_at_the_clocks_that_the_gpu_offers(
+    capsys: Capture, folder: Path
+) -> None:
+    """The GTX 1080 Ti's steps are 12.65625 MHz (nvidia-smi), the profile's clocks join them."""
+    asked = [word for word in predict(folder) if "=" not in str(word) and word != "--at"]
+    document = json.loads(succeed(capsys, *asked, "--format", "json")[0])
+    clocks = {row["engine_mhz"] for row in document["predictions"]}
+    assert {900, 1607, 1911} <= clocks
+    # As far down as the training table went: the same share of the highest clock.
+    lowest, *_, highest = made.CLOCKS.engine_mhz
+    assert lowest / highest <= min(clocks) / max(clocks) < lowest / highest + 0.01
 
 
 def test_the_second_gpu_of_the_training(capsys: Capture, folder: Path, tmp_path: Path) -> None:
@@ -155,11 +175,6 @@ def test_the_second_gpu_of_the_training(capsys: Capture, folder: Path, tmp_path:
 
 
 def test_options_that_do_not_fit(capsys: Capture, folder: Path) -> None:
-    given = ["predict", folder / "model", folder / "new.csv"]
-    assert "--device needs --at" in refuse(capsys, folder, *given, "--device", "gtx1080ti")
-    for option in (["--base", "engine=900,memory=3000"], ["--peaks", "x.csv"]):
-        message = refuse(capsys, folder, *given, *option)
-        assert message.startswith(f"{option[0]}: of no effect without --device; see ")
     several = [folder / "all-new.csv" if w == folder / "new.csv" else w for w in predict(folder)]
     assert "has rows at 9 configurations; say with --base" in refuse(capsys, folder, *several)
 
@@ -170,4 +185,5 @@ def test_a_predictor_that_cannot(capsys: Capture, folder: Path, tmp_path: Path) 
     succeed(capsys, *given, tmp_path / "mean")
     asked = [tmp_path / "mean" if w == folder / "model" else w for w in predict(folder)]
     message = refuse(capsys, folder, *asked)
-    assert message == "'mean-surface' cannot predict a GPU that it was not trained on"
+    assert message.startswith(f"the model is of gtx980 at {MID}, the profile of gtx1080ti at ")
+    assert message.endswith("'mean-surface' predicts no other GPU and base")

@@ -33,8 +33,9 @@ REFUSED = {
     ),
     f"{PREDICT} --at cu=16,engine=fast": "argument --at: 'fast' in 'cu=16,engine=fast' is not a "
     "number",
-    f"{PREDICT} --base cu=4": "--base: of no effect without --device",
-    f"{PREDICT} --device gtx980": "--device needs --at: the model has no grid of that GPU",
+    f"{PREDICT} --model m.mlscale": (
+        "m.mlscale is a model too; give --model or MODEL PROFILE, not both"
+    ),
     f"{PREDICT} --format parquet": (
         "--format parquet is not for a terminal; name a file with -o FILE"
     ),

@@ -128,11 +128,11 @@ class TestMissingValues:
     SOME = fitted(rate=[10.0, 50.0, NAN, 20.0], busy=[0.0, 1.0, 0.5, 0.5])
 
     def test_where_some_training_kernel_had_none_the_median_stands_in(self) -> None:
-        assert transformed(self.SOME, rate=NAN, busy=0.5) == ([0.25, 0.5], ("rate missing",))
+        assert transformed(self.SOME, rate=NAN, busy=0.5) == ([0.25, 0.5], ("missing: rate",))
 
     def test_there_the_column_may_be_left_out_altogether(self) -> None:
         # An absent counter is absent, whether its cell is empty or its column is not there.
-        assert transformed(self.SOME, busy=0.5) == ([0.25, 0.5], ("rate missing",))
+        assert transformed(self.SOME, busy=0.5) == ([0.25, 0.5], ("missing: rate",))
 
     def test_where_every_training_kernel_had_one_it_is_refused(self) -> None:
         kernels = profiles({"rate": [20.0, 20.0], "busy": [0.5, NAN]})
@@ -155,7 +155,7 @@ class TestMissingValues:
 
     def test_a_constant_feature_may_be_missing_too(self) -> None:
         scaling = fitted(rate=[7.0, NAN], busy=[0.0, 1.0])
-        assert transformed(scaling, rate=NAN, busy=1.0) == ([0.0, 1.0], ("rate missing",))
+        assert transformed(scaling, rate=NAN, busy=1.0) == ([0.0, 1.0], ("missing: rate",))
 
 
 class TestColumns:

@@ -167,6 +167,10 @@ class Bottleneck(Predictor):
         """Return the GPUs that time was learnt from."""
         return tuple(gpu.device for gpu in self.time_.gpus)
 
+    def trained_grids(self) -> tuple[ConfigGrid, ...]:
+        """The grid of each training table."""
+        return tuple(gpu.grid for gpu in self.time_.gpus)
+
     def needs(self) -> tuple[str, ...]:
         """Return the counters of DRAM traffic; others may be missing."""
         return tuple(name for name in self.counters_ if name in TRAFFIC)
@@ -184,7 +188,10 @@ class Bottleneck(Predictor):
 
     def explain(self, profiles: Profiles) -> Explanation:
         """Return the inputs of the curve beside their training range."""
-        gpu, _, _ = self._gpu(profiles, None)
+        places = [(gpu.device, gpu.base) for gpu in self.time_.gpus]
+        is_trained = (profiles.device, profiles.base) in places
+        grid = None if is_trained else ConfigGrid.spanning([profiles.base])
+        gpu, _, _ = self._gpu(profiles, grid)
         named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
         values = np.column_stack([named[name] for name in process.names])
         width = np.where(process.high > process.low, process.high - process.low, np.inf)

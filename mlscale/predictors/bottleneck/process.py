@@ -1,5 +1,6 @@
 """The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -135,11 +136,12 @@ def range_flags(values: dict[str, Floats], lows: Floats, highs: Floats) -> list[
 
     values: named, (K,) each, NaN where missing; lows and highs: of each.
     """
-    flags: list[list[str]] = [[] for _ in next(iter(values.values()))]
+    absent = np.isnan(np.column_stack([*values.values()]))
+    flags: list[list[str]] = [[] for _ in absent]
+    for k in np.flatnonzero(absent.any(axis=1)).tolist():
+        flags[k].append(f"missing: {', '.join(itertools.compress(values, absent[k]))}")
     for (name, own), low, high in zip(values.items(), lows.tolist(), highs.tolist(), strict=True):
         width = high - low
-        for k in np.flatnonzero(np.isnan(own)).tolist():
-            flags[k].append(f"{name} missing")
         for side, limit, over in (("below", low, low - own), ("above", high, own - high)):
             beyond = over > (1e-6 * width if width else 0)
             for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):

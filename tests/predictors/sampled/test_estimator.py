@@ -162,7 +162,7 @@ class TestPredictions:
     def test_without_power_or_sm_active_are_flagged(self, trained: dict[str, Sampled]) -> None:
         profiles = without(new_kernels().profiles(made.TOP).select([0]), "sm_active")
         [flags] = trained["time"].predict(replace(profiles, power_w=None)).flags
-        assert flags == ("sm_active missing", "power_w missing")
+        assert flags == ("missing: sm_active, power_w",)
 
     def test_of_a_point_unlike_all_kernels_are_flagged(self, trained: dict[str, Sampled]) -> None:
         profiles = new_kernels().profiles(made.TOP).select([0])

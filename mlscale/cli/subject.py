@@ -1,0 +1,237 @@
+"""What predict, advise and report work on: a profile from any file, and the model that fits it."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlscale.cli import options
+from mlscale.counters.kernel_use import device_with_peaks
+from mlscale.data.grid import AXES, HardwareConfig, parse_settings
+from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
+from mlscale.data.tables import Table, is_tidy, read_table
+from mlscale.errors import InputError, UsageError
+from mlscale.model import Model
+from mlscale.predictors.base import PredictsOtherGpus
+from mlscale.shipped import model_for, shipped_model
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Profiles and the model that predicts them.
+
+    targets: where to predict, as configurations of the profiles' GPU, none for everywhere.
+    model_name and profile_name: of the files, for a reader. notes: what was chosen for the user.
+    """
+
+    model: Model
+    profiles: Profiles
+    targets: tuple[HardwareConfig, ...]
+    model_name: str
+    profile_name: str
+    notes: tuple[str, ...] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the files, the model, and what the files may not say."""
+    parser.usage = "%(prog)s FILE ... [--model MODEL] [options]"
+    parser.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="a profiler's export, further passes of the same run and its trace, a log of samples, "
+        "or a profile table (CSV or Parquet, a row for each kernel); 'MODEL PROFILE' works too",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="model file, or the name of a shipped one (default: the shipped one that fits FILE)",
+    )
+    parser.add_argument(
+        "--predictor",
+        type=options.own_predictor,
+        metavar="PREDICTOR",
+        help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
+        "by itself never imports code",
+    )
+    group = parser.add_argument_group("what FILE does not say")
+    group.add_argument(
+        "--device",
+        type=options.device_key,
+        metavar="DEVICE",
+        help="the GPU it was measured on: a name of 'mlscale devices list', or a device file",
+    )
+    group.add_argument(
+        "--base",
+        type=options.settings,
+        metavar="CONFIG",
+        help="what the GPU was set to: cu=132,engine=1980,memory=2619 (clocks in MHz); of a table "
+        "with several configurations, the one to predict from",
+    )
+    group.add_argument(
+        "--power",
+        metavar="W|FILE",
+        help="board power at the base: watts, or a monitor's log of the run (the mean while the "
+        "GPU works)",
+    )
+    group.add_argument("--gpu", metavar="INDEX", help="one GPU of a log of several")
+    group.add_argument(
+        "--interval",
+        type=options.positive_number,
+        metavar="SECONDS",
+        help="between two samples, for a log without time stamps",
+    )
+    group.add_argument(
+        "--time",
+        type=options.positive_number,
+        metavar="MS",
+        help="the true time of a run that a log is of (default: as long as the GPU works in it)",
+    )
+
+
+def read(
+    arguments: argparse.Namespace, at: Sequence[str] = (), peaks: str | None = None
+) -> Subject:
+    """Read the files and choose the model. Raises InputError, with all that lacks at once.
+
+    at: where to predict, by default everywhere on the model's grid, or at all clocks that a GPU
+    without training data offers; peaks: profiles of other kernels of such a GPU, a file.
+    """
+    model_text, files = _model_and_files(arguments)
+    named = options.load_model(arguments, model_text) if model_text else None
+    profiles = _profiles(files, arguments, named)
+    name, model = (str(model_text), named) if named else shipped_model(profiles)
+    notes = () if named else (f"the shipped model {name} was chosen, for {profiles.device}",)
+    if (model.device, model.base) == (profiles.device, profiles.base):
+        if peaks:
+            options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
+        targets = [model.grid.parse(text) for text in at]
+    else:
+        targets = [
+            _config(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
+        ]
+        model = model_for(model, profiles, targets, _peaks(peaks, profiles))
+    profile_name = ", ".join(Path(file).name for file in files)
+    return Subject(model, profiles, tuple(targets), Path(name).name, profile_name, notes)
+
+
+def _model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
+    """The model, if one is named, and the other files; MODEL PROFILE is told by what they are."""
+    first, *others = arguments.file
+    in_old_order = _is_model(first) or (
+        arguments.model is None and len(others) == 1 and is_tidy(options.input_file(others[0]))
+    )
+    if not in_old_order:
+        return arguments.model, arguments.file
+    if arguments.model:
+        raise UsageError(f"{first} is a model too; give --model or MODEL PROFILE, not both")
+    if not others:
+        raise UsageError(f"{first} is a model; name the profile to predict too")
+    return first, others
+
+
+def _is_model(text: str) -> bool:
+    path = options.input_file(text)
+    if path.suffix == ".mlscale":
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | None) -> Profiles:
+    """The profiles that the files hold, with the power of --power. Raises InputError."""
+    paths = [options.input_file(file) for file in files]
+    if len(paths) == 1 and is_tidy(paths[0]):
+        table = read_table(paths[0])
+        device, base = _device_and_base(table, arguments, model)
+    else:
+        table, base = _imported(paths, arguments)
+        device = table.text["device"][0]
+    if arguments.power is not None:
+        from mlscale.profilers.sampled import join_power
+
+        table = join_power(table, arguments.power, arguments.gpu)
+    return profiles_at(table, base, device)
+
+
+def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:
+    """The table of a profiler's exports or a monitor's logs, and its configuration."""
+    from mlscale.profilers import import_exports
+    from mlscale.profilers.sampled import RunFacts, import_logs, log_format
+
+    base = arguments.base or {}
+    if log_format(paths[0]) is None:
+        options.refuse_unused(arguments, ("interval", "time"), f"as {paths[0]} is no log")
+        imported = import_exports(paths, device=arguments.device, base=base)
+        return imported.table, imported.config
+    facts = RunFacts(
+        device=arguments.device,
+        base=base,
+        gpu=arguments.gpu,
+        interval_s=arguments.interval,
+        time_ms=arguments.time,
+    )
+    logs = import_logs(paths, facts=facts)
+    return logs.table, only_config(logs.table)
+
+
+def _device_and_base(
+    table: Table, arguments: argparse.Namespace, model: Model | None
+) -> tuple[str, HardwareConfig]:
+    """The GPU of a table, and its base: --base, the model's, or its one configuration.
+
+    Raises InputError.
+    """
+    names = sorted(set(table.text.get("device", ())))
+    for name in names:
+        if arguments.device not in (None, name):
+            raise InputError(
+                f"{table.source}: is of device '{name}', --device says '{arguments.device}'"
+            )
+    if model is not None and not (arguments.device or arguments.base) and _is_for(model, table):
+        return model.device, model.base
+    device: str | None = arguments.device or (names[0] if names else None)
+    if device is None and model is not None:
+        device = model.device
+    if device is None:
+        raise InputError(f"{table.source}: does not say the GPU; name it with --device")
+    return device, _config(arguments.base, device) if arguments.base else only_config(table)
+
+
+def _is_for(model: Model, table: Table) -> bool:
+    """Whether the table is of the model's GPU and base, or the model takes no other."""
+    if not isinstance(model.predictors["time"], PredictsOtherGpus):
+        return True
+    is_same_device = set(table.text.get("device", [model.device])) == {model.device}
+    return is_same_device and model.base in configurations(table)
+
+
+def _peaks(file: str | None, profiles: Profiles) -> Profiles | None:
+    """Profiles of other kernels of the same GPU at the same base. Raises InputError."""
+    if file is None:
+        return None
+    table = read_table(options.input_file(file))
+    for other in set(table.text.get("device", ())) - {profiles.device}:
+        raise InputError(
+            f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"
+        )
+    return profiles_at(table, profiles.base, profiles.device)
+
+
+def _config(
+    settings: Mapping[str, float], device: str, usual: Mapping[str, float] | None = None
+) -> HardwareConfig:
+    """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
+
+    Raises InputError.
+    """
+    most = device_with_peaks(device).cu_count
+    complete = {"cu_count": float(most), **(usual or {}), **settings}
+    if complete["cu_count"] > most:
+        raise InputError(f"{device} has {most} compute units, not {complete['cu_count']:g}")
+    if missing := [axis for axis in AXES if axis not in complete]:
+        raise InputError(f"the configuration gives no {' and no '.join(missing)}")
+    return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])

@@ -1,0 +1,103 @@
+"""The shipped models: which of them answers for a profile, and on which clocks.
+
+A model that learnt from other GPUs is turned to the GPU of the profile: it predicts at the clocks
+that this GPU offers, as far down as the training tables went from their highest.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlscale.data.device import Device
+from mlscale.data.devices import device_keys, load_device
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.data.public.registry import path
+from mlscale.errors import InputError
+from mlscale.model import Model
+from mlscale.model_file import load
+from mlscale.predictors.base import PredictsOtherGpus
+
+ANY_GPU = "nvidia-time.mlscale"
+OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
+EVEN_STEPS = 25  # of the engine clock, on a GPU whose list of clocks is not known
+
+
+def shipped_model(profiles: Profiles) -> tuple[str, Model]:
+    """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
+
+    Raises InputError where none fits.
+
+    Example:
+        name, model = shipped_model(profiles)
+        advice = mlscale.advise(model_for(model, profiles), profiles)
+    """
+    name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
+    return name, load(path(name))
+
+
+def model_for(
+    model: Model,
+    profiles: Profiles,
+    targets: Sequence[HardwareConfig] = (),
+    peaks: Profiles | None = None,
+) -> Model:
+    """The model as it is where it fits the profiles' GPU and base, else turned to them.
+
+    targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
+    `Model.for_gpu`. Raises InputError where the predictor of time cannot predict another GPU, or
+    the peaks of the GPU are not known.
+    """
+    if (model.device, model.base) == (profiles.device, profiles.base):
+        return model
+    predictor = model.predictors["time"]
+    if not isinstance(predictor, PredictsOtherGpus):
+        raise InputError(
+            f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
+            f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
+        )
+    device = _known_device(profiles.device)
+    if targets:
+        grid = ConfigGrid.spanning([profiles.base, *targets])
+    else:
+        grid = offered_grid(device, profiles, predictor.trained_grids())
+    return model.for_gpu(profiles.device, grid, profiles.base, peaks)
+
+
+def offered_grid(device: Device, profiles: Profiles, trained: tuple[ConfigGrid, ...]) -> ConfigGrid:
+    """Span the clocks that a GPU offers around the base of its profiles.
+
+    trained: the grids of the training tables. No clock is lower, as a share of the GPU's highest,
+    than the lowest of any table is of its own. The CU count is the base's.
+    """
+    base = profiles.base
+    clocks = {
+        "engine_mhz": device.engine_clocks_mhz() or _even_clocks(device),
+        "memory_mhz": device.memory_clocks_mhz(),
+    }
+    axes = []
+    for axis, offered in clocks.items():
+        own = getattr(base, axis)
+        steps = np.array([*offered, own])
+        lowest = min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained)
+        steps = steps[(steps >= lowest * steps.max()) | (steps == own)]
+        axes.append(tuple(np.unique(steps).tolist()))
+    return ConfigGrid((base.cu_count,), *axes)
+
+
+def _even_clocks(device: Device) -> tuple[float, ...]:
+    """Even steps up to the highest known clock [MHz]; empty where none is known."""
+    known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
+    highest = max((clock for clock in known if clock), default=0.0)
+    if not highest:
+        return ()
+    return tuple(np.round(np.linspace(highest / EVEN_STEPS, highest, EVEN_STEPS)).tolist())
+
+
+def _known_device(key: str) -> Device:
+    if key not in device_keys():
+        raise InputError(
+            f"the peaks of '{key}' are not in the device table; name the GPU with --device, or "
+            "describe it in a file: mlscale devices new"
+        )
+    return load_device(key)

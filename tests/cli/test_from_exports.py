@@ -1,0 +1,78 @@
+"""One command from a profiler's file to an answer, with the shipped model that fits."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Capture, refuse, succeed
+
+BY_HAND = "h100-by-hand.csv"
+
+
+def advice(capsys: Capture, *words: object) -> dict[str, object]:
+    out, _ = succeed(capsys, "advise", *words, "--format", "json")
+    document: dict[str, object] = json.loads(out)
+    return document
+
+
+def test_an_export_alone_is_enough(capsys: Capture) -> None:
+    """The GPU, its CUs and clocks are in the file; one kernel is memory's, the other the CUs'."""
+    document = advice(capsys, BY_HAND, "--max-slowdown", "5")
+    assert document["device"] == "h100-sxm5"
+    assert document["base"] == {"cu_count": 132, "engine_mhz": 1980.0, "memory_mhz": 2619.0}
+    assert str(document["verdict"]).startswith("For the 2 kernels, each run once: Set the engine")
+    triad, gemm = document["kernels"]  # type: ignore[misc]  # two, by hand
+    assert triad["best"]["engine_mhz"] < 1200
+    assert gemm["best"]["engine_mhz"] > 1800
+    assert gemm["slowdown_low_percent"] < gemm["slowdown_percent"] < gemm["slowdown_high_percent"]
+    assert any("nvidia-time" in warning for warning in document["warnings"])  # type: ignore[attr-defined]
+
+
+def test_the_answer_comes_first(capsys: Capture) -> None:
+    out, _ = succeed(capsys, "advise", BY_HAND)
+    assert out.startswith("For the 2 kernels, each run once: Set the engine clock to ")
+
+
+def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
+    """`FILE --model MODEL` and `MODEL FILE` are the same."""
+    new = advice(capsys, BY_HAND, "--model", "nvidia-time.mlscale")
+    old = advice(capsys, "nvidia-time.mlscale", BY_HAND)
+    assert new == old
+
+
+def test_power_that_the_model_cannot_use_is_told(capsys: Capture) -> None:
+    document = advice(capsys, BY_HAND, "--power", "500")
+    assert document["objective"] == "clock"
+
+
+def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) -> None:
+    out, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=990", "--format", "json")
+    times = {row["kernel"][:5]: row["time_factor"] for row in json.loads(out)["predictions"]}
+    assert times["triad"] < 1.3
+    assert times["gemm_"] > 1.8
+    succeed(capsys, "report", BY_HAND, "-o", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "mlscale report h100-by-hand.csv -o report.html" in page
+    assert "nvidia-time.mlscale" in page
+
+
+@pytest.mark.parametrize("command", ["predict", "advise", "report"])
+def test_all_that_lacks_is_asked_for_at_once(capsys: Capture, tmp_path: Path, command: str) -> None:
+    """ncu's details page names neither GPU nor memory clock; written by hand in its form."""
+    file = tmp_path / "details.csv"
+    cells = '"0","1","app","node","k(int)","1","7","(32, 1, 1)","(9, 1, 1)","0","9.0"'
+    section = '"GPU Speed Of Light Throughput"'
+    file.write_text(
+        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
+        '"Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit",'
+        '"Metric Value"\n'
+        f'{cells},{section},"Duration","us","9.5"\n'
+        f'{cells},{section},"DRAM Throughput","%","40.0"\n'
+    )
+    message = refuse(capsys, tmp_path, command, file, *(["-o", "r"] if command == "report" else []))
+    assert "the GPU, engine_mhz, memory_mhz" in message
+    assert "--device NAME --base engine=…,memory=…" in message
+    settings = ["--device", "h100-sxm5", "--base", "engine=1980,memory=2619"]
+    succeed(
+        capsys, command, file, *settings, *(["-o", tmp_path / "r"] if command == "report" else [])
+    )

@@ -1,0 +1,119 @@
+"""Which shipped model answers for a profile, and at which clocks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import bottleneck_kernels as made
+from synthetic.tidy import refused
+
+from mlscale import HardwareConfig, Profiles, train
+from mlscale.data.device import Device
+from mlscale.data.devices import load_device
+from mlscale.data.grid import ConfigGrid
+from mlscale.shipped import ANY_GPU, EVEN_STEPS, model_for, offered_grid, shipped_model
+
+TRAINED = (ConfigGrid((16,), (500.0, 1000.0), (400.0, 800.0)),)
+
+
+def profiles(device: str, config: HardwareConfig) -> Profiles:
+    """One kernel that uses half of the DRAM's bandwidth and a third of the CUs."""
+    return Profiles(
+        device=device,
+        base=config,
+        kernels=("k",),
+        applications=("k",),
+        time_ms=np.array([1.0]),
+        power_w=None,
+        counter_names=("dram_utilisation", "core_utilisation"),
+        counters=np.array([[0.5, 0.33]]),
+    )
+
+
+class TestOfferedGrid:
+    def test_of_an_a100_by_hand(self) -> None:
+        # 210 to 1410 MHz in steps of 15 (nvidia-smi); training went down to half of the highest.
+        at = HardwareConfig(108, 1410.0, 1593.0)
+        grid = offered_grid(load_device("a100-sxm4-80gb"), profiles("", at), TRAINED)
+        assert grid.engine_mhz == tuple(float(mhz) for mhz in range(705, 1411, 15))
+        assert grid.cu_count == (108,)
+        assert grid.memory_mhz == (1593.0,)
+
+    def test_the_base_joins_the_clocks(self) -> None:
+        at = HardwareConfig(108, 1093.0, 1590.0)
+        grid = offered_grid(load_device("a100-sxm4-80gb"), profiles("", at), TRAINED)
+        assert 1093.0 in grid.engine_mhz
+        assert grid.memory_mhz == (1590.0, 1593.0)
+
+    def test_low_memory_clocks_are_left_out_but_the_bases(self) -> None:
+        # An RTX 4090 lists 405, 810, 5001, 10251 and 10501 MHz; half of 10501 is 5250.5.
+        device = load_device("rtx4090")
+        high = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 10251.0)), TRAINED)
+        assert high.memory_mhz == (10251.0, 10501.0)
+        low = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 5001.0)), TRAINED)
+        assert low.memory_mhz == (5001.0, 10251.0, 10501.0)
+
+    def test_even_steps_where_the_list_is_not_known(self) -> None:
+        device: Device = load_device("mi300x")
+        assert not device.engine_clocks_mhz()
+        grid = offered_grid(device, profiles("", HardwareConfig(304, 2100.0, 1300.0)), TRAINED)
+        assert grid.engine_mhz[-1] == 2100
+        assert np.allclose(np.diff(grid.engine_mhz), 2100 / EVEN_STEPS, atol=1)
+        assert min(grid.engine_mhz) >= 1050
+
+
+class TestModelFor:
+    MODEL = train(made.measurements(8), made.CLOCKS.mid)
+
+    def test_its_own_gpu_and_base_leave_it_as_it_is(self) -> None:
+        own = made.measurements(2, seed=3).profiles(made.CLOCKS.mid)
+        assert model_for(self.MODEL, own) is self.MODEL
+
+    def test_another_gpu_is_predicted_at_its_clocks(self) -> None:
+        new = profiles("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0))
+        model = model_for(self.MODEL, new)
+        assert (model.device, model.untrained) == ("a100-sxm4-80gb", True)
+        times = model.predict(new).time_ms[0, 0, :, 0]
+        assert times[-1] == pytest.approx(1.0)
+        assert (np.diff(times) < 0).all()  # a lower engine clock is never quicker
+
+    def test_targets_make_the_grid(self) -> None:
+        new = profiles("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0))
+        model = model_for(self.MODEL, new, [HardwareConfig(108, 600.0, 1593.0)])
+        assert model.grid.engine_mhz == (600.0, 1410.0)
+
+    def test_a_predictor_that_cannot_says_so(self) -> None:
+        model = train(made.measurements(4), made.CLOCKS.mid, "mean-surface")
+        new = profiles("a100-sxm4-80gb", HardwareConfig(108, 1410.0, 1593.0))
+        with refused("'mean-surface' predicts no other GPU and base"):
+            model_for(model, new)
+
+    def test_a_gpu_that_is_not_known_is_refused(self) -> None:
+        with refused("the peaks of 'gtx9999' are not in the device table; name the GPU"):
+            model_for(self.MODEL, profiles("gtx9999", HardwareConfig(1, 1.0, 1.0)))
+
+
+class TestShippedModel:
+    def test_of_a_profiled_kernel_on_any_gpu(self) -> None:
+        new = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
+        name, model = shipped_model(new)
+        assert name == ANY_GPU
+        assert set(model.predictors) == {"time"}
+        bound_by_memory = replace(new, counters=np.array([[0.9, 0.1]]))
+        bound_by_cores = replace(new, counters=np.array([[0.02, 0.9]]))
+        slowdowns = []
+        for kernel in (bound_by_memory, bound_by_cores):
+            turned = model_for(model, kernel, [HardwareConfig(132, 990.0, 2619.0)])
+            slowdowns.append(turned.predict(kernel).time_ms[0, 0, 0, 0])
+        # At half of the clock: near 1 for what memory bounds, near 2 for what the CUs bound.
+        assert slowdowns[0] < 1.3
+        assert slowdowns[1] > 1.8
+
+    def test_of_the_simulated_gpu(self) -> None:
+        name, _ = shipped_model(profiles("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)))
+        assert name == "simulated-gcn3.mlscale"
+
+    def test_a_card_names_the_sources(self) -> None:
+        _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))
+        assert len(model.card["sources"]) == 4
+        assert all("NV-DVFS-Benchmark" in source for source in model.card["sources"])

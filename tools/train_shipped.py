@@ -1,0 +1,77 @@
+"""Train the shipped models on public measurements, from the registry's files.
+
+    MLSCALE_DATA=FOLDER python tools/train_shipped.py [NAME ...]
+
+FOLDER holds the files of the public data sets, in whatever sub-folders; they are known by their
+checksums, see `mlscale datasets list`. A model holds fitted numbers and the names of the kernels,
+no row of a table; its card names sources, licences and what it is for.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from mlscale.data.measurements import Measurements
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.public.registry import Dataset, dataset, identify
+from mlscale.errors import DataWarning
+from mlscale.model import Model, train
+
+MODELS = Path(__file__).parent.parent / "models"
+NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
+
+
+def main(names: list[str]) -> None:
+    """Train the named models, or all of them, and write them to models/."""
+    folder = os.environ.get("MLSCALE_DATA")
+    if not folder:
+        sys.exit("set MLSCALE_DATA to the folder with the public data sets")
+    files = public_files(Path(folder))
+    for name in names or TRAINERS:
+        model = TRAINERS[name](files)
+        model.save(MODELS / f"{name}.mlscale")
+        print(f"models/{name}.mlscale: {model!r}")
+
+
+def public_files(folder: Path) -> dict[str, Path]:
+    """The files of the public data sets that a folder holds, by the names of the sets."""
+    files = (path for path in sorted(folder.rglob("*.csv")))
+    known = ((identify(path.read_bytes()), path) for path in files)
+    return {found.name: path for found, path in known if found is not None}
+
+
+def measurements(files: dict[str, Path], name: str) -> tuple[Measurements, Dataset]:
+    """One public data set, read from where it lies."""
+    if name not in files:
+        sys.exit(f"{name} is not in MLSCALE_DATA; see 'mlscale datasets show {name}'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return read_nv_dvfs(files[name], None), dataset(name)
+
+
+def nvidia_time(files: dict[str, Path]) -> Model:
+    """Time of profiled kernels on any NVIDIA GPU, from tables of three."""
+    tables, sets = zip(*(measurements(files, name) for name in NVIDIA), strict=True)
+    first, *others = tables
+    model = train(
+        first, first.grid.mid, "bottleneck", others=[(table, table.grid.mid) for table in others]
+    )
+    return replace(
+        model,
+        predictors={"time": model.predictors["time"]},
+        card=model.card | {"sources": [source(one) for one in sets], "for": "any NVIDIA GPU"},
+    )
+
+
+def source(one: Dataset) -> str:
+    """Where a data set is from, and under which licence."""
+    return f"{one.url} ({one.licence or 'no licence stated'})"
+
+
+TRAINERS: dict[str, Callable[[dict[str, Path]], Model]] = {"nvidia-time": nvidia_time}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
