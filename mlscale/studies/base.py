@@ -7,6 +7,8 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
@@ -29,13 +31,14 @@ Tables = dict[str, Measurements]
 class Part:
     """One candidate, cross-validated with one seed on one table: what is done or resumed whole.
 
-    quantity: None where the study needs all. clusters: None for a candidate that has none. bases:
+    split: None where everything is held out of other tables. quantity: None where the study needs
+    all. clusters: None for a candidate that has none. bases:
     where the kernels are profiled. fold: the number of the one fold that is meant; None for all.
     """
 
     table: str
     candidate: Candidate
-    split: str
+    split: str | None
     seed: int
     quantity: str | None = None
     clusters: int | None = None
@@ -44,6 +47,8 @@ class Part:
 
     def folds(self, data: Measurements) -> list[Fold]:
         """The folds. Raises InputError where the table has too few applications."""
+        if self.split is None:
+            return [(np.arange(0), np.arange(len(data.kernels)))]
         every = folds(self.split, data.applications, self.seed)
         return every if self.fold is None else [every[self.fold]]
 
@@ -96,6 +101,16 @@ class Study(ABC):
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """The tables to write, by the name of their file: rows of plain values."""
 
+    @property
+    def protocol(self) -> str:
+        """Who is held out, as documents say it."""
+        return self.split
+
+    @property
+    def sources(self) -> Tables:
+        """All measurements that the figures depend on, by name."""
+        return self.tables
+
     def base_of(self, table: str) -> HardwareConfig:
         """The base on the grid of a table. Raises InputError."""
         return read_base(self.tables[table], self.base)
@@ -118,7 +133,7 @@ class Study(ABC):
 
     def document(self, results: Sequence[Any]) -> Row:
         """Everything as JSON values: docs/file-formats.md."""
-        head = {"study": self.name, "tables": list(self.tables), "protocol": self.split}
+        head = {"study": self.name, "tables": list(self.tables), "protocol": self.protocol}
         return {**head, **self.settings, "rows": self.rows(results)}
 
     def fingerprint(self) -> str:
@@ -129,7 +144,7 @@ class Study(ABC):
             "parts": [repr(part) for part in self.parts],
             "candidates": {repr(p.candidate): p.candidate.description for p in self.parts},
         }
-        return fingerprint(self.tables, asked)
+        return fingerprint(self.sources, asked)
 
 
 def read_base(data: Measurements, base: Any) -> HardwareConfig:

@@ -97,9 +97,9 @@ def cross_validate(
     make: gives new predictors, one of each quantity that is wanted; those of all folds, bases and
     quantities are fitted as one batch where they can be. pool: the tables to train on instead of
     `data`; an application that is held out is held out of all of them. unseen: `data` is of a GPU
-    that no table of the pool is of; the predictors learn its peaks from the base profiles of the
-    other kernels. coverage: of the intervals; None for none. Raises InputError where something
-    cannot be fitted or predicted.
+    or grid that no table of the pool is of; the predictors learn its peaks from the base profiles
+    of the other kernels, where there are any. coverage: of the intervals; None for none. Raises
+    InputError where something cannot be fitted or predicted.
     """
     cases = [
         (train, test, base, predictor)
@@ -114,11 +114,16 @@ def cross_validate(
             jobs.append((predictor, data.select(train), base))
             continue
         tables = without_applications(pool, {data.applications[k] for k in test})
-        jobs.append((predictor, [table for table, _ in tables], [at for _, at in tables]))
+        if len(tables) == 1:
+            jobs.append((predictor, *tables[0]))
+        else:
+            jobs.append((predictor, [table for table, _ in tables], [at for _, at in tables]))
     with own_failures(cases[0][3], "fit", data.device):
         fit_all(jobs)
     if unseen:
         for train, _, base, predictor in cases:
+            if not len(train):
+                continue
             with own_failures(predictor, "learn_peaks", data.device):
                 for_other_gpus(predictor).learn_peaks(data.select(train).profiles(base), data.grid)
     train_seconds = (time.perf_counter() - started) / len(cases)

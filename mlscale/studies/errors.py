@@ -1,7 +1,7 @@
 """Cross-validated errors of predictors, beside the baselines: `study errors`, `study compare`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from mlscale.studies.base import (
     Row,
     Rows,
     Study,
+    Tables,
     flat,
     measured_quantities,
 )
@@ -31,6 +32,7 @@ from mlscale.studies.crossval import (
 )
 from mlscale.studies.metrics import summarise
 from mlscale.studies.significance import p_values
+from mlscale.studies.train_on import TRAIN_ON, OtherTables
 
 COMPARE = "compare"
 CLUSTERS = 8
@@ -43,7 +45,10 @@ class ErrorStudy(Study):
     predictors: without any, `wu` and what suits a table best, or for 'compare' all that apply; the
     baselines stand beside. When trained on several tables: `bottleneck`, and no baselines.
     features: without any, the kind that suits a table best, or for 'compare' all that it gives.
-    quantity: both, where measured, unless any is named.
+    quantity: both, where measured, unless any is named. train_on: tables to train on instead, by
+    name, each at the base as its own grid has it; then there are no folds, and what the options
+    leave open is what suits the first of them. Their kernels of applications under test are left
+    out.
     """
 
     predictors: Sequence[AnyPredictor] = ()
@@ -51,16 +56,46 @@ class ErrorStudy(Study):
     quantity: str | Sequence[str] = ()
     clusters: int | None = None
     training: TrainingOn = "own-table"
+    train_on: Tables = field(default_factory=dict)
 
     @property
     def settings(self) -> Row:
         """The number of clusters, and what was trained on if not a table itself."""
-        training = {} if self.training == "own-table" else {"training": self.training}
+        training: Row = {} if self.training == "own-table" else {"training": self.training}
+        if self.train_on:
+            training["train_on"] = list(self.train_on)
         return {"clusters": self.clusters or CLUSTERS, **training}
 
+    @property
+    def protocol(self) -> str:
+        """Who is held out: nobody of the tables to train on, if there are any."""
+        return TRAIN_ON if self.train_on else self.split
+
+    @property
+    def sources(self) -> Tables:
+        """The tables, and those to train on."""
+        return {**self.tables, **{f"{TRAIN_ON} {n}": data for n, data in self.train_on.items()}}
+
     @cached_property
-    def pools(self) -> dict[str, list[ProfiledTable]]:
+    def others(self) -> dict[str, OtherTables]:
+        """For each table the other tables to train on; empty without. Raises InputError."""
+        if not self.train_on:
+            return {}
+        if self.split != ErrorStudy.split or self.training != ErrorStudy.training:
+            raise InputError(
+                "a study that trains on other tables has a protocol of its own: leave out "
+                f"'{self.split if self.split != ErrorStudy.split else self.training}'"
+            )
+        return {
+            name: OtherTables.of(name, (data, self.base_of(name)), self.train_on, self.base)
+            for name, data in self.tables.items()
+        }
+
+    @cached_property
+    def pools(self) -> dict[str, Sequence[ProfiledTable]]:
         """What the predictors of each table train on. Raises InputError on too little."""
+        if self.train_on:
+            return {name: others.pool for name, others in self.others.items()}
         tables = {name: (data, self.base_of(name)) for name, data in self.tables.items()}
         return {
             name: training_tables(self.training, table, list(tables.values()))
@@ -71,24 +106,31 @@ class ErrorStudy(Study):
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
         return [
-            Part(table, candidate, self.split, seed, quantity, count, (self.base_of(table),))
+            Part(table, candidate, split, seed, quantity, count, (self.base_of(table),))
+            for split in [None if self.train_on else self.split]
             for table in self.pools
-            for data in [self.tables[table]]
-            for quantity in self._quantities(data)
-            for candidate in self._candidates(data)
+            for quantity in self._quantities(table)
+            for candidate in self._candidates(table)
             if candidate.predicts(quantity)
             for count in [clusters_of(candidate, self.clusters)]
             for seed in self.seeds_of(candidate)
         ]
 
-    def _quantities(self, data: Measurements) -> list[str]:
-        if self.training != "unseen-gpu":
-            return measured_quantities(data, self.quantity)
+    def _quantities(self, table: str) -> list[str]:
+        measured = measured_quantities(self.tables[table], self.quantity)
+        if not self._is_unseen(table):
+            learnt = self.others[table].quantities if self.train_on else measured
+            return [quantity for quantity in measured if quantity in learnt]
         if "power" in self.quantity:
             raise InputError("power is learnt on the GPU itself; only time is for unseen GPUs")
         return ["time"]
 
-    def _candidates(self, data: Measurements) -> list[Candidate]:
+    def _is_unseen(self, table: str) -> bool:
+        """Whether no table that is trained on is of this one's GPU and grid."""
+        return self.others[table].elsewhere if self.train_on else self.training == "unseen-gpu"
+
+    def _candidates(self, table: str) -> list[Candidate]:
+        data = self.others[table].pool[0][0] if self.train_on else self.tables[table]
         if self.training != "own-table":
             asked = self.predictors or (Bottleneck.name,)
             able = candidates(asked, self.features, data, alone=True)
@@ -96,9 +138,14 @@ class ErrorStudy(Study):
                 self._check_training(candidate)
             return able
         if self.name == COMPARE and not self.predictors:
-            return all_candidates(self.features, data)
-        usual = tuple(dict.fromkeys(("wu", default_predictor(data))))
-        return candidates(self.predictors or usual, self.features, data)
+            everyone = all_candidates(self.features, data)
+        else:
+            usual = tuple(dict.fromkeys(("wu", default_predictor(data))))
+            everyone = candidates(self.predictors or usual, self.features, data)
+        if not self.train_on:
+            return everyone
+        named = candidates(self.predictors, self.features, data, alone=True)
+        return self.others[table].able(everyone, [candidate.name for candidate in named])
 
     def _check_training(self, candidate: Candidate) -> None:
         """Raise InputError where a predictor cannot learn from other tables than its own."""
@@ -112,9 +159,14 @@ class ErrorStudy(Study):
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """The errors of each part."""
-        unseen = self.training == "unseen-gpu"
         return part_errors, [
-            (part, self.tables[part.table], self.pools[part.table], unseen) for part in self.parts
+            (
+                part,
+                self.tables[part.table],
+                self.pools[part.table],
+                self._is_unseen(part.table),
+            )
+            for part in self.parts
         ]
 
     def rows(self, results: Sequence[Any]) -> Rows:
@@ -159,6 +211,7 @@ class ErrorStudy(Study):
             "predict_microseconds": float(1e6 * np.mean([r["predict_seconds"] for r in results])),
             "faulty_kernels": faulty,
             "without_faulty": without_faulty,
+            **(self.others[part.table].columns if self.train_on else {}),
         }
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
@@ -166,7 +219,9 @@ class ErrorStudy(Study):
         rows = []
         for row in map(flat, self.rows(results)):
             row["mape_by_seed"] = " ".join(f"{mape:.6g}" for mape in row["mape_by_seed"])
-            row["faulty_kernels"] = " ".join(row["faulty_kernels"])
+            for names in ("faulty_kernels", "train_on", "left_out_of_training"):
+                if names in row:
+                    row[names] = " ".join(row[names])
             row["mape_without_faulty"] = (row.pop("without_faulty") or {}).get("mape")
             rows.append(row)
         kernels = [

@@ -46,8 +46,9 @@ def study(
     whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
 
     options: of every study base='mid', split='leave-one-application-out' and seeds=3; and those
-    of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8. None leaves the
-    default. The columns are those of docs/file-formats.md. Raises InputError.
+    of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8, and of 'errors'
+    and 'compare' train_on=['micro.parquet'], tables to train on instead. None leaves the default.
+    The columns are those of docs/file-formats.md. Raises InputError.
 
     >>> mlscale.study("errors", "gtx980-low.parquet", ["nearest", MyPredictor()], quantity="time")
     """
@@ -74,6 +75,8 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     for option in ("predictors", "features", "objectives", "vary"):
         if option in given and not isinstance(given[option], list | tuple):
             given[option] = [given[option]]
+    if "train_on" in given:
+        given["train_on"] = tables_by_name(given["train_on"])
     seeds = given.get("seeds", 1)
     if not isinstance(seeds, Integral) or seeds < 1:
         raise InputError(f"seeds is a whole number of at least 1, not {seeds!r}")

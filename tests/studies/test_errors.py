@@ -10,7 +10,7 @@ import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Measurements, create
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
 from mlscale.studies import candidates as candidates_module
 from mlscale.studies import errors
 from mlscale.studies.base import Part
@@ -272,7 +272,11 @@ class TestNoLeak:
 
     @pytest.fixture(autouse=True)
     def _small_forests(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(candidates_module, "create", functools.partial(create, trees=10))
+        def small(predictor: Any, **parameters: Any) -> Predictor:
+            made = create(predictor, **parameters)
+            return made.set_params(trees=10) if "trees" in made.get_params() else made
+
+        monkeypatch.setattr(candidates_module, "create", small)
 
     def test_targets_held_out_do_not_change_their_own_prediction(self, predictor: str) -> None:
         """With true times a million times too short the error tells the prediction."""

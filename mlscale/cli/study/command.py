@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import options
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     module = MODULES[arguments.study]
     if module is wu2015:
         wu2015.check(arguments)
-    tables = _read_tables(arguments)
+    tables = _read_tables(arguments.table, arguments)
     study = plan(arguments.study, tables, **_settings(arguments))
     _check_candidates(study, arguments)
     document, written = carry_out(study, arguments, getattr(module, "draw", None))
@@ -52,6 +53,8 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
         settings = {**settings, "limits": options.read_limits(arguments), **static}
+    if settings.get("train_on"):
+        settings = {**settings, "train_on": _read_tables(arguments.train_on, arguments)}
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}
 
 
@@ -66,12 +69,12 @@ def _check_candidates(study: Study, arguments: argparse.Namespace) -> None:
         options.refuse_unused(arguments, ["features"], why)
 
 
-def _read_tables(arguments: argparse.Namespace) -> dict[str, Measurements]:
+def _read_tables(texts: Sequence[str], arguments: argparse.Namespace) -> dict[str, Measurements]:
     """Return each table by the stem of its name. Raises InputError."""
     from mlscale.data.measurements import read
 
     tables: dict[str, Measurements] = {}
-    for text in arguments.table:
+    for text in texts:
         path = options.input_file(text)
         if path.stem in tables:
             raise InputError(f"two tables are named '{path.stem}'; rename one")

@@ -16,8 +16,8 @@ SUMMARIES = {
 }
 TRAINED = {
     "own-table": "",
-    "pooled": "trained on all tables at once, ",
-    "unseen-gpu": "trained on other GPUs alone, ",
+    "pooled": ", trained on all tables at once",
+    "unseen-gpu": ", trained on other GPUs alone",
 }
 
 
@@ -52,6 +52,15 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         dest="training",
         help="train on the tables of other GPUs alone, without what is held out; of a table's own "
         "GPU only base profiles of other kernels are seen",
+    )
+
+    group.add_argument(
+        "--train-on",
+        action="append",
+        metavar="TABLE",
+        help="train on this table alone and test on every kernel of the first ones, without folds; "
+        f"{options.AGAIN}, for predictors that learn from several. Applications that are tested "
+        "are left out of it",
     )
 
 
@@ -101,9 +110,14 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
             f"mean errors of {first['n_applications']} applications, after Holm."
         )
     trained = TRAINED[document.get("training", "own-table")]
+    if "train_on" in first:
+        trained = f" {', '.join(first['train_on'])} ({first['n_training_kernels']} kernels)"
+        if first["left_out_of_training"]:
+            left_out = ", ".join(first["left_out_of_training"])
+            notes += f"\nLeft out of the training, as they are tested: {left_out}."
     return (
         f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
-        f"base {HardwareConfig(**first['base'])}, {document['protocol']}, {trained}"
+        f"base {HardwareConfig(**first['base'])}, {document['protocol']}{trained}, "
         f"{first['n_seeds']} seeds, {document['clusters']} clusters\n"
         f"{columns(headers, lines)}{notes}"
     )

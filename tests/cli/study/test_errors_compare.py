@@ -131,3 +131,68 @@ class TestSeveralGpus:
         for option, problem in (("--pooled", "training on several"), ("--unseen-gpu", "no table")):
             given = ["study", "errors", tables[0], option, "-o", tmp_path / "out"]
             assert refuse(capsys, tmp_path, *given).startswith(problem)
+
+
+class TestTrainOn:
+    @pytest.fixture
+    def tables(self, tmp_path: Path) -> list[Path]:
+        """Made kernels, and others of the same laws, one of them of a tested application."""
+        made.measurements(2, GRID).write(tmp_path / "real.csv")
+        micro = made.measurements(4, GRID, seed=1)  # three of each law are left to `nearest`
+        names = tuple(f"micro-{name}" for name in micro.kernels)
+        applications = ("app-latency1", *names[1:])
+        replace(micro, kernels=names, applications=applications).write(tmp_path / "micro.csv")
+        return [tmp_path / "real.csv", tmp_path / "micro.csv"]
+
+    def test_names_the_protocol_and_what_was_left_out(
+        self, capsys: Capture, tables: list[Path], tmp_path: Path
+    ) -> None:
+        real, micro = tables
+        given = ["study", "errors", real, "--train-on", micro, "--predictor", "nearest"]
+        given += ["--features", "raw", "--seeds", 1, "--base", "highest"]
+        text, _ = succeed(capsys, *given, "-o", tmp_path / "out")
+        head = (
+            "real: error of time [%], 8 kernels, base cu=8,engine=1000,memory=800, "
+            "train-on micro (15 kernels), 1 seeds, 8 clusters"
+        )
+        assert text.splitlines()[0] == head
+        assert "Left out of the training, as they are tested: app-latency1." in text.splitlines()
+        document = json.loads((tmp_path / "out" / "study.json").read_text())
+        assert (document["protocol"], document["train_on"]) == ("train-on", ["micro"])
+        for row in document["rows"]:
+            assert row["protocol"] == "train-on"
+            assert row["left_out_of_training"] == ["app-latency1"]
+        for written in read_csv(tmp_path / "out" / "errors.csv"):
+            assert (written["protocol"], written["train_on"]) == ("train-on", "micro")
+            assert written["left_out_of_training"] == "app-latency1"
+            assert written["n_training_kernels"] == "15"
+        nearest = [row["mape"] for row in document["rows"] if row["predictor"] == "nearest"]
+        assert nearest == pytest.approx([0, 0], abs=1e-9)  # the same laws, told by the counters
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            (["--pooled"], "argument --pooled: not allowed with argument --train-on"),
+            (["--protocol", "holdout"], "a study that trains on other tables has a protocol of"),
+            (["--train-on", "none.csv"], "none.csv: cannot be read: "),
+        ],
+    )
+    def test_what_is_refused(
+        self,
+        capsys: Capture,
+        tables: list[Path],
+        tmp_path: Path,
+        options: list[str],
+        problem: str,
+    ) -> None:
+        given = ["study", "errors", tables[0], "--train-on", tables[1], *options]
+        assert refuse(capsys, tmp_path, *given, "-o", tmp_path / "out").startswith(problem)
+
+    def test_the_same_table_twice(
+        self, capsys: Capture, tables: list[Path], tmp_path: Path
+    ) -> None:
+        given = ["study", "errors", tables[0], "--train-on", tables[0], "-o", tmp_path / "out"]
+        message = refuse(capsys, tmp_path, *given)
+        assert message.startswith("no kernel is left to train on: 'real' tests every application")
+        message = refuse(capsys, tmp_path, *given, "--train-on", tables[0])
+        assert message.startswith("two tables are named 'real'; rename one")
