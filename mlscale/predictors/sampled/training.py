@@ -163,5 +163,6 @@ def calibrate(scores: Floats, applications: Sequence[str]) -> Floats:
     values = np.concatenate(own)
     weights = np.concatenate([np.full(some.size, 1 / some.size) for some in own])
     order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order]) - weights[order]
-    return np.asarray(np.interp(levels, below / below[-1], values[order]))
+    below = np.cumsum(weights[order]) / weights.sum()
+    positions = np.searchsorted(below, levels - 1e-9)
+    return np.asarray(values[order][np.minimum(positions, values.size - 1)])

@@ -60,6 +60,20 @@ class TestKnownTruth:
             assert steps[1:3].sum() < 0.1
             assert steps[3:].sum() == pytest.approx(2 * np.log(1.3), rel=0.2)
 
+    def test_what_a_clock_does_to_all_kernels_is_learnt(self) -> None:
+        # 5 % longer at 900 MHz, which no p-norm gives.
+        def slower(table: Measurements) -> Measurements:
+            samples = table.time_samples.copy()
+            samples[:, :, :, 2] *= 1.05
+            return replace(table, time_samples=samples)
+
+        new = slower(new_kernels())
+        predictor = Sampled().fit(slower(made.measurements()), made.TOP)
+        values = predictor.predict(new.profiles(made.TOP)).values
+        ratio = values / new.relative("time", made.TOP)
+        assert 100 * np.abs(ratio - 1).mean() < 1.2
+        assert np.median(ratio[:, :, 2]) == pytest.approx(1, abs=0.005)
+
     def test_one_more_point_helps_where_inputs_do_not_tell(self) -> None:
         # Without DRAM's true share in the inputs, the share of the clock is unknown.
         random = np.random.default_rng(5)
