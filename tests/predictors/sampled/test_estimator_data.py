@@ -39,7 +39,9 @@ def test_errors_of_applications_held_out(
     split = folds("leave-one-application-out", data.applications, 0)
     errors = {}
     for name in (Sampled.name, "mean-surface"):
-        predicted = cross_validate(data, [top], split, lambda n=name: create(n, quantity=quantity))
+        predicted = cross_validate(
+            data, [top], split, lambda n=name: [create(n, quantity=quantity)]
+        )
         errors[name] = float(np.concatenate([fold.errors for fold in predicted]).mean())
     assert errors["sampled"] < bound
     assert errors["sampled"] < share * errors["mean-surface"]
