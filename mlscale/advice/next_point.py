@@ -39,9 +39,11 @@ def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], Next
     """
     require_measured_points(model)
     predictor = model.predictors["time"]
-    now, ahead = cast("UsesMeasuredPoints", predictor).widths_ahead(profiles, COVERAGE)
+    grid = model.grid if model.untrained else None
+    of_grid = () if grid is None else (grid,)
+    now, ahead = cast("UsesMeasuredPoints", predictor).widths_ahead(profiles, COVERAGE, *of_grid)
     first = profiles.select([0])  # one kernel tells whether intervals were calibrated
-    calibrated = predict_surfaces(predictor, first, coverage=COVERAGE).low is not None
+    calibrated = predict_surfaces(predictor, first, grid, COVERAGE).low is not None
     configs = list(model.grid)
     ahead = np.where(_is_measured(profiles, configs), np.inf, ahead)
     none_left = np.isinf(ahead).all(axis=1)

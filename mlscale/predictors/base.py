@@ -193,8 +193,13 @@ class PredictsOtherGpus(Protocol):
 class UsesMeasuredPoints(Protocol):
     """Makes use of further measured points of the profiled kernels."""
 
-    def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
-        """Return how wide the intervals are, (K,), and after one more measurement, (K, N)."""
+    def widths_ahead(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return how wide the intervals are, (K,), and after one more measurement, (K, N).
+
+        grid: of a GPU without training data; only given to what predicts such GPUs.
+        """
 
 
 def predict_surfaces(

@@ -40,6 +40,14 @@ def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
     assert new == old
 
 
+def test_where_to_measure_next(capsys: Capture) -> None:
+    """Far from the base the interval is widest; one more clock makes it narrower."""
+    document = advice(capsys, BY_HAND, "--next-profile")
+    for point in document["kernels"]:  # type: ignore[attr-defined]
+        assert point["engine_mhz"] < 1980
+        assert point["after_percent"] < point["now_percent"]
+
+
 def test_power_that_the_model_cannot_use_is_told(capsys: Capture) -> None:
     document = advice(capsys, BY_HAND, "--power", "500")
     assert document["objective"] == "clock"

@@ -210,14 +210,16 @@ class Bottleneck(Predictor):
             training=TrainingKernels(self.kernels_, scaled(trained)),
         )
 
-    def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
+    def widths_ahead(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> tuple[Floats, Floats]:
         """Return how wide the intervals are now, (K,), and after one more measurement, (K, N).
 
         The mean over the grid of half the interval of the log factor; in the second array at each
         configuration what measuring time there is expected to leave. Without calibrated intervals
         in units of the score. Raises InputError.
         """
-        posterior, spread, _, gpu = self._posterior(profiles, None)
+        posterior, spread, _, gpu = self._posterior(profiles, grid)
         scale = (self._score(coverage) if self.scores_.size else 1.0) * spread()
         scale[:, base_position(gpu.grid, gpu.base)] = 0
         now = (scale * self._own(posterior.narrowing(), gpu)).mean(axis=1)
