@@ -44,7 +44,7 @@ def test_where_to_measure_next(capsys: Capture) -> None:
     """Far from the base the interval is widest; one more clock makes it narrower."""
     document = advice(capsys, BY_HAND, "--next-profile")
     for point in document["kernels"]:  # type: ignore[attr-defined]
-        assert point["engine_mhz"] < 1980
+        assert (point["engine_mhz"], point["memory_mhz"]) != (1980, 2619)
         assert point["after_percent"] < point["now_percent"]
 
 
