@@ -7,6 +7,8 @@ from mlscale.cli.text import columns
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.registry import Dataset
 
+UNVERIFIED = "not known: nobody here has had the file, and what is fetched is not verified"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -28,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="download data sets into the cache",
         description="Download public data sets into the cache (MLSCALE_CACHE, else the platform's "
         "folder), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 is not "
-        "the known one is refused; a transfer that broke off goes on where it was.",
+        "the known one is refused; where none is known, that is told. A transfer that broke off "
+        "goes on where it was.",
     )
     fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
     fetch.add_argument(
@@ -101,7 +104,7 @@ def _description(dataset: Dataset) -> str:
         ("file", dataset.file or f"mlscale datasets make {dataset.name} -o TABLE"),
     ]
     if dataset.url:
-        lines += [("URL", dataset.url), ("SHA-256", dataset.sha256 or "")]
+        lines += [("URL", dataset.url), ("SHA-256", dataset.sha256 or UNVERIFIED)]
         lines += [("bytes", _count(dataset.size_bytes))]
     lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]

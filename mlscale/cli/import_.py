@@ -173,11 +173,14 @@ def _is_log(arguments: argparse.Namespace) -> bool:
 
 
 def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
-    from mlscale.data.public import fetching
+    from mlscale.data.public import fetching, registry
     from mlscale.data.public.nv_dvfs import read_nv_dvfs
 
     file = fetching.named_file(arguments.file)
-    measurements = read_nv_dvfs(file, arguments.device, arguments.incomplete)
+    device = arguments.device
+    if device is None and file != Path(arguments.file):
+        device = registry.dataset(arguments.file).device
+    measurements = read_nv_dvfs(file, device, arguments.incomplete)
     measurements.write(output)
     c, e, m = measurements.grid.shape
     power = "with" if measurements.power_samples is not None else "without"

@@ -39,6 +39,10 @@ class Untrained(Predictor):
         """Return the predictor as it is: it needs no peaks."""
         return self
 
+    def trained_grids(self) -> tuple[ConfigGrid, ...]:
+        """Return the first table's grid, if there was a table."""
+        return () if self.trained_ is None else (self.trained_[0],)
+
     def grid_or_trained(self, grid: ConfigGrid | None) -> ConfigGrid:
         """Return the grid, or the trained one for None. Raises InputError without either."""
         if grid is None and self.trained_ is None:

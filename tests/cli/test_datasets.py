@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import Capture, refuse, succeed
-from synthetic import tidy
+from synthetic import sampled_files, tidy
 from synthetic.dvfs import rows
 
 from mlscale import read
@@ -70,6 +70,11 @@ class TestShow:
         assert "file          mlscale datasets make hd7970 -o TABLE" in made
         assert "URL" not in made
 
+    def test_of_unknown_checksum(self, capsys: Capture) -> None:
+        out, _ = succeed(capsys, "datasets", "show", "rtx8000-real-sampled")
+        assert "SHA-256       not known: nobody here has had the file, and what is fetched" in out
+        assert "kernels       -\n" in out
+
     def test_another_name(self, capsys: Capture, tmp_path: Path) -> None:
         message = refuse(capsys, tmp_path, "datasets", "show", "p10")
         assert message.startswith("there is no data set 'p10'; there are wang-chu-gtx980, ")
@@ -110,6 +115,21 @@ class TestFetch:
 
 
 class TestImport:
+    def test_of_unknown_checksum_by_name_has_its_gpu(
+        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A file by hand, in the form of NV-DVFS-Benchmark's sampled profiles."""
+        folder = tmp_path / "data"
+        folder.mkdir()
+        tidy.write_csv(folder / "rtx8000-dvfs-real-profile.csv", sampled_files.micro_rows())
+        monkeypatch.setenv("MLSCALE_DATA", str(folder))
+        given = ["import", "dvfs", "rtx8000-real-sampled", "-o", tmp_path / "t.csv"]
+        succeed(capsys, *given)
+        assert read(tmp_path / "t.csv").device == "rtx8000"
+        listed, _ = succeed(capsys, "datasets", "list")
+        [line] = [line for line in listed.splitlines() if line.startswith("rtx8000-real-")]
+        assert line.endswith("  MLSCALE_DATA, unverified")
+
     def test_by_name(self, capsys: Capture, tmp_path: Path, data_folder: Path) -> None:
         table = tmp_path / "t.csv"
         given = ["import", "dvfs", "p100", "-o", table]

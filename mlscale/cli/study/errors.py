@@ -103,7 +103,8 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     first = rows[0]
     notes = ""
     if faulty:
-        notes += f"\nNamed faulty: {', '.join(faulty)} (trained on, not scored there)."
+        scored = "not scored there" if "train_on" in first else "trained on, not scored there"
+        notes += f"\nNamed faulty: {', '.join(faulty)} ({scored})."
     if tested:
         notes += (
             f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "

@@ -1,5 +1,7 @@
 """Public data sets on this machine: found, or fetched; only what has the right checksum counts.
 
+A set whose checksum is not known is taken by the name of its file, and told to be unverified.
+
 A data set is looked for in the folder MLSCALE_DATA, then in the cache (MLSCALE_CACHE, else the
 platform's). pooch checks what is downloaded and puts it in its place in one step; its downloader
 here goes on where an earlier transfer broke off, which pooch's own does not.
@@ -38,7 +40,8 @@ def cache_folder() -> Path:
 def find(dataset: Dataset) -> tuple[Path, str] | None:
     """The file of a data set and where it was found; None where it is not on this machine.
 
-    A file of the right name but another checksum is passed over with a warning.
+    A file of the right name but another checksum is passed over with a warning. The place of a
+    file that cannot be checked says so: 'cache, unverified'.
     """
     if not dataset.url:
         return (registry.path(dataset.file), "shipped") if dataset.file else None
@@ -47,6 +50,8 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
         folders = {"MLSCALE_DATA": Path(folder), **folders}
     for place, folder_path in folders.items():
         for file in _files_of_name(folder_path, dataset):
+            if dataset.is_unverified:
+                return file, f"{place}, unverified"
             if _has_checksum(file, dataset):
                 return file, place
             warnings.warn(
@@ -76,7 +81,8 @@ def fetch(name: str, mirror: str | None = None, progress: ByteProgress = no_prog
 
     mirror: a folder, or a file, http or https URL, that has the file by name or by its path in the
     repository. progress is called with numbers of bytes. Raises InputError where the data set is
-    not known or not to be had; a file of another checksum is refused and replaces nothing.
+    not known or not to be had; a file of another checksum is refused and replaces nothing. Warns
+    of a file that cannot be checked, with the checksum that it has.
     """
     dataset = registry.dataset(name)
     if not dataset.file:
@@ -101,6 +107,13 @@ def fetch(name: str, mirror: str | None = None, progress: ByteProgress = no_prog
             f"{target}: cannot be written: {error.strerror or error}; MLSCALE_CACHE names "
             "another folder"
         ) from error
+    if dataset.is_unverified:
+        warnings.warn(
+            f"{target}: is not verified, as no checksum of '{name}' is known; what came has the "
+            f"SHA-256 {hashlib.sha256(target.read_bytes()).hexdigest()}",
+            DataWarning,
+            stacklevel=2,
+        )
     return target
 
 
@@ -147,9 +160,8 @@ def _retrieve(dataset: Dataset, part: Path, mirror: str | None, progress: BytePr
 
     is_continued = bool(urls) and _size(part) > 0
     try:
-        pooch.retrieve(
-            source, f"sha256:{dataset.sha256}", dataset.file, part.parent, downloader=download
-        )
+        known_hash = f"sha256:{dataset.sha256}" if dataset.sha256 else None
+        pooch.retrieve(source, known_hash, dataset.file, part.parent, downloader=download)
     except InputError:
         raise
     except ValueError:

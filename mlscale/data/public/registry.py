@@ -19,7 +19,8 @@ class Dataset:
     origin: 'measured', 'simulated' or 'made'. kernels, axes, counters, size_bytes: None where
     nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
     authors state none. faults: what is known to be wrong, by kernel. url and sha256 are of a
-    public file; without them the file is shipped; without a file the set is made by a command.
+    public file, sha256 empty where nobody here has had the file; without a url the file is shipped;
+    without a file the set is made by a command.
     """
 
     name: str
@@ -36,6 +37,11 @@ class Dataset:
     url: str = ""
     sha256: str = ""
     size_bytes: int | None = None
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether a public file is taken by its name alone, as its checksum is not known."""
+        return bool(self.url) and not self.sha256
 
     @property
     def path_in_repository(self) -> str:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,31 @@ def part_of(cache: Path, content: bytes = b"") -> Path:
 def left(cache: Path) -> set[str]:
     """What lies in the cache, locks aside."""
     return {file.name for file in cache.iterdir() if file.suffix != ".lock"}
+
+
+class TestUnknownChecksum:
+    """A public file that nobody here has had is taken by its name, and said to be unverified."""
+
+    def test_is_told_with_what_came(
+        self, server: Served, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        unverified = replace(made(server.url), sha256="", size_bytes=None)
+        monkeypatch.setattr(registry, "all_datasets", lambda: {NAME: unverified})
+        with pytest.warns(DataWarning) as warned:
+            file = fetch(NAME)
+        said = (
+            f"{cache / FILE}: is not verified, as no checksum of '{NAME}' is known; what came has "
+            f"the SHA-256 {hashlib.sha256(CONTENT).hexdigest()}"
+        )
+        assert [str(warning.message) for warning in warned] == [said]
+        assert file.read_bytes() == CONTENT
+        assert fetching.find(unverified) == (file, "cache, unverified")
+        assert fetch(NAME) == file
+        assert server.asked == [None]
+
+    def test_is_of_no_other_file(self) -> None:
+        """Not even of an empty one: no content has the checksum ''."""
+        assert registry.identify(b"") is None
 
 
 class TestServer:
