@@ -1,16 +1,23 @@
-"""mlscale demo: the main job from end to end on the shipped, simulated data."""
+"""mlscale demo: an export of a real GPU to advice, then the main job on simulated data."""
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
 
 import mlscale
 from mlscale.arrays import Floats
-from mlscale.cli import options
+from mlscale.cli import advise, options
 from mlscale.cli.text import columns, number
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.measurements import Measurements
 from mlscale.data.public import registry
+from mlscale.predictions import COVERAGE
 
 SEED = 0
+EXPORT = "h100-by-hand.csv"
+MODEL = "simulated-gcn3.mlscale"
 FIGURES = {
     "mean": "mape", "median kernel": "median_kernel", "p90": "p90", "worst": "worst_kernel_mape",
 }  # fmt: skip
@@ -28,64 +35,110 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train without some applications, predict a kernel of them, and show the errors."""
+    """Advise a clock for an export; then predict simulated kernels, and show the errors."""
     with options.output_folder(arguments.output) as folder:
-        _demonstrate(folder)
+        has_torch = find_spec("torch") is not None
+        if not has_torch:
+            print(
+                "torch is not installed (pip install 'mlscale[train]'), so the demo leaves out "
+                f"training: it predicts with the shipped {MODEL}, and measures the errors of "
+                "'extra-trees' in place of 'wu' and 'bottleneck'.\n"
+            )
+        _advise_for_export()
+        _predict_simulated(folder, has_torch)
 
 
-def _demonstrate(folder: Path) -> None:
+def _advise_for_export() -> None:
+    words = [EXPORT, "--max-slowdown", "5"]
+    print(
+        "1. An export of ncu for two kernels on an H100, written by hand (not measured), and the "
+        "shipped\n   model, which learnt from measurements of four other GPUs. How far may the "
+        f"clock go down?\n\n$ mlscale advise {' '.join(words)}",
+        flush=True,
+    )
+    parser = argparse.ArgumentParser("mlscale advise")
+    parser.set_defaults(parser=parser)
+    advise.add_arguments(parser)
+    advise.run(parser.parse_args(words))
+
+
+def _predict_simulated(folder: Path, has_torch: bool) -> None:
     from mlscale.data.surfaces import absolute_percentage_error, without_base
-    from mlscale.report.figures import draw_surface
+    from mlscale.report.surface_figure import draw_surface
     from mlscale.studies.splits import folds
 
     data = mlscale.read(registry.path("simulated-gcn3.parquet"))
     base = data.grid.mid
-    [(train_on, held_out)] = folds("holdout", data.applications, SEED)
-    training, unseen = data.select(train_on), data.select(held_out)
-    applications = ", ".join(dict.fromkeys(unseen.applications))
     print(
-        f"Simulated data (MGPUSim, not measured): {len(data.kernels)} kernels at {data.grid.size} "
-        f"configurations of {data.device}.\n"
-        f"Training on {len(train_on)} kernels; left out, by random number: {applications}."
+        f"\n2. Simulated data (MGPUSim, not measured), all three axes: {len(data.kernels)} kernels "
+        f"at {data.grid.size} configurations of {data.device}."
     )
-    model = mlscale.train(training, base)
-    mlscale.save(model, folder / "model.mlscale")
+    if has_torch:
+        [(train_on, _)] = folds("holdout", data.applications, SEED)
+        model = mlscale.train(data.select(train_on), base)
+        mlscale.save(model, folder / "model.mlscale")
+        left_out = "left out by random number"
+    else:
+        model = mlscale.load(registry.path(MODEL))
+        left_out = f"left out of {MODEL}"
+    trained = model.card["applications"]
+    unseen = data.select([k for k, name in enumerate(data.applications) if name not in trained])
+    print(
+        f"Trained on {len(data.kernels) - len(unseen.kernels)} kernels; {left_out}: "
+        f"{', '.join(dict.fromkeys(unseen.applications))}."
+    )
 
-    kernel = unseen.select([0])
-    [predicted], [actual] = model.predict(kernel.profiles(base)).time_ms, kernel.time_ms
-    errors = absolute_percentage_error(predicted, actual)[None]
+    kernel = unseen.select([int(np.argmax(_memory_dependence(unseen.time_ms)))])
+    predictions = model.predict(kernel.profiles(base), COVERAGE)
+    [predicted], [simulated] = predictions.time_ms, kernel.time_ms
     print(
-        f"\nPredicted time [ms] of {kernel.kernels[0]}, from its profile at {base}, "
-        "and the simulated time in brackets:\n"
+        f"\nPredicted time [ms] of {kernel.kernels[0]}, from its profile at {base}, and the "
+        "simulated time in brackets\n(of the left-out kernels the one whose simulated time "
+        "depends most on the memory clock):\n"
     )
-    print(_as_text(data.grid, predicted, actual))
+    print(_as_text(data.grid, predicted, simulated))
+    errors = absolute_percentage_error(predicted, simulated)[None]
     print(
         f"\nMean error of this kernel: {without_base(errors, data.grid.index(base)).mean():.1f} %"
     )
+    picture = folder / "surface.png"
+    title = f"{kernel.kernels[0]}: simulated, and predicted from one profile at the base"
+    draw_surface(picture, title, predictions, simulated, str(data.metadata["origin"]))
+    _show_errors(data, ["wu", "bottleneck"] if has_torch else ["extra-trees"])
+    written = [folder / "model.mlscale"] if has_torch else []
+    print(f"\nWritten: {', '.join(str(path) for path in (*written, picture))}")
 
+
+def _memory_dependence(time_ms: Floats) -> Floats:
+    """Of each kernel the time at the lowest memory clock over that at the highest, (K,).
+
+    time_ms: (K, C, E, M). The geometric mean over CU counts and engine clocks.
+    """
+    ratios = np.log(time_ms[..., 0] / time_ms[..., -1])
+    return np.asarray(np.exp(ratios.mean(axis=(1, 2))))
+
+
+def _show_errors(data: Measurements, predictors: list[str]) -> None:
+    """Print the errors of predictors on held-out applications, the trivial ones beside them."""
     rows = mlscale.study(
-        "errors", data, ["wu", "bottleneck"], jobs=1, quantity="time", clusters=12,
-        split="holdout", seeds=1,
-    )  # fmt: skip
+        "errors", data, predictors, jobs=1, quantity="time", clusters=12, split="holdout", seeds=1
+    )
     print(f"\nError of all {rows['n_kernels'][0]} left-out kernels [%]:\n")
     lines = [
         [row["predictor"], *(f"{row[name]:.1f}" for name in FIGURES.values()), row["worst_kernel"]]
         for row in rows.to_dict("records")
     ]
     print(columns(["predictor", *FIGURES, "worst kernel"], lines))
-    title = f"{kernel.kernels[0]}: simulated (solid) and predicted (dashed)"
-    draw_surface(folder / "surface.png", title, data.grid, base, predicted, actual)
-    print(f"\nWritten: {folder / 'model.mlscale'}, {folder / 'surface.png'}")
 
 
-def _as_text(grid: ConfigGrid, predicted: Floats, actual: Floats) -> str:
+def _as_text(grid: ConfigGrid, predicted: Floats, simulated: Floats) -> str:
     """Return a row for each CU count and engine clock, a column for each memory clock."""
     lines = [
         [
             str(cu_count),
             f"{engine:g}",
             *(
-                f"{number(predicted[c, e, m], 3)} ({number(actual[c, e, m], 3)})"
+                f"{number(predicted[c, e, m], 3)} ({number(simulated[c, e, m], 3)})"
                 for m in range(len(grid.memory_mhz))
             ),
         ]

@@ -13,7 +13,7 @@ from mlscale import __version__
 from mlscale.errors import DataWarning, InputError, UsageError
 
 COMMANDS = {
-    "demo": "the main job on the shipped data, in under a minute",
+    "demo": "an export to advice, and the main job on simulated data, in a minute",
     "datasets": "list, fetch and make data sets",
     "devices": "list, show and describe GPUs",
     "import": "turn a file of measurements into a tidy table",
