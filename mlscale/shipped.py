@@ -5,6 +5,7 @@ that this GPU offers, as far down as the training tables went from their highest
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from mlscale.data.public.registry import path
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
-from mlscale.predictors.base import PredictsOtherGpus
+from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 
 ANY_GPU = "nvidia-time.mlscale"
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
@@ -51,6 +52,9 @@ def model_for(
     if (model.device, model.base) == (profiles.device, profiles.base):
         return model
     predictor = model.predictors["time"]
+    if isinstance(predictor, PredictsOtherBases):
+        grid = predictor.grid_from(profiles)
+        return replace(model, device=profiles.device, grid=grid, base=profiles.base)
     if not isinstance(predictor, PredictsOtherGpus):
         raise InputError(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "

@@ -12,7 +12,7 @@ from mlscale.data.profiles import Profiles, configurations, only_config, profile
 from mlscale.data.tables import Table, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
-from mlscale.predictors.base import PredictsOtherGpus
+from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import model_for, shipped_model
 
 
@@ -203,7 +203,7 @@ def _device_and_base(
 
 def _is_for(model: Model, table: Table) -> bool:
     """Whether the table is of the model's GPU and base, or the model takes no other."""
-    if not isinstance(model.predictors["time"], PredictsOtherGpus):
+    if not isinstance(model.predictors["time"], PredictsOtherGpus | PredictsOtherBases):
         return True
     is_same_device = set(table.text.get("device", [model.device])) == {model.device}
     return is_same_device and model.base in configurations(table)

@@ -112,6 +112,19 @@ def devices_named(
     return keys
 
 
+def are_same_chip(one: str, other: str) -> bool:
+    """Whether two keys are of boards with the same chip, as far as the table knows both.
+
+    Boards differ in their clocks, memory and power limit; the chip and its CU count are one.
+    """
+    chips = [
+        (_table()[key]["architecture"], _table()[key]["cu_count"])
+        for key in (one, other)
+        if key in _table()
+    ]
+    return one == other or (len(chips) == 2 and chips[0] == chips[1])
+
+
 def _has_clock(key: str, fields: tuple[str, str], clock_mhz: float) -> bool:
     """Whether the data sheet's clock, or one of another field, is that one."""
     entry = _table()[key]

@@ -190,6 +190,14 @@ class PredictsOtherGpus(Protocol):
 
 
 @runtime_checkable
+class PredictsOtherBases(Protocol):
+    """Predicts from profiles at other bases than that of its training."""
+
+    def grid_from(self, profiles: Profiles) -> ConfigGrid:
+        """Return the grid that is predicted from the profiles' base. Raises InputError."""
+
+
+@runtime_checkable
 class UsesMeasuredPoints(Protocol):
     """Makes use of further measured points of the profiled kernels."""
 

@@ -1,12 +1,14 @@
 """`sampled`: time and power over the engine clock from averages of one run (DCGM and the like)."""
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
-from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
+from mlscale.arrays import Floats
+from mlscale.data.devices import are_same_chip
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled, power_faults
@@ -21,9 +23,19 @@ from mlscale.predictors.conditioning import (
     measured_ratios,
 )
 from mlscale.predictors.features import Explanation
-from mlscale.predictors.sampled.model import QuantityModel, SampledModels
+from mlscale.predictors.sampled.bases import (
+    BaseModel,
+    Belief,
+    belief,
+    inputs_at,
+    spread_bases,
+    without_intervals,
+)
 
+BASES = 5  # base clocks that it learns from, besides the one asked for
+SAME_MEMORY_CLOCK = 0.01  # by which a profile's may differ from the trained one
 LARGEST_SURPRISE = 4.0
+OTHER_BOARD = "learnt on {}, another board of the same chip"
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 
 
@@ -32,7 +44,8 @@ class Sampled(Predictor):
     """Time by a p-norm of what follows the engine clock and what does not; power by three parts.
 
     From the share of time that SMs and DRAM are active, and the board's power. It learns from one
-    GPU and predicts that one: sampled averages do not tell how another GPU's times scale.
+    GPU and predicts that one: sampled averages do not tell how another GPU's times scale. The base
+    of a profile may be any clock within the trained ones.
     intervals: calibrate `predict_interval` while fitting. seed: of the trees.
     """
 
@@ -69,19 +82,49 @@ class Sampled(Predictor):
         try:
             from mlscale.predictors.sampled.training import SampledKernels, train
 
-            trained = train(SampledKernels.of(table, self.base_), self.quantity, self.seed)
+            trained = [
+                train(SampledKernels.of(table, base), self.quantity, self.seed)
+                for base in _bases(table, self.base_)
+            ]
         except ModuleNotFoundError as error:
             raise missing_library("training 'sampled'", str(error.name), "train") from None
         self.device_, self.grid_ = table.device, table.grid
-        self.models_ = trained.models
-        self.scores_ = trained.scores if self.intervals else np.empty(0)
-        self.misfit_ = trained.misfit
+        self.bases_ = [own if self.intervals else without_intervals(own) for own in trained]
         return self
+
+    def grid_from(self, profiles: Profiles) -> ConfigGrid:
+        """The clocks that are predicted from the profiles' base: the trained ones, and itself.
+
+        Raises InputError where the profiles are of another GPU, another memory clock or CU count,
+        or of an engine clock beyond the bases trained. Another board of the same chip is taken.
+        """
+        own, base = self.grid_, profiles.base
+        is_other_board = profiles.device != self.device_
+        if is_other_board and not are_same_chip(profiles.device, self.device_):
+            raise InputError(
+                f"'{self.name}' learnt '{self.device_}', and how times scale on another GPU does "
+                f"not follow from sampled averages; train on measurements of '{profiles.device}'"
+            )
+        memory = own.memory_mhz[0]
+        has_memory = is_other_board or abs(base.memory_mhz / memory - 1) < SAME_MEMORY_CLOCK
+        lowest, highest = (self.bases_[k].engine_mhz for k in (0, -1))
+        if (
+            base.cu_count != own.cu_count[0]
+            or not has_memory
+            or not lowest <= base.engine_mhz <= highest
+        ):
+            raise InputError(
+                f"the model predicts from cu={own.cu_count[0]}, memory={memory:g} and an engine "
+                f"clock from {lowest:g} to {highest:g} MHz; the profile was taken at {base}"
+            )
+        clocks = tuple(sorted({*own.engine_mhz, base.engine_mhz}))
+        return ConfigGrid(own.cu_count, clocks, (base.memory_mhz,))
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The surfaces on the training clocks, or on others between them. Raises InputError."""
-        posterior, _, flags = self._posterior(profiles, grid)
-        return Surfaces(grid or self.grid_, self.base_, self._factors(posterior.logs, grid), flags)
+        own = self._knowledge(profiles)
+        values = self._factors(own.posterior.logs, own.grid, grid)
+        return Surfaces(grid or own.grid, profiles.base, values, own.flags)
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -93,14 +136,15 @@ class Sampled(Predictor):
         """
         if not 0 < coverage < 1:
             raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
-        if not self.scores_.size:
+        own = self._knowledge(profiles)
+        if not own.belief.scores.size:
             return self.predict(profiles, grid)
-        posterior, scale, flags = self._posterior(profiles, grid)
-        width = self._score(coverage) * scale * self._own(posterior.narrowing())
-        width[:, base_position(self.grid_, self.base_)] = 0
-        logs = self._own(posterior.logs)
-        values, low, high = (self._factors(x, grid) for x in (logs, logs - width, logs + width))
-        return Surfaces(grid or self.grid_, self.base_, values, flags, low, high)
+        width = own.width(coverage) * self._own(own.posterior.narrowing(), own.grid)
+        logs = self._own(own.posterior.logs, own.grid)
+        values, low, high = (
+            self._factors(x, own.grid, grid) for x in (logs, logs - width, logs + width)
+        )
+        return Surfaces(grid or own.grid, profiles.base, values, own.flags, low, high)
 
     def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """How wide the intervals are now, (K,), and after one more measurement, (K, N).
@@ -109,13 +153,11 @@ class Sampled(Predictor):
         each clock what measuring time there is expected to leave. Without calibrated intervals in
         units of the score. Raises InputError.
         """
-        posterior, scale, _ = self._posterior(profiles, None)
-        width = (self._score(coverage) if self.scores_.size else 1.0) * scale
-        width[:, base_position(self.grid_, self.base_)] = 0
-        now = (width * self._own(posterior.narrowing())).mean(axis=1)
-        size = self.grid_.size
+        own = self._knowledge(profiles)
+        width, posterior, size = own.width(coverage), own.posterior, own.grid.size
+        now = (width * self._own(posterior.narrowing(), own.grid)).mean(axis=1)
         ahead = [
-            self._own(posterior.further_narrowing(k))[:size] @ width[k] / size
+            self._own(posterior.further_narrowing(k), own.grid)[:size] @ width[k] / size
             for k in range(len(width))
         ]
         return now, np.array(ahead)
@@ -126,12 +168,12 @@ class Sampled(Predictor):
 
     def feature_names(self) -> tuple[str, ...]:
         """What is looked at, the board's power too."""
-        return self._model.inputs.measured
+        return inputs_at(self.bases_, self.base_.engine_mhz).measured
 
     def explain(self, profiles: Profiles) -> Explanation:
         """What was measured beside its range over the training kernels."""
-        self._check(profiles)
-        inputs = self._model.inputs
+        self.grid_from(profiles)
+        inputs = inputs_at(self.bases_, profiles.base.engine_mhz)
         values = inputs.values(profiles)
         width = np.where(inputs.high > inputs.low, inputs.high - inputs.low, np.inf)
         middle = np.where(np.isnan(values), (inputs.low + inputs.high) / 2, values)
@@ -145,110 +187,103 @@ class Sampled(Predictor):
             training=None,
         )
 
-    @property
-    def _model(self) -> QuantityModel:
-        """That of the quantity predicted."""
-        return self.models_.power or self.models_.time
-
-    def _score(self, coverage: float) -> float:
-        """The quantile of the held-out scores; scores_ are at evenly spaced levels 0 to 1."""
-        levels = np.linspace(0, 1, len(self.scores_))
-        return float(np.interp(coverage, levels, self.scores_))
-
-    def _check(self, profiles: Profiles) -> None:
-        """Raise InputError unless the profiles are of the trained GPU at the trained base."""
-        if profiles.device != self.device_:
-            raise InputError(
-                f"'{self.name}' learnt '{self.device_}', and how times scale on another GPU does "
-                f"not follow from sampled averages; train on measurements of '{profiles.device}'"
-            )
-        if profiles.base != self.base_:
-            raise InputError(
-                f"the model's base is {self.base_}, the profile was taken at {profiles.base}"
-            )
-
-    def _posterior(
-        self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[SurfacePosterior, Floats, tuple[tuple[str, ...], ...]]:
-        """Log ratios given the further points, the intervals' scale (K, N), and flags."""
-        self._check(profiles)
-        self._check_grid(grid)
-        opinions, logs = self.models_.opinions(profiles)
-        none = np.empty((0, len(logs)))
-        prior = SurfacePrior(lambda _: logs, none, none, self.misfit_)
-        points = measured_ratios(profiles, self.grid_, self.models_.power is not None)
+    def _knowledge(self, profiles: Profiles) -> "_Knowledge":
+        """What is known of profiles on the grid from their base. Raises InputError."""
+        grid = self.grid_from(profiles)
+        trained, asked = np.array(self.grid_.engine_mhz), np.array(grid.engine_mhz)
+        own = belief(self.bases_, trained, asked, profiles)
+        none = np.empty((0, len(own.logs)))
+        prior = SurfacePrior(lambda _: own.logs, none, none, own.misfit)
+        points = measured_ratios(profiles, grid, self.quantity == "power")
         posterior = condition(prior, points)
-        flags = self._model.inputs.flags(profiles)
-        for own, surprise in zip(flags, posterior.surprise.tolist(), strict=True):
+        flags = own.inputs.flags(profiles)
+        for of_kernel, surprise in zip(flags, posterior.surprise.tolist(), strict=True):
+            if profiles.device != self.device_:
+                of_kernel.append(OTHER_BOARD.format(self.device_))
             if surprise > LARGEST_SURPRISE:
-                own.append(STRANGE.format(surprise))
-        scale = opinions.scale(self.models_.log_clock)
-        return posterior, scale, tuple(map(tuple, flags))
+                of_kernel.append(STRANGE.format(surprise))
+        return _Knowledge(grid, profiles.base, own, posterior, tuple(map(tuple, flags)))
 
-    def _check_grid(self, grid: ConfigGrid | None) -> None:
-        """Raise InputError unless a grid differs from the trained one in clocks between its own."""
-        if grid is None or grid == self.grid_:
-            return
-        trained = self.grid_
-        if (grid.cu_count, grid.memory_mhz) != (trained.cu_count, trained.memory_mhz):
+    def _own(self, outputs: Floats, grid: ConfigGrid) -> Floats:
+        """Of outputs (..., N or 2 N) those of the predictor's quantity."""
+        return outputs[..., -grid.size :]
+
+    def _factors(self, logs: Floats, known: ConfigGrid, grid: ConfigGrid | None) -> Floats:
+        """Factors (K, 1, E, 1) of log ratios on one grid, interpolated on the one asked for.
+
+        Raises InputError unless they differ in clocks between the trained ones alone.
+        """
+        own, asked = self._own(logs, known), grid or known
+        if (asked.cu_count, asked.memory_mhz) != (known.cu_count, known.memory_mhz):
             raise InputError(
                 f"'{self.name}' predicts other engine clocks alone, at "
-                f"cu={trained.cu_count[0]},memory={trained.memory_mhz[0]:g}"
+                f"cu={known.cu_count[0]},memory={known.memory_mhz[0]:g}"
             )
-        low, high = trained.engine_mhz[0], trained.engine_mhz[-1]
-        outside = [clock for clock in grid.engine_mhz if not low <= clock <= high]
+        low, high = known.engine_mhz[0], known.engine_mhz[-1]
+        outside = [clock for clock in asked.engine_mhz if not low <= clock <= high]
         if outside:
             raise InputError(
                 f"engine_mhz {outside[0]:g} is outside the trained {low:g} to {high:g}; "
                 "the model does not extrapolate"
             )
-
-    def _own(self, outputs: Floats) -> Floats:
-        """Of outputs (..., N or 2 N) those of the predictor's quantity."""
-        return outputs[..., -self.grid_.size :]
-
-    def _factors(self, logs: Floats, grid: ConfigGrid | None) -> Floats:
-        """Factors (K, 1, E, 1) of log ratios at the training clocks; between them interpolated."""
-        own, asked = self._own(logs), grid or self.grid_
-        if asked != self.grid_:
-            at, known = np.log(asked.engine_mhz), np.log(self.grid_.engine_mhz)
-            own = np.array([np.interp(at, known, row) for row in own])
+        if asked != known:
+            at, clocks = np.log(asked.engine_mhz), np.log(known.engine_mhz)
+            own = np.array([np.interp(at, clocks, row) for row in own])
         return np.exp(own).reshape(len(own), *asked.shape)
 
     def state(self) -> State:
-        """Grid, base, the models, and what intervals and further points rest on."""
-        models = self.models_
+        """Grid, base, GPU, and what was learnt at each base."""
         return {
             **grid_state(self.grid_, self.base_),
             "device": self.device_,
-            "tree_weight": models.tree_weight,
-            "time": models.time.state(),
-            "power": None if models.power is None else models.power.state(),
-            "scores": self.scores_,
-            "misfit": self.misfit_,
+            "bases": [own.state() for own in self.bases_],
         }
 
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; shapes are checked."""
         self.grid_, self.base_ = restore_grid(state)
         self.device_ = str(state["device"])
-        clocks, power = self.grid_.size, state["power"]
-        if (power is None) != (self.quantity == "time"):
-            raise ValueError("a power model is there for another quantity, or lacks")
-        tree_weight = float(state["tree_weight"])
-        if not 0 <= tree_weight <= 1:
-            raise ValueError("the weight of the trees is not between 0 and 1")
-        self.models_ = SampledModels(
-            log_clock=np.log(np.array(self.grid_.engine_mhz) / self.base_.engine_mhz),
-            tree_weight=tree_weight,
-            time=QuantityModel.restore("time", state["time"], clocks),
-            power=None if power is None else QuantityModel.restore("power", power, clocks),
-        )
-        self.scores_ = shaped(state["scores"], None)
-        if self.scores_.size and not (self.scores_[0] >= 0 and (np.diff(self.scores_) >= 0).all()):
-            raise ValueError("the scores of the intervals do not rise from 0")
-        self.misfit_ = shaped(state["misfit"], None, clocks * (1 + (power is not None)))
+        clocks = np.array(self.grid_.engine_mhz)
+        self.bases_ = [BaseModel.restore(own, clocks, self.quantity) for own in state["bases"]]
+        bases = [own.engine_mhz for own in self.bases_]
+        if not bases or any(low >= high for low, high in itertools.pairwise(bases)):
+            raise ValueError("the bases do not rise")
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class _Knowledge:
+    """What is known of profiles on a grid, with their further points."""
+
+    grid: ConfigGrid
+    base: HardwareConfig
+    belief: Belief
+    posterior: SurfacePosterior
+    flags: tuple[tuple[str, ...], ...]
+
+    def width(self, coverage: float) -> Floats:
+        """Half of the interval of the log factor without further points, (K, N).
+
+        Without calibrated intervals in units of the score.
+        """
+        scores = self.belief.scores
+        score = 1.0
+        if scores.size:
+            score = float(np.interp(coverage, np.linspace(0, 1, len(scores)), scores))
+        width = score * self.belief.scale
+        width[:, base_position(self.grid, self.base)] = 0
+        return width
+
+
+def _bases(table: Measurements, base: HardwareConfig) -> list[HardwareConfig]:
+    """The base and others, spread over the clocks, that have profiles in a table."""
+    clocks = spread_bases(table.grid.engine_mhz, base.engine_mhz, BASES)
+    bases = [replace(base, engine_mhz=clock) for clock in clocks]
+    return [
+        one
+        for one in bases
+        if one == base or not np.isnan(table.profiles(one).optional_counter("dram_active")).all()
+    ]
 
 
 def _without_faults(table: Measurements) -> Measurements:

@@ -1,6 +1,6 @@
 """What a sampled profile tells of a kernel: shares of the GPU's peaks, standardised; NumPy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -86,6 +86,11 @@ class SampledInputs:
         ]
         raw = _inputs(columns, *(peak.mean(axis=1) for peak in peaks))
         return standardised(raw[:, self.present > 0], self.mean, self.spread, farthest=np.inf)
+
+    def widened(self, other: "SampledInputs") -> Self:
+        """These inputs with the ranges of both."""
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return replace(self, low=low, high=high)
 
     def flags(self, profiles: Profiles) -> list[list[str]]:
         """For each kernel what is missing or outside the range trained."""

@@ -12,6 +12,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.conditioning import misfit_of
+from mlscale.predictors.sampled.bases import BaseModel
 from mlscale.predictors.sampled.curves import TimeCurve
 from mlscale.predictors.sampled.model import (
     Opinions,
@@ -63,26 +64,13 @@ class SampledKernels:
         return len(self.log_time)
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What training gives.
-
-    scores: see `calibrate`, empty without intervals. misfit: covariance of what is mispredicted
-    of kernels held out, see `SurfacePrior`; of log time (R, N), with power after it (R, 2 N).
-    """
-
-    models: SampledModels
-    scores: Floats
-    misfit: Floats
-
-
-def train(kernels: SampledKernels, quantity: str, seed: int) -> Trained:
+def train(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
     """Train on all kernels, and on those without each group of applications. Raises InputError."""
     with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
         return _train(kernels, quantity, seed)
 
 
-def _train(kernels: SampledKernels, quantity: str, seed: int) -> Trained:
+def _train(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
     groups = application_groups(kernels.profiles.applications)
     everyone = np.arange(len(kernels))
     parts = [kernels.select(np.setdiff1d(everyone, group)) for group in groups]
@@ -107,11 +95,12 @@ def _train(kernels: SampledKernels, quantity: str, seed: int) -> Trained:
         score = error / asked.scale(own.log_clock)
         scores.append(score[:, own.log_clock != 0])
         applications += own.profiles.applications
+    base_mhz = kernels.profiles.base.engine_mhz
     if not groups:
         size = len(kernels.log_clock) * (1 + (quantity == "power"))
-        return Trained(whole, np.empty(0), np.zeros((1, size)))
+        return BaseModel(base_mhz, whole, np.empty(0), np.zeros((1, size)))
     misfit = misfit_of(np.concatenate(missed))
-    return Trained(whole, calibrate(np.concatenate(scores), applications), misfit)
+    return BaseModel(base_mhz, whole, calibrate(np.concatenate(scores), applications), misfit)
 
 
 def fit(kernels: SampledKernels, quantity: str, seed: int) -> SampledModels:

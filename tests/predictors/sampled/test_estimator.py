@@ -8,7 +8,16 @@ import pytest
 from synthetic import sampled_kernels as made
 from synthetic.tidy import refused, same_bits
 
-from mlscale import ConfigGrid, DataWarning, Measurements, Profiles, load, save, train
+from mlscale import (
+    ConfigGrid,
+    DataWarning,
+    HardwareConfig,
+    Measurements,
+    Profiles,
+    load,
+    save,
+    train,
+)
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors import create, default_predictor
 from mlscale.predictors.base import Explains, GivesIntervals, HasFeatures, UsesMeasuredPoints
@@ -47,13 +56,13 @@ class TestKnownTruth:
     def test_sharpness_is_recovered(self, trained: dict[str, Sampled]) -> None:
         # The truth is 2.5. To within half of the prior's standard deviation, 0.3 of the log: the
         # prior's median, 2, is farther off than that.
-        for fit in trained["time"].models_.time.fits:
+        for fit in trained["time"].bases_[-1].models.time.fits:
             assert fit.numbers[0] == pytest.approx(np.log(made.P), abs=0.15)
 
     def test_shape_of_the_voltage_is_recovered(self, trained: dict[str, Sampled]) -> None:
         # Flat to 0.7 of the highest clock, V^2 1.69 times as high there; nodes stand at 0.72
         # and 0.86, so that the bend is rounded. What leaks into constant watts takes the rest.
-        power = trained["power"].models_.power
+        power = trained["power"].bases_[-1].models.power
         assert power is not None
         for fit in power.fits:
             steps = np.log1p(np.exp(fit.numbers))
@@ -93,6 +102,76 @@ class TestKnownTruth:
             predictor.predict(replace(profiles, points=(point,))).values / truth - 1
         ).mean()
         assert twice < once / 3
+
+
+class TestAnyBase:
+    """Five of the seven clocks are trained as bases, 600, 750, 1050, 1200 and 1500 MHz."""
+
+    @pytest.mark.parametrize("clock", [2, 5])
+    @pytest.mark.parametrize(("quantity", "bound"), [("time", 1.0), ("power", 1.5)])
+    def test_bases_between_the_trained_are_as_good(
+        self, trained: dict[str, Sampled], clock: int, quantity: str, bound: float
+    ) -> None:
+        # The bounds are those of a trained base, see TestKnownTruth.
+        new, base = new_kernels(), made.GRID.config((0, clock, 0))
+        surfaces = trained[quantity].predict_interval(new.profiles(base))
+        truth = new.relative(quantity, base)
+        assert 100 * np.abs(surfaces.values / truth - 1).mean() < bound
+        assert surfaces.low is not None
+        np.testing.assert_allclose(surfaces.low[:, 0, clock, 0], 1)
+
+    def test_a_clock_that_is_no_step_joins_the_grid(self, trained: dict[str, Sampled]) -> None:
+        profiles = new_kernels().profiles(made.TOP)
+        near = replace(profiles, base=HardwareConfig(40, 1499.9, 1005.0))
+        surfaces = trained["power"].predict(near)
+        assert surfaces.grid == ConfigGrid((40,), (*made.CLOCKS[:-1], 1499.9, 1500.0), (1005.0,))
+        np.testing.assert_allclose(surfaces.values[:, 0, -2, 0], 1)
+        # 0.1 MHz of 300 between two bases: what the nearest says, to a thousandth.
+        at_top = trained["power"].predict(profiles).values
+        np.testing.assert_allclose(np.delete(surfaces.values, 6, axis=2), at_top, rtol=2e-3)
+
+    def test_further_points_narrow_it_there_too(self, trained: dict[str, Sampled]) -> None:
+        new, base, lowest = new_kernels(), made.GRID.config((0, 5, 0)), made.GRID.config((0, 0, 0))
+        point = MeasuredPoint(lowest, new.profiles(lowest).time_ms, None)
+        profiles = replace(new.profiles(base), points=(point,))
+        truth = new.relative("time", base)
+        once, twice = (
+            np.abs(trained["time"].predict(own).values / truth - 1)[:, 0, 0].mean()
+            for own in (new.profiles(base), profiles)
+        )
+        assert twice < once
+        narrower, wide = (
+            trained["time"].widths_ahead(own)[0] for own in (profiles, new.profiles(base))
+        )
+        assert (narrower < wide).all()
+
+    def test_profiles_at_one_base_alone_train_that_base(self) -> None:
+        table = made.measurements(count=12)
+        counters = table.counter_samples.copy()
+        counters[:, :, :, :6] = np.nan
+        predictor = Sampled().fit(replace(table, counter_samples=counters), made.TOP)
+        assert [own.engine_mhz for own in predictor.bases_] == [1500.0]
+        with refused("and an engine clock from 1500 to 1500 MHz"):
+            predictor.predict(table.profiles(made.MIDDLE))
+
+
+class TestOtherBoards:
+    def test_of_the_same_chip_are_flagged(self) -> None:
+        table = replace(made.measurements(count=12), device="a100-sxm4-80gb")
+        predictor = Sampled().fit(table, made.TOP)
+        board = replace(
+            table.profiles(made.TOP),
+            device="a100-sxm4-40gb",
+            base=replace(made.TOP, memory_mhz=1215.0),
+        )
+        surfaces = predictor.predict(board)
+        assert surfaces.grid.memory_mhz == (1215.0,)
+        assert all(
+            "learnt on a100-sxm4-80gb, another board of the same chip" in flags
+            for flags in surfaces.flags
+        )
+        with refused("how times scale on another GPU does not"):
+            predictor.predict(replace(board, device="h100-sxm5"))
 
 
 class TestIntervals:
@@ -198,9 +277,14 @@ class TestRefusals:
         with refused("'sampled' learnt 'made-gpu', and how times scale on another GPU does not"):
             trained["time"].predict(profiles)
 
-    def test_another_base(self, trained: dict[str, Sampled]) -> None:
-        with refused("the model's base is cu=40,engine=1500,memory=1000, the profile was taken"):
-            trained["time"].predict(new_kernels().profiles(made.MIDDLE))
+    @pytest.mark.parametrize(
+        "base", [replace(made.TOP, engine_mhz=590.0), replace(made.TOP, memory_mhz=1011.0)]
+    )
+    def test_bases_beyond_the_trained(
+        self, trained: dict[str, Sampled], base: HardwareConfig
+    ) -> None:
+        with refused("predicts from cu=40, memory=1000 and an engine clock from 600 to 1500 MHz"):
+            trained["time"].predict(replace(new_kernels().profiles(made.TOP), base=base))
 
     def test_clocks_beyond_the_trained(self, trained: dict[str, Sampled]) -> None:
         grid = ConfigGrid((40,), (500.0, 1500.0), (1000.0,))
@@ -282,11 +366,14 @@ class TestFile:
             ("scores", np.array([1.0, 0.5]), "do not rise"),
             ("misfit", np.zeros((1, 3)), "shape"),
             ("power", {}, "power model"),
+            ("engine_mhz", 601.0, "none of the trained clocks"),
+            ("engine_mhz", 600.0, "do not rise"),
         ],
     )
     def test_damaged_states_are_refused(
         self, trained: dict[str, Sampled], name: str, value: object, message: str
     ) -> None:
-        state = {**trained["time"].state(), name: value}
+        state = trained["time"].state()
+        state["bases"] = [*state["bases"][:-1], {**state["bases"][-1], name: value}]
         with pytest.raises(ValueError, match=message):
             Sampled().restore(state)

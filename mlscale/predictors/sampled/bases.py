@@ -1,0 +1,164 @@
+"""What is learnt from profiles at several base clocks, and what follows for one between: NumPy.
+
+K kernels, N trained clocks, A clocks asked for; M outputs: the log time ratios and, with power,
+after them those of power.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, shaped
+from mlscale.data.profiles import Profiles
+from mlscale.predictors.sampled.inputs import SampledInputs
+from mlscale.predictors.sampled.model import Opinions, QuantityModel, SampledModels
+
+
+@dataclass(frozen=True, eq=False)
+class BaseModel:
+    """What is learnt from profiles at one base clock [MHz].
+
+    scores: quantiles of the held-out errors in units of the intervals' scale, at evenly spaced
+    levels 0 to 1, see `calibrate`; empty without intervals. misfit: covariance of what is
+    mispredicted of kernels held out, see `SurfacePrior`; of log time (R, N), with power (R, 2 N).
+    """
+
+    engine_mhz: float
+    models: SampledModels
+    scores: Floats
+    misfit: Floats
+
+    @property
+    def asked(self) -> QuantityModel:
+        """The model of the quantity predicted."""
+        return self.models.power or self.models.time
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON values for the model file."""
+        models = self.models
+        return {
+            "engine_mhz": self.engine_mhz,
+            "tree_weight": models.tree_weight,
+            "time": models.time.state(),
+            "power": None if models.power is None else models.power.state(),
+            "scores": self.scores,
+            "misfit": self.misfit,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], clocks: Floats, quantity: str) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        power = state["power"]
+        if (power is None) != (quantity == "time"):
+            raise ValueError("a power model is there for another quantity, or lacks")
+        tree_weight = float(state["tree_weight"])
+        if not 0 <= tree_weight <= 1:
+            raise ValueError("the weight of the trees is not between 0 and 1")
+        base = float(state["engine_mhz"])
+        if base not in clocks:
+            raise ValueError("a base is none of the trained clocks")
+        scores = shaped(state["scores"], None)
+        if scores.size and not (scores[0] >= 0 and (np.diff(scores) >= 0).all()):
+            raise ValueError("the scores of the intervals do not rise from 0")
+        size = len(clocks)
+        models = SampledModels(
+            log_clock=np.log(clocks / base),
+            tree_weight=tree_weight,
+            time=QuantityModel.restore("time", state["time"], size),
+            power=None if power is None else QuantityModel.restore("power", power, size),
+        )
+        misfit = shaped(state["misfit"], None, size * (1 + (power is not None)))
+        return cls(base, models, scores, misfit)
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is known of kernels profiled at one base clock, before any further point.
+
+    logs (K, M): log ratios to the base; scale (K, A): of the intervals. scores, misfit: see
+    `BaseModel`. inputs: with the ranges that the nearest bases were trained in.
+    """
+
+    logs: Floats
+    scale: Floats
+    scores: Floats
+    misfit: Floats
+    inputs: SampledInputs
+
+
+def belief(
+    trained: Sequence[BaseModel], clocks: Floats, asked: Floats, profiles: Profiles
+) -> Belief:
+    """What the two models whose bases are nearest say of profiles at a base between them.
+
+    Each takes the profiles as if they were of its own base, and its log ratios are divided by
+    those at theirs; the logs of both are weighted by the distance of the log clocks. At a trained
+    base its own model speaks alone. clocks (N,): the trained ones; asked (A,): where to predict,
+    the base among them [MHz]. Raises InputError where a kernel's DRAM share is missing.
+    """
+    base_mhz = profiles.base.engine_mhz
+    at = _weights(clocks, asked)
+    rebased = at - _weights(clocks, np.array([base_mhz]))
+    parts = []
+    for own, weight in nearest(trained, base_mhz):
+        opinions, logs = own.models.opinions(profiles)
+        there = Opinions(
+            opinions.by_curve @ rebased.T, opinions.by_trees @ rebased.T, opinions.trees_sd @ at.T
+        )
+        scale = there.scale(np.log(asked / base_mhz))
+        misfit = np.sqrt(weight) * _of_each(own.misfit, rebased)
+        parts.append((weight, _of_each(logs, rebased), scale, own.scores, misfit))
+    weights, logs_of, scales, scores, misfits = zip(*parts, strict=True)
+    return Belief(
+        logs=_mean(weights, logs_of),
+        scale=_mean(weights, scales),
+        scores=_mean(weights, scores),
+        misfit=np.vstack(misfits),
+        inputs=inputs_at(trained, base_mhz),
+    )
+
+
+def inputs_at(trained: Sequence[BaseModel], base_mhz: float) -> SampledInputs:
+    """The inputs of the model nearest to a base clock, with the ranges of both beside it."""
+    pairs = sorted(nearest(trained, base_mhz), key=lambda pair: -pair[1])
+    return reduce(SampledInputs.widened, (own.asked.inputs for own, _ in pairs))
+
+
+def nearest(trained: Sequence[BaseModel], base_mhz: float) -> list[tuple[BaseModel, float]]:
+    """The one or two models whose bases (ascending) lie beside a clock, with their weights."""
+    bases = np.array([own.engine_mhz for own in trained])
+    weights = _weights(bases, np.array([base_mhz]))[0]
+    return [(own, float(w)) for own, w in zip(trained, weights, strict=True) if w > 0]
+
+
+def spread_bases(clocks: Sequence[float], base_mhz: float, count: int) -> list[float]:
+    """So many clocks evenly over all, and the base, ascending."""
+    positions = np.linspace(0, len(clocks) - 1, count).astype(int)
+    return sorted({*(clocks[k] for k in positions.tolist()), base_mhz})
+
+
+def without_intervals(trained: BaseModel) -> BaseModel:
+    """The same without scores."""
+    return replace(trained, scores=np.empty(0))
+
+
+def _weights(known: Floats, asked: Floats) -> Floats:
+    """The weight (A, N) of each known clock in those asked for, linear in the log clock."""
+    rows = [np.interp(np.log(asked), np.log(known), own) for own in np.eye(len(known))]
+    return np.array(rows).T
+
+
+def _of_each(logs: Floats, weights: Floats) -> Floats:
+    """Log ratios (K, N) or (K, 2 N) at other clocks, (K, A) or (K, 2 A)."""
+    halves = logs.reshape(len(logs), -1, weights.shape[1])
+    return (halves @ weights.T).reshape(len(logs), -1)
+
+
+def _mean(weights: Sequence[float], values: Sequence[Floats]) -> Floats:
+    """The weighted mean; empty where one is."""
+    if not all(own.size for own in values):
+        return np.empty_like(values[0][:0])
+    return np.asarray(sum(w * own for w, own in zip(weights, values, strict=True)))
