@@ -38,6 +38,7 @@ GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DELETED = object()
 SAVABLE = [name for name, kind in PREDICTORS.items() if issubclass(kind, Savable)]
 NEED_A_GPU = ("wang-chu", "bottleneck")
+NEED_SAMPLES = ("sampled",)
 
 Answer = tuple[list[dict[str, Any]], list[str]]
 
@@ -113,8 +114,8 @@ def wu(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Profiles]:
 class TestRoundTrip:
     @pytest.mark.parametrize("utilisation", [False, True])
     @pytest.mark.parametrize(
-        "name",  # the other two need a GPU that is known; see their own tests
-        [n for n in SAVABLE if n not in NEED_A_GPU],
+        "name",  # the others need a GPU that is known, or samples; see their own tests
+        [n for n in SAVABLE if n not in (*NEED_A_GPU, *NEED_SAMPLES)],
     )
     def test_predicts_the_same_to_the_last_bit(
         self, name: str, utilisation: bool, tmp_path: Path

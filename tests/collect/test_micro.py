@@ -183,4 +183,5 @@ class TestCommand:
         self, capsys: Capture, tmp_path: Path, option: str
     ) -> None:
         given = ("--micro-benchmarks", option, "-o", tmp_path / "out")
-        assert "takes neither" in refuse(capsys, tmp_path, "collect", *given)
+        message = refuse(capsys, tmp_path, "collect", *given)
+        assert f"argument {option}: not allowed with argument --micro-benchmarks" in message

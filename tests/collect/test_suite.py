@@ -60,7 +60,7 @@ SMALL: tuple[Entry, ...] = (
     irregular.shared_heavy(2, rounds=50),
     micro.chase(4096),
     micro.chase(4096, shared=True),
-    micro.read(2048, 3, blocks=2).entry,
+    micro.streaming_read(2048, 3, blocks=2).entry,
     micro.shared_reads(rounds=3),
     micro.volkov(2, 4, 3, words=2048, rounds=20),
 )
