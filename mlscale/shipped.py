@@ -14,6 +14,7 @@ from mlscale.data.devices import device_keys, load_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
+from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
@@ -27,12 +28,17 @@ EVEN_STEPS = 25  # of the engine clock, on a GPU whose list of clocks is not kno
 def shipped_model(profiles: Profiles) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
-    Raises InputError where none fits.
+    Raises InputError where none fits: none ships for averages of whole runs.
 
     Example:
         name, model = shipped_model(profiles)
         advice = mlscale.advise(model_for(model, profiles), profiles)
     """
+    if is_sampled(profiles.metadata):
+        raise InputError(
+            f"no shipped model predicts averages of a whole run (a monitor's log) on "
+            f"{profiles.device}; train one on this GPU (docs/sampled.md), and give it as --model"
+        )
     name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
     return name, load(path(name))
 

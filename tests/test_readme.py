@@ -11,7 +11,11 @@ from refresh_docs import output, shown
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURED = (ROOT / "docs" / "measured-errors.md").read_text(encoding="utf-8")
-SHIPPED = "mlscale predict simulated-gcn3.mlscale "
+SHIPPED = (
+    "mlscale predict simulated-gcn3.mlscale ",
+    "mlscale advise datasets/",
+    "mlscale predict datasets/",
+)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 TABLES = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 BESIDE = {  # the README's words for a predictor: predictor and features in measured-errors.md
@@ -37,10 +41,11 @@ def test_the_readme_fits_on_a_page() -> None:
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/predict.md"])
-def test_predictions_of_the_shipped_model(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/predict.md", "docs/advice.md"])
+def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
     commands = [pair for pair in shown(read(page)) if pair[0].startswith(SHIPPED)]
     assert commands
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     for command, text in commands:
         assert output(command, tmp_path) == text
 

@@ -113,6 +113,11 @@ class TestShippedModel:
         name, _ = shipped_model(profiles("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)))
         assert name == "simulated-gcn3.mlscale"
 
+    def test_none_is_of_averages_of_a_whole_run(self) -> None:
+        new = profiles("a100-sxm4-40gb", HardwareConfig(108, 1410.0, 1215.0))
+        with refused("no shipped model predicts averages of a whole run .* on a100-sxm4-40gb; "):
+            shipped_model(replace(new, metadata={"profile_kind": "sampled"}))
+
     def test_a_card_names_the_sources(self) -> None:
         _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))
         assert len(model.card["sources"]) == 4

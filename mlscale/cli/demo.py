@@ -51,9 +51,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _advise_for_export() -> None:
     words = [EXPORT, "--max-slowdown", "5"]
     print(
-        "1. An export of ncu for two kernels on an H100, written by hand (not measured), and the "
-        "shipped\n   model, which learnt from measurements of four other GPUs. How far may the "
-        f"clock go down?\n\n$ mlscale advise {' '.join(words)}",
+        "1. Two kernels on an H100, in the form of ncu's export, written by hand (not measured), "
+        "and the\n   shipped model, which learnt from measurements of a GTX 980, a GTX 1080 Ti "
+        "and a P100.\n   How far may the engine clock go down?\n\n"
+        f"$ mlscale advise {' '.join(words)}",
         flush=True,
     )
     parser = argparse.ArgumentParser("mlscale advise")

@@ -137,9 +137,10 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known."""
     if np.isnan(memory).all():
         raise InputError(
-            "'bottleneck' needs the DRAM traffic: dram_utilisation (a share of the peak; 'mlscale "
-            "import' computes it), or counters dram_read_transactions and "
-            "dram_write_transactions (nvprof), or ReadBandwidth and WriteBandwidth (Table II)"
+            "'bottleneck' needs the DRAM traffic: dram_utilisation (a share of the peak, in ncu's "
+            "--section SpeedOfLight; 'mlscale import' computes it from bytes too), or counters "
+            "dram_read_transactions and dram_write_transactions (nvprof), or ReadBandwidth and "
+            "WriteBandwidth (Table II)"
         )
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]

@@ -13,6 +13,8 @@ from mlscale.profilers.mapping import device_key
 
 CLOCK_TOLERANCE = 0.05
 LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
+OBSERVED = "what the profiler observed"
+HIGHEST = "the GPU's highest; the file does not say at what it ran"
 _SHORT = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 _Facts = Mapping[str, Counter[str | float]]
 
@@ -52,9 +54,9 @@ def run_configuration(
     unknown = [axis for axis, value in settings.items() if value is None]
     if key is None or unknown or spread:
         raise InputError(_request(source, key, unknown, spread))
-    for clock in ("engine_mhz", "memory_mhz"):
-        if clock not in base:
-            _warn_of_clock(source, clock, settings[clock] or 0.0, is_observed=clock in observed)
+    clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
+    _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
+    _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)
     cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
     return RunConfiguration(
         device=key,
@@ -203,13 +205,15 @@ def _clock(
     return None
 
 
-def _warn_of_clock(source: str, clock: str, value: float, is_observed: bool) -> None:
-    what = "is what the profiler observed"
-    if not is_observed:
-        what = "is the GPU's highest; the file does not say at what it ran"
+def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None:
+    """Warn of clocks [MHz] that were not set by --base, if there are any."""
+    if not clocks:
+        return
+    values = " and ".join(f"{clock} {value:.0f}" for clock, value in clocks.items())
+    settings = ",".join(f"{_SHORT[clock]}=…" for clock in clocks)
     warnings.warn(
-        f"{source}: {clock} {value:.0f} {what}; if it was set to another, "
-        f"give --base {_SHORT[clock]}=…",
+        f"{source}: {values} {'is' if len(clocks) == 1 else 'are'} {what}; if set to another, "
+        f"give --base {settings}",
         DataWarning,
         stacklevel=4,
     )

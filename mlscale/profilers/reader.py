@@ -129,6 +129,7 @@ LAYOUTS = (
 )  # fmt: skip
 NCU_TEXT = ExportLayout("ncu-text", "ncu", "Nsight Compute, text", ())  # it has no header
 _METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
+_NSYS = ({"Total Time (ns)", "Instances"}, {"Start (ns)", "Duration (ns)"})  # statistics, trace
 
 
 def titles(tool: str) -> list[str]:
@@ -331,12 +332,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
                     lines=lines,
                     complaint=complaint,
                 )
-            if set(names) >= _METRICS_BY_LAUNCH:
-                raise InputError(
-                    f"{path}: row {number}: cannot read nvprof's metrics launch by launch "
-                    "(--print-gpu-trace with --metrics); run --metrics alone, and give "
-                    "--print-gpu-trace alone as a further file"
-                )
+            _refuse_known(path, number, set(names))
     if first is None:
         raise InputError(f"{path}: is empty")
     if complaint:
@@ -345,6 +341,21 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
         f"{path}: holds no table that mlscale knows; it begins with '{first[:60]}'; "
         "see docs/profiling.md for the commands that write one"
     )
+
+
+def _refuse_known(path: Path, number: int, names: set[str]) -> None:
+    """Raise InputError on the header of a table that is known not to serve."""
+    if names >= _METRICS_BY_LAUNCH:
+        raise InputError(
+            f"{path}: row {number}: cannot read nvprof's metrics launch by launch "
+            "(--print-gpu-trace with --metrics); run --metrics alone, and give "
+            "--print-gpu-trace alone as a further file"
+        )
+    if any(names >= columns for columns in _NSYS):
+        raise InputError(
+            f"{path}: row {number}: Nsight Systems (nsys) gives times and no counters; "
+            "profile with Nsight Compute: ncu --section SpeedOfLight (docs/profiling.md)"
+        )
 
 
 def _complaint(line: str) -> str | None:

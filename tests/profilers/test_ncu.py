@@ -147,7 +147,9 @@ def test_clocks_and_sms_of_the_file(tmp_path: Path) -> None:
         "SM Frequency": ("Ghz", "1.25"),
         "DRAM Frequency": ("Mhz", "700"),
     }
-    with pytest.warns(DataWarning, match="mhz .* is what the profiler observed"):
+    with pytest.warns(
+        DataWarning, match="mhz 1250 and memory_mhz 700 are what the profiler observed"
+    ):
         values = row(read(tmp_path, long_page(long_rows(metrics=metrics)), base={}))
     assert (values["cu_count"], values["engine_mhz"], values["memory_mhz"]) == (36, 1250, 700)
 

@@ -1,0 +1,211 @@
+"""Print docs/real-files.md: what `mlscale advise` says of real files of public repositories.
+
+    MLSCALE_DATA=FOLDER python tools/real_files.py > docs/real-files.md
+
+FOLDER holds the files, which do not ship, below the paths in FILES.
+"""
+
+import io
+import os
+import re
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlscale.cli.main import main
+
+LIMIT = ("--max-slowdown", "5")
+# Said once at the top of the page, as it is the same for every file.
+COMMON = (
+    "flag: .*: (no training data of|bandwidth reached at most|Wang and Chu's rule)",
+    "warning: (the shipped model|the lowest clock is sought)",
+    "mlscale: warning: .*_mhz .*; if set to another, give --base",
+)
+
+
+@dataclass(frozen=True)
+class RealFile:
+    """A file below the folder of data, where it came from, and what the file does not say."""
+
+    title: str
+    file: str
+    repository: str
+    path: str
+    options: tuple[str, ...]
+    remark: str
+
+
+LLM_PERF = "CodeGandee/llm-perf-opt"
+KERNEL_3 = (
+    "blob/8f081554f97fb20a0df0517198bd6e6369e3edf6/reports/20251107-dsocr/ncu-v2/"
+    "kernel_0003_0a7671622339a06b4a022feebfe90426"
+)
+COMPUTE = "ROCm/rocprofiler-compute"
+WORKLOADS = "blob/95b600ea582f168425bbf50f9707bcce1aa9d73c/tests/workloads"
+FILES = (
+    RealFile(
+        "Nsight Compute, details page, CSV",
+        "traces/ncu_details_csv/rtx5090_kernel0003_details.csv",
+        LLM_PERF,
+        f"{KERNEL_3}/ncu.details.csv",
+        ("--device", "rtx5090"),
+        "A bf16 matrix product on an RTX 5090. The details page does not name the GPU.",
+    ),
+    RealFile(
+        "Nsight Compute, one section, CSV",
+        "traces/ncu_speedoflight_csv/rtx5090_kernel0003_sol.csv",
+        LLM_PERF,
+        f"{KERNEL_3}/ncu.section_SpeedOfLight.csv",
+        ("--device", "rtx5090"),
+        "The same kernel by `--section SpeedOfLight` alone.",
+    ),
+    RealFile(
+        "Nsight Compute, text",
+        "traces/ncu_details_text/rtx4090_flashinfer_issue188.txt",
+        "flashinfer-ai/flashinfer",
+        "issues/188",
+        ("--device", "rtx4090"),
+        "Paged attention on an RTX 4090, as somebody pasted it into an issue (a part, typed over).",
+    ),
+    RealFile(
+        "Nsight Compute of 2020, CSV saved by a spreadsheet",
+        "profiler-exports/ncu_details/v100_2020_12col_resaved.csv",
+        "Techercise/AMD-Instruction-Roofline-using-rocProf-Metrics",
+        "blob/0ec59e0aca5f91e79ab99ce13ac84ac28c3e6c4a/LWFA_simulations/v100_lw_cc_output.csv",
+        ("--device", "v100"),
+        "Seven launches of a kernel of a plasma simulation on a V100.",
+    ),
+    RealFile(
+        "Nsight Compute, raw page",
+        "profiler-exports/ncu_raw/b200_torch_sdpa_flash.csv",
+        "meinie0826/Roofline-Analysis",
+        "blob/3fe410d8fa739523bcd63f443e3d0128fd1c4afc/decodebench/results/ncu/"
+        "torch_sdpa_flash__gqa_bf16_b8_ctx32k_p64.ncu.csv",
+        ("--base", "engine=1500"),
+        "Flash attention on a B200: 475 columns, and none of them tells the DRAM's traffic. The "
+        "engine clock is not in the file; 1500 MHz is made up, to come this far.",
+    ),
+    RealFile(
+        "Nsight Compute, summary of each kernel",
+        "traces/ncu_summary_per_kernel/rtx40_heat3d.txt",
+        "ishana23g/heat_eq",
+        "blob/41140223031db6c48352f83daa69e4edb292eef0/optimized_3d/profiler/ncu_summary_3D.txt",
+        ("--device", "rtx4060ti-16gb"),
+        "A heat equation on an RTX 4060 Ti with 16 GB, which the device table lacks "
+        "([describe your own](devices.md)).",
+    ),
+    RealFile(
+        "Nsight Systems",
+        "traces/nsys_kern_sum_csv/rtx5090_dsocr_all.csv",
+        LLM_PERF,
+        "blob/8f081554f97fb20a0df0517198bd6e6369e3edf6/reports/20251107-dsocr/nsys/all-stage/"
+        "nsys/summary_cuda_gpu_kern_sum.csv",
+        (),
+        "Times of all kernels of a language model on an RTX 5090.",
+    ),
+    RealFile(
+        "nvprof, metrics",
+        "profiler-exports/nvprof_metrics/p100_srad_v1_metrics.log",
+        "shashikantilager/gpu-ddvfs",
+        "blob/78430c69c996fd40ca027f86164ca5b4185e888e/workload/benchmark_applications/"
+        "rodinia_3.1/cuda/srad/srad_v1/log121043",
+        ("--device", "p100", "--base", "engine=1328,memory=715"),
+        "160 metrics of five kernels on a Tesla P100, but nvprof gives times in another file, its "
+        "trace. The clocks are the highest of the data sheet.",
+    ),
+    RealFile(
+        "rocprofv3",
+        "profiler-exports/rocprofv3_merged/mi300x_vcopy_rocpd_long_rows_filtered.csv",
+        "ROCm/rocm-systems",
+        "blob/1b1610fc2b2ab32af71e6e04e4d4a6a4ae597992/projects/rocprofiler-compute/tests/"
+        "workloads/vcopy/MI300X_A1_rocpd/pmc_perf.csv",
+        ("--device", "mi300x", "--base", "engine=2100,memory=1300"),
+        "A copy of vectors on an MI300X (the rows of counters that mlscale knows). AMD's files do "
+        "not say the clocks; these are the highest of the data sheet.",
+    ),
+    RealFile(
+        "rocprofv2",
+        "profiler-exports/rocprof_v2/mi300a_vcopy_pmc_perf_merged.csv",
+        COMPUTE,
+        f"{WORKLOADS}/no_roof/MI300A_A1/pmc_perf.csv",
+        ("--device", "mi300a", "--base", "engine=2100,memory=1300"),
+        "The same program on an MI300A, merged by ROCm's Compute Profiler into 2110 columns; the "
+        "highest clocks again.",
+    ),
+    RealFile(
+        "rocprof v1, renamed by omniperf",
+        "profiler-exports/rocprof_v1_renamed/mi200_vcopy_pmc_perf_merged.csv",
+        COMPUTE,
+        f"{WORKLOADS}/vcopy/MI200/pmc_perf.csv",
+        ("--device", "mi210", "--base", "engine=1700,memory=1600"),
+        "And on an MI200. The file does not say which of the three; MI210 is a guess.",
+    ),
+    RealFile(
+        "DCGM",
+        "traces/dcgmi_dmon/a100_bfs_1005.txt",
+        "ghazanfarttu/Optimal-GPU-frequency-using-DNN-based-models",
+        "blob/19c292a7cf648da0b2f946db623d3ba40a205f92/AE/datasets/SPEC_A100/dcgm_results/"
+        "GA100-bfs-1005-0",
+        ("--device", "a100-sxm4-40gb", "--base", "memory=1215", "--interval", "0.1"),
+        "Breadth-first search on an A100 at 1005 MHz. A log of dcgmi has no times: the interval, "
+        "the board and its memory clock are guesses here.",
+    ),
+    RealFile(
+        "nvidia-smi dmon",
+        "traces/nvidia_smi_dmon/h100_load.txt",
+        "utkuozdemir/nvidia_gpu_exporter",
+        "blob/e656cd81a180e7e0e7862b53c9acd4c2fb0f590b/internal/captures/"
+        "linux-x86_64__nvidia-h100-80gb-hbm3__590.48.01.txt",
+        ("--device", "h100-sxm5", "--interval", "1"),
+        "Five samples of an H100 under load.",
+    ),
+)
+HEAD = """\
+# Real files, and what came out
+
+The files below were found in public repositories; we made none of them, and they do not ship
+with mlscale. For each stands what it is, the command, and what it printed: the verdict, what was
+missing or outside the training range, or the one line that says what lacks. Nobody measured
+whether the advice is right on these GPUs; how far off predictions are where there are
+measurements is on [Measured errors](measured-errors.md).
+
+Left out below, because it is the same for every answer: the table of times; that the shipped
+model `nvidia-time.mlscale` was chosen; that it has no training data of the GPU, and takes a usual
+84 % of the peak for the bandwidth that is reached; that it seeks the lowest engine clock, as it has
+no power; and that clocks were taken from the file, or the memory's highest.
+"""
+TAIL = """
+This page is what `tools/real_files.py` prints; `MLSCALE_DATA` names the folder with the files.
+"""
+
+
+def page(folder: Path) -> str:
+    """The whole page. folder: holds the files of FILES."""
+    return HEAD + "".join(_section(real, folder) for real in FILES) + TAIL
+
+
+def _section(real: RealFile, folder: Path) -> str:
+    path = folder / real.file
+    words = ["advise", path.name, *real.options, *LIMIT]
+    kind, *_ = real.path.split("/")
+    name = real.path if kind == "issues" else real.path.rpartition("/")[2]
+    link = f"[{real.repository}, {name}](https://github.com/{real.repository}/{real.path})"
+    with (
+        chdir(path.parent),
+        redirect_stdout(io.StringIO()) as printed,
+        redirect_stderr(io.StringIO()) as complaints,
+    ):
+        main(words)
+    lines = [*printed.getvalue().splitlines()[:1]]
+    lines += [line for line in printed.getvalue().splitlines() if re.match("flag|warning", line)]
+    lines += complaints.getvalue().splitlines()
+    told = [line for line in lines if not any(re.match(common, line) for common in COMMON)]
+    return (
+        f"\n## {real.title}\n\n{real.remark}\n({link})\n\n"
+        f"```\n$ mlscale {' '.join(words)}\n" + "\n".join(told) + "\n```\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(Path(os.environ["MLSCALE_DATA"])))
