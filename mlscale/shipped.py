@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device import Device
-from mlscale.data.devices import device_keys, load_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
@@ -66,7 +66,7 @@ def model_for(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
             f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
         )
-    device = _known_device(profiles.device)
+    device = device_with_peaks(profiles.device)
     if targets:
         grid = ConfigGrid.spanning([profiles.base, *targets])
     else:
@@ -102,12 +102,3 @@ def _even_clocks(device: Device) -> tuple[float, ...]:
     if not highest:
         return ()
     return tuple(np.round(np.linspace(highest / EVEN_STEPS, highest, EVEN_STEPS)).tolist())
-
-
-def _known_device(key: str) -> Device:
-    if key not in device_keys():
-        raise InputError(
-            f"the peaks of '{key}' are not in the device table; name the GPU with --device, or "
-            "describe it in a file: mlscale devices new"
-        )
-    return load_device(key)

@@ -154,8 +154,8 @@ def device_with_peaks(key: str) -> Device:
             raise InputError(f"'{key}' may be {' or '.join(possible)}; name one with --device")
         raise InputError(
             f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
-            "width, transfers per memory clock, lanes and schedulers per CU; describe it in a "
-            "device file ('mlscale devices new') and give that as --device FILE.json"
+            "width, transfers per memory clock, lanes and schedulers per CU; give --device a name "
+            "of 'mlscale devices list', or a device file of your own ('mlscale devices new')"
         )
     return load_device(key)
 
