@@ -18,7 +18,7 @@ from mlscale.advice.objectives import (
     slowdown_percent,
     static_power,
 )
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values
@@ -114,8 +114,9 @@ def advise(
     """The configuration of the model's grid that serves each kernel best.
 
     objective: 'energy', 'edp', 'ed2p', 'time', 'power', or 'clock', the lowest engine clock; by
-    default 'energy', or 'clock' where energy cannot be known. The lowest clock is one within
-    USUAL_SLOWDOWN_PERCENT of the base where no limit of time is given. limits: what a
+    default 'energy', or 'clock' where energy cannot be known. The lowest clock is sought at the
+    CU count and memory clock of the base, within USUAL_SLOWDOWN_PERCENT of its time where no
+    limit of time is given. limits: what a
     configuration must keep. static_power_w [W]: what the board draws beside dynamic power, the
     same at every configuration. Of equal configurations `best_index` says which is taken.
 
@@ -226,7 +227,7 @@ class _Search:
         try:
             best = best_index(
                 self.objective,
-                time_ms,
+                np.where(self._sought, time_ms, np.nan),
                 power_w,
                 float(time_ms[self._base]),
                 self.limits,
@@ -247,7 +248,7 @@ class _Search:
         """
         time_ms, power_w = self._costs("values")
         base_ms = time_ms[:, *self._base][:, None, None, None]
-        keeps = feasible(self.limits, time_ms, power_w, base_ms).all(axis=0)
+        keeps = self._sought & feasible(self.limits, time_ms, power_w, base_ms).all(axis=0)
         if not keeps.any():
             return None
         time_ms, power_w = run_in_sequence(time_ms, power_w)
@@ -263,6 +264,16 @@ class _Search:
             low, high = (run_in_sequence(*self._costs(side)) for side in ("low", "high"))
             ends = low, high
         return self._recommendation(best, (time_ms, power_w), ends)
+
+    @property
+    def _sought(self) -> Mask:
+        """Where the best is sought, (C, E, M); a lowest clock at the base's other settings."""
+        sought = np.ones(self._grid.shape, dtype=bool)
+        if self.objective == "clock":
+            c, _, m = self._base
+            sought[:] = False
+            sought[c, :, m] = True
+        return sought
 
     @property
     def _has_intervals(self) -> bool:

@@ -145,8 +145,7 @@ def best_index(
     time_ms [ms], power_w [W] (C, E, M); engine_mhz (E,) [MHz], for the objective 'clock'. Of
     equal objectives the one of shorter time is taken, of these the one of lower power, of these
     the first in the order of the grid: fewest CUs, then lowest engine clock, then lowest memory
-    clock. Of equal clocks the first in that order is taken at once. Raises InputError, saying
-    what is nearest, where nothing keeps the limits.
+    clock. Raises InputError, saying what is nearest, where nothing keeps the limits.
     """
     limits = limits or Limits()
     values = objective_values(objective, time_ms, power_w, engine_mhz)
@@ -155,7 +154,7 @@ def best_index(
     left = feasible(limits, time_ms, power_w, base_time_ms)
     if not left.any():
         raise InputError(_nearest(limits, time_ms, power_w, base_time_ms))
-    for key in (values,) if objective == "clock" else (values, time_ms, power_w):
+    for key in (values, time_ms, power_w):
         if key is not None:
             left &= key <= key[left].min() * (1 + SAME)
     c, e, m = np.argwhere(left)[0].tolist()

@@ -85,20 +85,22 @@ class TestKnownTruth:
         assert all_kernels.best.config.memory_mhz >= 700
 
     def test_the_lowest_clock_within_a_slowdown(self) -> None:
-        # The compute kernel follows CUs x engine clock: at 16 CUs 400 MHz are as quick as the base.
-        # The bandwidth kernel does not know the engine clock. All keep 0 % at the lowest, 400 MHz.
+        # At the base's 8 CUs the compute kernel takes 2 ms x 800 / engine: 33 % more at 600 MHz.
+        # The bandwidth kernel does not know the engine clock. CUs and memory clock stay.
         profiles = new_kernels(power=False)
         advice = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=0))
-        # The memory clock of the compute kernel and the CU count of the other are the lowest.
         assert [choice.best.config for choice in advice.kernels] == [
-            HardwareConfig(16, 400.0, 400.0),
-            HardwareConfig(4, 400.0, 700.0),
+            HardwareConfig(8, 800.0, 700.0),
+            HardwareConfig(8, 400.0, 700.0),
         ]
-        assert advice.kernels[0].saving_percent == pytest.approx(50)  # 400 MHz in place of 800
+        assert advice.kernels[1].saving_percent == pytest.approx(50)  # 400 MHz in place of 800
         assert advice.all_kernels is not None
-        assert advice.all_kernels.best.config.engine_mhz == 400
-        # 2 ms x 8/16 x 800/600 is 1.33 ms, 2 ms at 400 MHz: a limit of 1.4 ms leaves 600 MHz.
-        limited = advise(MODEL, profiles.select([0]), "clock", Limits(max_time_ms=1.4))
+        assert advice.all_kernels.best.config.engine_mhz == 800
+        slower = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=40))
+        assert slower.all_kernels is not None
+        assert slower.all_kernels.best.config == HardwareConfig(8, 600.0, 700.0)
+        # 2.67 ms at 600 MHz, 4 ms at 400 MHz: a limit of 3 ms leaves 600 MHz.
+        limited = advise(MODEL, profiles.select([0]), "clock", Limits(max_time_ms=3))
         assert limited.kernels[0].best.config.engine_mhz == 600
 
     def test_nothing_for_all_is_said(self) -> None:
