@@ -17,6 +17,7 @@ from mlscale.predictors.base import (
     ComparesSources,
     HasFeatures,
     Predictor,
+    PredictsFromTimes,
     Training,
     TrainingSet,
     UsesMeasuredPoints,
@@ -55,8 +56,9 @@ class Model:
     def for_gpu(
         self, device: str, grid: ConfigGrid, base: HardwareConfig, peaks: Profiles | None = None
     ) -> "Model":
-        """Turn the model to a GPU without training data, for time on a grid of one's choice.
+        """Turn the model to a GPU without training data, on a grid of one's choice.
 
+        Power is predicted only by a predictor that takes the times of another GPU.
         peaks: any profiles of that GPU, to see what its kernels reach at most; None takes what
         they reach on the trained GPUs. Raises InputError where the predictor cannot.
         """
@@ -64,12 +66,16 @@ class Model:
         other = for_other_gpus(predictor)
         if peaks is not None:
             other.learn_peaks(peaks, grid)
+        predictors: dict[str, Predictor] = {"time": predictor}
+        power = self.predictors.get("power")
+        if isinstance(power, PredictsFromTimes):
+            predictors["power"] = power
         return replace(
             self,
             device=device,
             grid=grid,
             base=base,
-            predictors={"time": predictor},
+            predictors=predictors,
             untrained=True,
         )
 
@@ -83,18 +89,29 @@ class Model:
         if profiles.points:
             require_measured_points(self)
         grid = self.grid if self.untrained else None
-        surfaces = {
-            quantity: predict_surfaces(predictor, profiles, grid, coverage)
-            for quantity, predictor in self.predictors.items()
-            if quantity == "time" or profiles.power_w is not None
-        }
+        times = predict_surfaces(self.predictors["time"], profiles, grid, coverage)
+        surfaces = {"time": times}
+        if self.why_no_power(profiles) is None:
+            power = self.predictors["power"]
+            if isinstance(power, PredictsFromTimes):
+                power, grid = power.with_times(times), times.grid
+            surfaces["power"] = predict_surfaces(power, profiles, grid, coverage)
         return Predictions(profiles, surfaces, coverage, tuple(warnings_for(self, profiles)))
+
+    def why_no_power(self, profiles: Profiles) -> str | None:
+        """Return why power of these profiles is not predicted, None where it is."""
+        power = self.predictors.get("power")
+        if power is None:
+            return "the model was trained without power"
+        if profiles.power_w is None:
+            return "the profile has no power_w"
+        return power.refusal(profiles.device) if isinstance(power, PredictsFromTimes) else None
 
 
 def require_measured_points(model: Model) -> None:
     """Raise InputError unless the model's predictors make use of further measured points."""
     for predictor in model.predictors.values():
-        if not isinstance(predictor, UsesMeasuredPoints):
+        if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
             able = [
                 name for name, kind in PREDICTORS.items() if issubclass(kind, UsesMeasuredPoints)
             ]
@@ -135,6 +152,11 @@ def train(
         if (quantity == "time" or measurements.power_samples is not None)
         and (has_quantity or quantity == prototype.quantity)
     ]
+    if "time" not in quantities:
+        raise InputError(
+            f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
+            "makes no model by itself"
+        )
     if measurements.power_samples is not None and "power" not in quantities:
         warn(
             f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
@@ -165,7 +187,8 @@ def train(
 def warnings_for(model: Model, profiles: Profiles) -> list[str]:
     """Return what a reader should know of all predictions for these profiles."""
     warnings = training_warnings(model)
-    if model.untrained:
+    missing = model.why_no_power(profiles)
+    if model.untrained and "power" not in model.predictors:
         learnt = model.device in model.card.get("time_learnt_from", ())
         why = (
             "power is learnt from the first table"
@@ -173,10 +196,8 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
             else f"no training data of {model.device}"
         )
         warnings.append(f"{why}: time alone is predicted")
-    elif "power" not in model.predictors:
-        warnings.append("the model was trained without power: power_w and energy_mj are not given")
-    elif profiles.power_w is None:
-        warnings.append("the profile has no power_w: power_w and energy_mj are not given")
+    elif missing:
+        warnings.append(f"{missing}: power_w and energy_mj are not given")
     elif model.card["metadata"].get("power_kind") == "dynamic":
         warnings.append("power_w is dynamic power: energy_mj leaves static power out")
     return warnings + feature_warnings(model, profiles)
@@ -204,7 +225,20 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
 
 def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
     """Say how what the profile was computed from differs from the training kernels'."""
-    return _table_2_warnings(model, profiles) + _source_warnings(model, profiles)
+    return (
+        _power_warnings(model, profiles)
+        + _table_2_warnings(model, profiles)
+        + _source_warnings(model, profiles)
+    )
+
+
+def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
+    """Say what is assumed of the power of a GPU that was not learnt from."""
+    power = model.predictors.get("power")
+    if not isinstance(power, PredictsFromTimes) or model.why_no_power(profiles):
+        return []
+    assumption = power.assumption(profiles.device)
+    return [assumption] if assumption else []
 
 
 def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:

@@ -36,7 +36,10 @@ from mlscale.predictors.base import Savable
 MID = made.GRID.mid
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DELETED = object()
-SAVABLE = [name for name, kind in PREDICTORS.items() if issubclass(kind, Savable)]
+SAMPLED = ("sampled", "board-power")  # learn from sampled profiles; their own tests save them
+SAVABLE = [
+    name for name, kind in PREDICTORS.items() if issubclass(kind, Savable) and name not in SAMPLED
+]
 NEED_A_GPU = ("wang-chu", "bottleneck")
 NEED_SAMPLES = ("sampled",)
 

@@ -100,7 +100,7 @@ class TestShippedModel:
         new = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
         name, model = shipped_model(new)
         assert name == ANY_GPU
-        assert set(model.predictors) == {"time"}
+        assert set(model.predictors) == {"time", "power"}
         bound_by_memory = replace(new, counters=np.array([[0.9, 0.1]]))
         bound_by_cores = replace(new, counters=np.array([[0.02, 0.9]]))
         slowdowns = []
@@ -122,5 +122,7 @@ class TestShippedModel:
 
     def test_a_card_names_the_sources(self) -> None:
         _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))
-        assert len(model.card["sources"]) == 4
-        assert all("NV-DVFS-Benchmark" in source for source in model.card["sources"])
+        # Four tables of time, three of power.
+        assert len(model.card["sources"]) == 7
+        assert all("NV-DVFS-Benchmark" in source for source in model.card["sources"][:4])
+        assert model.card["power_learnt_from"] == ["a100-sxm4-80gb", "rtx8000"]

@@ -19,8 +19,10 @@ from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import Dataset, dataset, identify
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
+from mlscale.predictors import BoardPower
 
 MODELS = Path(__file__).parent.parent / "models"
+SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 
 
@@ -59,11 +61,28 @@ def nvidia_time(files: dict[str, Path]) -> Model:
     model = train(
         first, first.grid.mid, "bottleneck", others=[(table, table.grid.mid) for table in others]
     )
+    power, of_power = power_of_any_gpu(files)
     return replace(
         model,
-        predictors={"time": model.predictors["time"]},
-        card=model.card | {"sources": [source(one) for one in sets], "for": "any NVIDIA GPU"},
+        predictors={"time": model.predictors["time"], "power": power},
+        card=model.card
+        | {
+            "sources": [source(one) for one in (*sets, *of_power)],
+            "for": "any NVIDIA GPU",
+            "power_learnt_from": list(power.trained_devices()),
+        },
     )
+
+
+def power_of_any_gpu(files: dict[str, Path]) -> tuple[BoardPower, list[Dataset]]:
+    """Power from sampled profiles, each from its highest clock and its mid-grid.
+
+    The V100's power follows another curve, which only widens the intervals.
+    """
+    tables, sets = zip(*(measurements(files, name) for name in SAMPLED), strict=True)
+    bases = ["highest"] * len(tables) + ["mid"] * len(tables)
+    power = BoardPower(spread_from=("v100",)).fit([*tables, *tables], bases)
+    return power, list(sets)
 
 
 def source(one: Dataset) -> str:

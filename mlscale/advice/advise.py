@@ -175,11 +175,7 @@ def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) 
             f"{metadata[1]['power_kind']} power; give the profile the model's"
         )
     kind = kinds.pop() if kinds else None
-    absent = None
-    if "power" not in model.predictors:
-        absent = "the model was trained without power"
-    elif profiles.power_w is None:
-        absent = "the profile has no power_w"
+    absent = model.why_no_power(profiles)
     if absent and static_power_w is not None:
         raise InputError(f"static power is of no use: {absent}")
     return WholePower(kind, static_power(kind, static_power_w), absent)

@@ -20,6 +20,7 @@ from mlscale.predictors.baselines import (
     MemoryBound,
     NoScaling,
 )
+from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.nearest import Nearest
 from mlscale.predictors.sampled.estimator import Sampled
@@ -29,6 +30,7 @@ from mlscale.predictors.wu.estimator import Wu
 
 __all__ = [
     "PREDICTORS",
+    "BoardPower",
     "Bottleneck",
     "CoreBound",
     "EngineBound",
@@ -60,6 +62,7 @@ PREDICTORS: dict[str, type[Predictor]] = {
         WangChu,
         Bottleneck,
         Sampled,
+        BoardPower,
     )
 }
 DEFAULT = "default"  # stands for the predictor that suits a table

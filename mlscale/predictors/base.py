@@ -198,6 +198,20 @@ class PredictsOtherBases(Protocol):
 
 
 @runtime_checkable
+class PredictsFromTimes(Protocol):
+    """Predicts power of any GPU from the times that a predictor of time gives for it."""
+
+    def with_times(self, times: Surfaces) -> Predictor:
+        """Return the predictor for kernels with these times, on their grid."""
+
+    def refusal(self, device: str) -> str | None:
+        """Return why power of a GPU cannot be predicted, None where it can."""
+
+    def assumption(self, device: str) -> str | None:
+        """Return what a reader should know of how power of a GPU is predicted."""
+
+
+@runtime_checkable
 class UsesMeasuredPoints(Protocol):
     """Makes use of further measured points of the profiled kernels."""
 

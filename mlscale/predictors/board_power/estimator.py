@@ -1,0 +1,290 @@
+"""`board-power`: power of any GPU of the device table from its power at one base."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, shaped
+from mlscale.data.devices import device_keys, load_device
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.sampled import is_sampled, power_faults
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError, missing_library
+from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
+from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
+from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
+from mlscale.predictors.sampled.curves import PowerCurve
+from mlscale.predictors.sampled.model import LEAST_SPREAD, SPREAD_PER_CLOCK
+
+SPREAD_PER_MEMORY_CLOCK = 0.2  # half-width of log power per log memory clock: assumed, not learnt
+LEVELS = np.linspace(0, 1, 1001)
+OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares do"
+MEMORY_CLOCKS = "power at other memory clocks assumed: energy per byte as at the base's"
+
+TrainedGpu = tuple[str, ConfigGrid, HardwareConfig]
+
+
+@dataclass
+class BoardPower(Predictor):
+    """P / P_base = w0 + w1 V^2 f / (V_base^2 f_base) + w2 T_base / T, of any GPU of one vendor.
+
+    The weights follow from DRAM's share and from power as a share of the board's limit; V^2 over
+    the clock, as a share of the GPU's highest, is what the training GPUs have in common. Times are
+    those of `with_times`, else the predictor's own, which are poor on other GPUs. spread_from:
+    devices among the training tables that are not learnt from, but widen the intervals by how far
+    their power is from predicted.
+    """
+
+    name = "board-power"
+    quantities: ClassVar[tuple[str, ...]] = ("power",)
+    quantity: str = "power"
+    spread_from: Sequence[str] = ()
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Whether these are sampled profiles with power, over the engine clock alone."""
+        cus, _, memories = measurements.grid.shape
+        has_dram = "dram_active" in measurements.counter_names
+        has_power = measurements.power_samples is not None
+        return is_sampled(measurements.metadata) and has_dram and has_power and cus == memories == 1
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Learn from the tables of one GPU or several; one table may come with several bases.
+
+        Kernels whose power is faulty are left out. Intervals are calibrated on each GPU as
+        predicted from the others. Raises InputError on several CU counts or memory clocks, and on
+        what lacks power or DRAM's share; ImportError without threadpoolctl.
+        """
+        try:
+            from threadpoolctl import ThreadpoolController
+        except ModuleNotFoundError as error:
+            raise missing_library("training 'board-power'", str(error.name), "train") from None
+        sets = [(_sound(table), at) for table, at in training_sets(self, training, base)]
+        for table, _ in sets:
+            self._check(table)
+        self.limits_: dict[str, GpuLimits] = {}
+        for table, at in sets:
+            limits = GpuLimits.of(table.profiles(at))
+            known = self.limits_.setdefault(table.device, limits)
+            most = max(known.dram, limits.dram), max(known.power_w, limits.power_w)
+            self.limits_[table.device] = GpuLimits(*most)
+        gpus = [GpuKernels.of(table, at, self.limits_[table.device]) for table, at in sets]
+        learnt = [gpu for gpu in gpus if gpu.device not in self.spread_from]
+        if not learnt:
+            raise InputError(f"'{self.name}' needs a training table that is not in spread_from")
+        self.trained_: tuple[TrainedGpu, ...] = tuple(
+            (table.device, table.grid, at)
+            for table, at in sets
+            if table.device not in self.spread_from
+        )
+        with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
+            self.model_ = PowerOfAnyGpu.fit(learnt)
+            self.scores_ = _held_out_scores(gpus, learnt, self.model_)
+        self.times_: Surfaces | None = None
+        return self
+
+    def _check(self, table: Measurements) -> None:
+        """Raise InputError on a table that power cannot be learnt from."""
+        cus, engines, memories = table.grid.shape
+        if cus > 1 or memories > 1 or engines < 2 or not table.kernels:
+            raise InputError(
+                f"'{self.name}' learns from kernels at one CU count, one memory clock and several "
+                f"engine clocks; the table of '{table.device}' has {len(table.kernels)} kernels, "
+                f"{cus} CU counts, {engines} engine and {memories} memory clocks"
+            )
+        table.quantity("power")
+
+    def trained_devices(self) -> tuple[str, ...]:
+        """The GPUs that were learnt from."""
+        return tuple(dict.fromkeys(device for device, _, _ in self.trained_))
+
+    def trained_grids(self) -> tuple[ConfigGrid, ...]:
+        """The grid of each training table."""
+        return tuple(dict.fromkeys(grid for _, grid, _ in self.trained_))
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
+        """Take what a GPU reaches at most from any of its kernels. Raises InputError."""
+        self.limits_ = {**self.limits_, profiles.device: GpuLimits.of(profiles)}
+        return self
+
+    def refusal(self, device: str) -> str | None:
+        """Why power of a GPU cannot be predicted; None where it can."""
+        if device in self.limits_:
+            return None
+        if device not in device_keys():
+            return f"'{device}' is not in the device table"
+        vendor = load_device(device).vendor
+        trained = {load_device(d).vendor for d in self.trained_devices() if d in device_keys()}
+        if trained and vendor not in trained:
+            return f"power was learnt on {' and '.join(sorted(trained))} GPUs, not on {vendor}'s"
+        if board_limit_w(device) is None:
+            return f"the power limit tdp_w of '{device}' is not in the device table"
+        return None
+
+    def assumption(self, device: str) -> str | None:
+        """What is assumed of a GPU that was not learnt from."""
+        trained = self.trained_devices()
+        if device in trained:
+            return None
+        return f"power by the voltage curve learnt on {' and '.join(trained)}, not on {device}"
+
+    def with_times(self, times: Surfaces) -> Self:
+        """The predictor for kernels with these times, on their grid."""
+        other = copy.copy(self)
+        other.times_ = times
+        return other
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The surfaces, on the grid of the training table where none is given. Raises InputError.
+
+        A grid has the CU count of the base alone.
+        """
+        return self._surfaces(profiles, grid, None)
+
+    def predict_interval(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        """Surfaces with low and high, which hold that share of kernel x configuration.
+
+        They hold it on average over GPUs like those held out in training. The times' own
+        intervals widen them. low and high are None after training on one GPU alone. Raises
+        InputError.
+        """
+        if not 0 < coverage < 1:
+            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+        return self._surfaces(profiles, grid, coverage if self.scores_.size else None)
+
+    def _surfaces(
+        self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
+    ) -> Surfaces:
+        grid = self._grid(profiles, grid)
+        own = shares(profiles, self._limits(profiles.device))
+        base, settings = profiles.base, grid.settings()
+        log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
+        log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
+        times = self.times_
+        highest = highest_clock(profiles.device, grid, base)
+        count = len(profiles.kernels)
+
+        def log_power(time_factors: Floats) -> Floats:
+            log_time = np.log(time_factors).reshape(count, -1)
+            return self.model_.log_power(own, PowerCurve(log_clock, highest, log_time))
+
+        def factors(logs: Floats) -> Floats:
+            return np.exp(logs).reshape(count, *grid.shape)
+
+        if times is None:
+            logs = log_power(np.exp(self.model_.log_time(own, log_clock)))
+        elif times.grid != grid or times.base != base:
+            raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
+        else:
+            logs = log_power(times.values)
+        flags = self._flags(own, is_memory_swept=bool(log_memory.any()))
+        if coverage is None:
+            return Surfaces(grid, base, factors(logs), flags)
+        scale = LEAST_SPREAD * ((log_clock != 0) | (log_memory != 0))
+        width = float(np.interp(coverage, LEVELS, self.scores_)) * (
+            scale + SPREAD_PER_CLOCK * np.abs(log_clock)
+        ) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
+        low, high = logs - width, logs + width
+        if times is not None and times.low is not None and times.high is not None:
+            low, high = low + (log_power(times.high) - logs), high + (log_power(times.low) - logs)
+        return Surfaces(grid, base, factors(logs), flags, factors(low), factors(high))
+
+    def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
+        """The grid, or that of the training table. Raises InputError."""
+        if grid is None:
+            for device, trained, base in self.trained_:
+                if (device, base) == (profiles.device, profiles.base):
+                    return trained
+            raise InputError(
+                f"no training table is of '{profiles.device}' at {profiles.base}; "
+                "predict it as another GPU, with its grid"
+            )
+        if grid.cu_count != (profiles.base.cu_count,):
+            raise InputError(
+                "no training table has several CU counts, so the model does not tell what other "
+                f"counts do; predict at the profile's, cu={profiles.base.cu_count}"
+            )
+        return grid
+
+    def _limits(self, device: str) -> GpuLimits:
+        """What the GPU reaches at most; of one not seen, the mean DRAM share. InputError."""
+        if device in self.limits_:
+            return self.limits_[device]
+        limit_w = board_limit_w(device)
+        if (refusal := self.refusal(device)) or limit_w is None:
+            raise InputError(f"power of '{device}' is not predicted: {refusal}")
+        trained = [self.limits_[name].dram for name in self.trained_devices()]
+        return GpuLimits(float(np.mean(trained)), limit_w)
+
+    def _flags(self, own: dict[str, Floats], is_memory_swept: bool) -> tuple[tuple[str, ...], ...]:
+        """For each kernel what was assumed of it, and what is outside the range trained."""
+        note = []
+        if self.times_ is None:
+            note.append(OWN_TIMES)
+        if is_memory_swept:
+            note.append(MEMORY_CLOCKS)
+        return tuple((*note, *flags) for flags in self.model_.inputs.flags(own))
+
+    def state(self) -> State:
+        """What was learnt, and from which GPUs."""
+        return {
+            "model": self.model_.state(),
+            "scores": self.scores_,
+            "limits": {d: [one.dram, one.power_w] for d, one in self.limits_.items()},
+            "trained": [
+                {"device": device, **grid_state(grid, base)} for device, grid, base in self.trained_
+            ],
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; shapes are checked."""
+        self.model_ = PowerOfAnyGpu.restore(state["model"])
+        self.scores_ = shaped(state["scores"], None)
+        if self.scores_.size not in (0, LEVELS.size) or (np.diff(self.scores_) < 0).any():
+            raise ValueError("the scores of the intervals do not rise")
+        self.limits_ = {str(d): GpuLimits(*map(float, own)) for d, own in state["limits"].items()}
+        if not all(one.dram > 0 and one.power_w > 0 for one in self.limits_.values()):
+            raise ValueError("a limit is not positive")
+        self.trained_ = tuple((str(one["device"]), *restore_grid(one)) for one in state["trained"])
+        if not self.trained_ or not set(self.trained_devices()) <= self.limits_.keys():
+            raise ValueError("it does not say the GPUs that it learnt from, or not their limits")
+        self.times_ = None
+        return self
+
+
+def _sound(table: Measurements) -> Measurements:
+    """The kernels whose power does not fall at a higher clock."""
+    faults = power_faults(table)
+    return table.select([k for k, name in enumerate(table.kernels) if name not in faults])
+
+
+def _held_out_scores(
+    gpus: Sequence[GpuKernels], learnt: Sequence[GpuKernels], whole: PowerOfAnyGpu
+) -> Floats:
+    """Quantiles at LEVELS of |log error| over the scale, of GPUs predicted from the others.
+
+    Every GPU weighs the same. True times are given, so that those of a predictor of time come on
+    top. Empty where only one GPU is there.
+    """
+    devices = list(dict.fromkeys(gpu.device for gpu in gpus))
+    quantiles = []
+    for device in devices:
+        others = [gpu for gpu in learnt if gpu.device != device]
+        if not others:
+            continue
+        model = whole if len(others) == len(learnt) else PowerOfAnyGpu.fit(others)
+        scores = []
+        for gpu in gpus:
+            if gpu.device == device:
+                error = np.abs(gpu.log_power - model.log_power(gpu.own, gpu.power_curve))
+                scale = LEAST_SPREAD + SPREAD_PER_CLOCK * np.abs(gpu.log_clock)
+                scores.append((error / scale)[:, np.abs(gpu.log_clock) > 1e-9])
+        quantiles.append(np.quantile(np.concatenate([own.ravel() for own in scores]), LEVELS))
+    return np.quantile(np.concatenate(quantiles), LEVELS) if quantiles else np.empty(0)

@@ -1,0 +1,128 @@
+"""What `board-power` has learnt from the kernels of several GPUs: NumPy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.data.devices import device_keys, load_device
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.measurements import Measurements
+from mlscale.predictors.board_power.inputs import GpuLimits, PowerInputs, shares
+from mlscale.predictors.board_power.pooled import PooledPower, PooledTime
+from mlscale.predictors.sampled.curves import PowerCurve, TimeCurve
+from mlscale.predictors.sampled.latents import Latents
+from mlscale.predictors.sampled.model import SETTINGS
+
+CLOCKS = 12  # that each training table is interpolated at
+
+
+@dataclass(frozen=True, eq=False)
+class GpuKernels:
+    """Training kernels of one GPU at one base, at CLOCKS even steps of the log engine clock.
+
+    own: their shares of the limits; log_clock (N,): ln(clock / base); highest: the GPU's highest
+    clock relative to the base; log_time and log_power (n, N): log ratios to the base.
+    """
+
+    device: str
+    own: dict[str, Floats]
+    log_clock: Floats
+    highest: float
+    log_time: Floats
+    log_power: Floats
+
+    @classmethod
+    def of(cls, table: Measurements, base: HardwareConfig, limits: GpuLimits) -> Self:
+        """Those of a table with one CU count and one memory clock. Raises InputError."""
+        measured = np.log(np.array(table.grid.engine_mhz) / base.engine_mhz)
+        log_clock = np.linspace(measured[0], measured[-1], CLOCKS)
+
+        def resampled(quantity: str) -> Floats:
+            logs = np.log(table.relative(quantity, base)).reshape(len(table.kernels), -1)
+            return np.array([np.interp(log_clock, measured, row) for row in logs])
+
+        return cls(
+            device=table.device,
+            own=shares(table.profiles(base), limits),
+            log_clock=log_clock,
+            highest=highest_clock(table.device, table.grid, base),
+            log_time=resampled("time"),
+            log_power=resampled("power"),
+        )
+
+    @property
+    def power_curve(self) -> PowerCurve:
+        """The curve of their power, with their true times."""
+        return PowerCurve(self.log_clock, self.highest, self.log_time)
+
+
+def highest_clock(device: str, grid: ConfigGrid, base: HardwareConfig) -> float:
+    """The highest engine clock of a GPU, as far as it is known, relative to the base."""
+    known = [grid.engine_mhz[-1], base.engine_mhz]
+    if device in device_keys():
+        entry = load_device(device)
+        sheet_mhz = entry.datasheet.engine_mhz if entry.datasheet else 0.0
+        known.append(entry.max_clock_mhz or sheet_mhz)
+    return max(known) / base.engine_mhz
+
+
+@dataclass(frozen=True, eq=False)
+class PowerOfAnyGpu:
+    """Fits of power and, for use without another predictor of it, of time; averaged each."""
+
+    inputs: PowerInputs
+    power: tuple[Latents, ...]
+    time: tuple[Latents, ...]
+
+    @classmethod
+    def fit(cls, gpus: Sequence[GpuKernels]) -> Self:
+        """Learn from kernels of one GPU or several."""
+        own = {name: np.concatenate([gpu.own[name] for gpu in gpus]) for name in gpus[0].own}
+        inputs = PowerInputs.of(own)
+        rows = [len(gpu.log_time) for gpu in gpus]
+        power = PooledPower([gpu.power_curve for gpu in gpus], rows)
+        time = PooledTime([TimeCurve(gpu.log_clock) for gpu in gpus], rows)
+        log_power = np.concatenate([gpu.log_power for gpu in gpus])
+        log_time = np.concatenate([gpu.log_time for gpu in gpus])
+        points = inputs.points
+        return cls(
+            inputs,
+            tuple(Latents.fit(power, log_power, points, one) for one in SETTINGS["power"]),
+            tuple(Latents.fit(time, log_time, points, one) for one in SETTINGS["time"]),
+        )
+
+    def log_power(self, own: dict[str, Floats], curve: PowerCurve) -> Floats:
+        """Log power ratios (K, N) of kernels with those shares and the curve's times."""
+        points = self.inputs.points_of(own)
+        fits = [fit.at(curve, self.inputs.points, points) for fit in self.power]
+        return np.asarray(np.mean(fits, axis=0))
+
+    def log_time(self, own: dict[str, Floats], log_clock: Floats) -> Floats:
+        """Log time ratios (K, N): all kernels with those shares are taken to scale alike."""
+        points, curve = self.inputs.points_of(own), TimeCurve(log_clock)
+        fits = [fit.at(curve, self.inputs.points, points) for fit in self.time]
+        return np.asarray(np.mean(fits, axis=0))
+
+    def state(self) -> dict[str, Any]:
+        """Arrays for the model file."""
+        return {
+            "inputs": dict(vars(self.inputs)),
+            "power": [fit.state() for fit in self.power],
+            "time": [fit.state() for fit in self.time],
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        inputs = PowerInputs.restore(state["inputs"])
+        kernels = len(inputs.points)
+        power = zip(state["power"], SETTINGS["power"], strict=True)
+        time = zip(state["time"], SETTINGS["time"], strict=True)
+        return cls(
+            inputs,
+            tuple(Latents.restore(fit, one, PowerCurve, kernels) for fit, one in power),
+            tuple(Latents.restore(fit, one, TimeCurve, kernels) for fit, one in time),
+        )
