@@ -201,6 +201,9 @@ def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     if isinstance(value, np.ndarray):
         if not _finite_numbers(value):
             raise ValueError("an array holds something else than finite numbers")
+        for number, stored in enumerate(arrays):  # what predictors share is stored once
+            if stored.dtype == value.dtype and np.array_equal(stored, value):
+                return {"array": _array_name(number)}
         arrays.append(value)
         return {"array": _array_name(len(arrays) - 1)}
     if isinstance(value, dict):

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device import Device
+from mlscale.data.devices import are_same_chip
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
@@ -22,25 +23,41 @@ from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 
 ANY_GPU = "nvidia-time.mlscale"
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
+OF_SAMPLED_RUNS = {
+    "a100-sxm4-80gb": "a100.mlscale",
+    "rtx8000": "rtx8000.mlscale",
+    "v100": "v100.mlscale",
+}
 EVEN_STEPS = 25  # of the engine clock, on a GPU whose list of clocks is not known
 
 
 def shipped_model(profiles: Profiles) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
-    Raises InputError where none fits: none ships for averages of whole runs.
+    Sampled profiles take the model of a board with the same chip. Raises InputError where none
+    fits.
 
     Example:
         name, model = shipped_model(profiles)
         advice = mlscale.advise(model_for(model, profiles), profiles)
     """
     if is_sampled(profiles.metadata):
-        raise InputError(
-            f"no shipped model predicts averages of a whole run (a monitor's log) on "
-            f"{profiles.device}; train one on this GPU (docs/sampled.md), and give it as --model"
-        )
-    name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
+        name = _of_sampled_runs(profiles.device)
+    else:
+        name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
     return name, load(path(name))
+
+
+def _of_sampled_runs(device: str) -> str:
+    for trained, name in OF_SAMPLED_RUNS.items():
+        if are_same_chip(device, trained):
+            return name
+    raise InputError(
+        "no shipped model predicts averages of a whole run (a monitor's log) on "
+        f"{device}, only on {', '.join(OF_SAMPLED_RUNS)} and boards with their chips: time does "
+        "not transfer from such averages. Train a model on runs at several clocks of this GPU "
+        "(docs/sampled.md) and give it as --model, or give a kernel profiler's export"
+    )
 
 
 def model_for(

@@ -11,7 +11,16 @@ from mlscale import HardwareConfig, Profiles, train
 from mlscale.data.device import Device
 from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
-from mlscale.shipped import ANY_GPU, EVEN_STEPS, model_for, offered_grid, shipped_model
+from mlscale.data.public.registry import path
+from mlscale.model_file import load
+from mlscale.shipped import (
+    ANY_GPU,
+    EVEN_STEPS,
+    OF_SAMPLED_RUNS,
+    model_for,
+    offered_grid,
+    shipped_model,
+)
 
 TRAINED = (ConfigGrid((16,), (500.0, 1000.0), (400.0, 800.0)),)
 
@@ -27,6 +36,18 @@ def profiles(device: str, config: HardwareConfig) -> Profiles:
         power_w=None,
         counter_names=("dram_utilisation", "core_utilisation"),
         counters=np.array([[0.5, 0.33]]),
+    )
+
+
+def sampled_run(device: str, config: HardwareConfig) -> Profiles:
+    """A run that keeps SMs and DRAM busy most of the time."""
+    names = ("sm_active", "dram_active", "gpu_utilisation")
+    return replace(
+        profiles(device, config),
+        power_w=np.array([180.0]),
+        counter_names=names,
+        counters=np.array([[0.8, 0.3, 0.9]]),
+        metadata={"profile_kind": "sampled"},
     )
 
 
@@ -111,14 +132,52 @@ class TestShippedModel:
         assert slowdowns[0] < 1.3
         assert slowdowns[1] > 1.8
 
+    @pytest.mark.parametrize(
+        ("device", "config", "name"),
+        [
+            ("a100-sxm4-80gb", HardwareConfig(108, 1395.3, 1593.0), "a100.mlscale"),
+            ("a100-pcie-40gb", HardwareConfig(108, 1410.0, 1215.0), "a100.mlscale"),
+            ("rtx8000", HardwareConfig(72, 1650.0, 6500.0), "rtx8000.mlscale"),
+            ("v100-sxm2-32gb", HardwareConfig(80, 1300.0, 877.0), "v100.mlscale"),
+        ],
+    )
+    def test_of_sampled_runs(self, device: str, config: HardwareConfig, name: str) -> None:
+        new = sampled_run(device, config)
+        chosen, model = shipped_model(new)
+        assert chosen == name
+        predictions = model_for(model, new).predict(new, coverage=0.9)
+        assert predictions.device == device
+        assert predictions.grid.engine_mhz[0] < 710
+        times, powers = predictions["time"], predictions["power"]
+        base = predictions.grid.index(config)
+        for surfaces in (times, powers):
+            assert surfaces.values[0][base] == pytest.approx(1)
+            assert surfaces.low is not None
+        # Whatever a run is bound by, half of the clock neither speeds it up nor costs more power.
+        assert times.values[0, 0, 0, 0] > 1
+        assert powers.values[0, 0, 0, 0] < 0.9
+        is_other_board = device != model.device
+        assert any("another board" in flag for flag in predictions.flags[0]) == is_other_board
+
+    def test_of_sampled_runs_on_other_gpus_is_none(self) -> None:
+        new = sampled_run("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
+        with refused("on h100-sxm5, only on a100-sxm4-80gb, rtx8000, v100 and"):
+            shipped_model(new)
+
+    @pytest.mark.parametrize("name", OF_SAMPLED_RUNS.values())
+    def test_cards_of_sampled_models_say_how_far_off_they_are(self, name: str) -> None:
+        card = load(path(name)).card
+        assert card["sources"]
+        assert card["errors_from"].startswith("mlscale study errors")
+        for base in ("highest", "mid"):  # [%], see docs/sampled.md
+            errors = card["mean_errors_percent"][base]
+            assert 0 < errors["power"] < 4
+            assert 0 < errors["time"] < 8
+        assert ("note" in card) == (name == "v100.mlscale")
+
     def test_of_the_simulated_gpu(self) -> None:
         name, _ = shipped_model(profiles("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)))
         assert name == "simulated-gcn3.mlscale"
-
-    def test_none_is_of_averages_of_a_whole_run(self) -> None:
-        new = profiles("a100-sxm4-40gb", HardwareConfig(108, 1410.0, 1215.0))
-        with refused("no shipped model predicts averages of a whole run .* on a100-sxm4-40gb; "):
-            shipped_model(replace(new, metadata={"profile_kind": "sampled"}))
 
     def test_a_card_names_the_sources(self) -> None:
         _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))

@@ -12,14 +12,19 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import Dataset, dataset, identify
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
-from mlscale.predictors import BoardPower
+from mlscale.predictors import BoardPower, Sampled
+from mlscale.studies.crossval import cross_validate
+from mlscale.studies.splits import folds
 
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
@@ -85,12 +90,52 @@ def power_of_any_gpu(files: dict[str, Path]) -> tuple[BoardPower, list[Dataset]]
     return power, list(sets)
 
 
+def sampled(files: dict[str, Path], name: str, note: str | None = None) -> Model:
+    """Time and power of sampled runs on one GPU, with the errors of applications held out."""
+    table, of_table = measurements(files, f"{name}-sampled")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        model = train(table, "highest", "sampled")
+        errors = {base: held_out_errors(table, base) for base in ("highest", "mid")}
+    card = {
+        "sources": [source(of_table)],
+        "for": f"sampled runs on {table.device} and boards of the same chip",
+        "mean_errors_percent": errors,
+        "errors_from": f"mlscale study errors {name}.parquet --predictor sampled --base BASE",
+    }
+    return replace(model, card=model.card | card | ({"note": note} if note else {}))
+
+
+def held_out_errors(table: Measurements, base: str) -> dict[str, float]:
+    """Mean error of time and of power [%], each application held out in turn, from one base."""
+    at = table.grid.config(base)
+    split = folds("leave-one-application-out", table.applications, 0)
+    errors: dict[str, float] = {}
+    for quantity in ("time", "power"):
+        predicted = cross_validate(
+            table,
+            [at],
+            split,
+            lambda q=quantity: [Sampled(quantity=q, intervals=False, bases=0)],
+        )
+        errors[quantity] = round(float(np.concatenate([f.errors for f in predicted]).mean()), 2)
+    return errors
+
+
 def source(one: Dataset) -> str:
     """Where a data set is from, and under which licence."""
     return f"{one.url} ({one.licence or 'no licence stated'})"
 
 
-TRAINERS: dict[str, Callable[[dict[str, Path]], Model]] = {"nvidia-time": nvidia_time}
+NOT_THE_SET_CLOCK = (
+    "below 700 MHz the GPU ran slower than it was set to: good for power, poor for time"
+)
+TRAINERS: dict[str, Callable[[dict[str, Path]], Model]] = {
+    "nvidia-time": nvidia_time,
+    "a100": partial(sampled, name="a100"),
+    "rtx8000": partial(sampled, name="rtx8000"),
+    "v100": partial(sampled, name="v100", note=NOT_THE_SET_CLOCK),
+}
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -12,10 +12,10 @@ import numpy as np
 from mlscale.data.measurements import Measurements
 
 PROFILE_KIND = "sampled"
-# DCGM's own names, then those of nvidia-smi.
+# DCGM's own names, and those of nvidia-smi.
 SHARES = (
-    *("sm_active", "sm_occupancy", "dram_active", "tensor_active", "fp64_active", "fp32_active"),
-    *("fp16_active", "gr_engine_active", "gpu_utilisation", "memory_copy_utilisation"),
+    *("gr_engine_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"),
+    *("fp64_active", "fp32_active", "fp16_active", "gpu_utilisation", "memory_copy_utilisation"),
 )
 LARGEST_FALL = 0.15  # of power, from one clock to the next higher
 UNEXPLAINED = 1.1  # of what the clock explains; the slowest tenth of kernels is beyond

@@ -1,6 +1,6 @@
 """Extremely randomised trees as arrays: grown by scikit-learn, evaluated by NumPy alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -54,6 +54,10 @@ class Forest:
             leaves=leaves,
         )
 
+    def rounded(self) -> Self:
+        """The same with leaves in single precision: a model file is a third smaller."""
+        return replace(self, leaves=self.leaves.astype(np.float32))
+
     def predict(self, points: Floats) -> tuple[Floats, Floats]:
         """The mean and the standard deviation over the trees, (K, N) each, at points (K, D)."""
         inputs = points.astype(np.float32)  # as scikit-learn compares them
@@ -62,7 +66,7 @@ class Forest:
         while (inner := self.feature[node] != LEAF).any():
             is_left = inputs[kernels, self.feature[node]] <= self.threshold[node]
             node = np.where(inner, np.where(is_left, self.left[node], self.right[node]), node)
-        outputs = self.leaves[self.value[node]]
+        outputs = self.leaves[self.value[node]].astype(np.float64)
         return outputs.mean(axis=1), outputs.std(axis=1)
 
     def state(self) -> dict[str, Any]:

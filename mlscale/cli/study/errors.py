@@ -103,8 +103,7 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     first = rows[0]
     notes = ""
     if faulty:
-        scored = "not scored there" if "train_on" in first else "trained on, not scored there"
-        notes += f"\nNamed faulty: {', '.join(faulty)} ({scored})."
+        notes += f"\nNamed faulty: {', '.join(faulty)} (not scored there)."
     if tested:
         notes += (
             f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "

@@ -14,7 +14,14 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled, power_faults
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, missing_library, warn
-from mlscale.predictors.base import Bases, Predictor, State, Training, single_gpu
+from mlscale.predictors.base import (
+    Bases,
+    Predictor,
+    State,
+    Training,
+    TrainingSet,
+    single_gpu,
+)
 from mlscale.predictors.bottleneck.curve import base_position
 from mlscale.predictors.conditioning import (
     SurfacePosterior,
@@ -32,7 +39,6 @@ from mlscale.predictors.sampled.bases import (
     without_intervals,
 )
 
-BASES = 5  # base clocks that it learns from, besides the one asked for
 SAME_MEMORY_CLOCK = 0.01  # by which a profile's may differ from the trained one
 LARGEST_SURPRISE = 4.0
 OTHER_BOARD = "learnt on {}, another board of the same chip"
@@ -46,13 +52,15 @@ class Sampled(Predictor):
     From the share of time that SMs and DRAM are active, and the board's power. It learns from one
     GPU and predicts that one: sampled averages do not tell how another GPU's times scale. The base
     of a profile may be any clock within the trained ones.
-    intervals: calibrate `predict_interval` while fitting. seed: of the trees.
+    intervals: calibrate `predict_interval` while fitting. bases: so many base clocks, spread over
+    the trained ones, are learnt from besides the one asked for. seed: of the trees.
     """
 
     name = "sampled"
     quantities: ClassVar[tuple[str, ...]] = ("time", "power")
     quantity: str = "time"
     intervals: bool = True
+    bases: int = 5
     seed: int = 0
 
     @classmethod
@@ -83,8 +91,8 @@ class Sampled(Predictor):
             from mlscale.predictors.sampled.training import SampledKernels, train
 
             trained = [
-                train(SampledKernels.of(table, base), self.quantity, self.seed)
-                for base in _bases(table, self.base_)
+                train(SampledKernels.of(own, base), self.quantity, self.seed)
+                for own, base in _at_bases(table, self.base_, self.bases)
             ]
         except ModuleNotFoundError as error:
             raise missing_library("training 'sampled'", str(error.name), "train") from None
@@ -275,15 +283,20 @@ class _Knowledge:
         return width
 
 
-def _bases(table: Measurements, base: HardwareConfig) -> list[HardwareConfig]:
-    """The base and others, spread over the clocks, that have profiles in a table."""
-    clocks = spread_bases(table.grid.engine_mhz, base.engine_mhz, BASES)
-    bases = [replace(base, engine_mhz=clock) for clock in clocks]
-    return [
-        one
-        for one in bases
-        if one == base or not np.isnan(table.profiles(one).optional_counter("dram_active")).all()
-    ]
+def _at_bases(table: Measurements, base: HardwareConfig, count: int) -> list[TrainingSet]:
+    """The table at its base, and at others spread over the clocks where it has most profiles.
+
+    Of another base those kernels are left out that have no DRAM share there.
+    """
+    sets = []
+    for clock in spread_bases(table.grid.engine_mhz, base.engine_mhz, count):
+        at = replace(base, engine_mhz=clock)
+        known = ~np.isnan(table.profiles(at).optional_counter("dram_active"))
+        if at == base:
+            sets.append((table, base))
+        elif known.sum() >= max(2, len(known) / 2):
+            sets.append((table.select(known), at))
+    return sets
 
 
 def _without_faults(table: Measurements) -> Measurements:

@@ -65,7 +65,7 @@ class QuantityModel:
         inputs = SampledInputs.of(profiles, with_utilisation=quantity == "time")
         settings = SETTINGS[quantity]
         fits = tuple(Latents.fit(curve, logs, inputs.points, setting) for setting in settings)
-        forest = Forest.grow(inputs.points, logs, TREES, LEAST_LEAF, seed)
+        forest = Forest.grow(inputs.points, logs, TREES, LEAST_LEAF, seed).rounded()
         model = cls(quantity, inputs, fits, np.zeros(logs.shape[1]), forest)
         missed = np.median(logs - model._curve(curve, inputs.points), axis=0)
         return cls(quantity, inputs, fits, missed, forest)

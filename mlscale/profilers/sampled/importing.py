@@ -12,13 +12,14 @@ import numpy as np
 
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES
+from mlscale.data.sampled import SHARES
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.configuration import run_configuration
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
 from mlscale.profilers.sampled.formats import read_logs
-from mlscale.profilers.sampled.log import SHARES, SampledLog
+from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.power import one_gpu
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set

@@ -11,14 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.sampled import SHARES
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import read_bytes
 from mlscale.profilers.values import parse_number
 
-SHARES = (
-    *("gr_engine_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"),
-    *("fp64_active", "fp32_active", "fp16_active", "gpu_utilisation", "memory_copy_utilisation"),
-)
 LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
 _UNIT = re.compile(r"\s*(W|%|M[Hh]z)$")
 # DCGM's numbers for blank, not found, not supported, not permitted: of 32 and 64 bits, and real.
