@@ -11,8 +11,9 @@ from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors import default_predictor
-from mlscale.predictors.base import PoolsGpus, for_other_gpus
+from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, for_other_gpus
 from mlscale.predictors.baselines import Untrained
+from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import (
     Part,
@@ -111,19 +112,31 @@ class ErrorStudy(Study):
             for table in self.pools
             for quantity in self._quantities(table)
             for candidate in self._candidates(table)
-            if candidate.predicts(quantity)
+            if candidate.predicts(quantity) and self._learns(candidate, table, quantity)
             for count in [clusters_of(candidate, self.clusters)]
             for seed in self.seeds_of(candidate)
         ]
 
     def _quantities(self, table: str) -> list[str]:
         measured = measured_quantities(self.tables[table], self.quantity)
+        everyone = self._candidates(table)
+        if any(isinstance(one.predictor, PredictsFromTimes) for one in everyone):
+            return measured
         if not self._is_unseen(table):
             learnt = self.others[table].quantities if self.train_on else measured
             return [quantity for quantity in measured if quantity in learnt]
         if "power" in self.quantity:
-            raise InputError("power is learnt on the GPU itself; only time is for unseen GPUs")
+            raise InputError(
+                "power is learnt on the GPU itself; only time is for unseen GPUs, or power by "
+                f"'{BoardPower.name}'"
+            )
         return ["time"]
+
+    def _learns(self, candidate: Candidate, table: str, quantity: str) -> bool:
+        """Whether a candidate can learn a quantity for a table: power of an unseen GPU or not."""
+        if quantity == "time" or not self._is_unseen(table):
+            return True
+        return isinstance(candidate.predictor, PredictsFromTimes | Untrained)
 
     def _is_unseen(self, table: str) -> bool:
         """Whether no table that is trained on is of this one's GPU and grid."""

@@ -1,0 +1,74 @@
+"""`board-power` on real GPUs that it has no training data of."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlscale import Surfaces
+from mlscale.data.measurements import Measurements
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.predictors import BoardPower
+from mlscale.predictors.board_power.estimator import _sound
+
+FILES = {
+    "a100": "a100-spec-accel-dcgm.csv",
+    "rtx8000": "rtx8000-microbenchmark-dcgm.csv",
+    "v100": "v100-microbenchmark-dcgm.csv",
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+
+
+def table(folder: Path, gpu: str) -> Measurements:
+    return _sound(read_nv_dvfs(folder / "sampled" / FILES[gpu], None))
+
+
+def off_and_held(power: BoardPower, test: Measurements, base: str, measured: bool) -> np.ndarray:
+    """Mean error [%], and share of the 90 % intervals that hold the truth; measured: true times."""
+    at = test.grid.config(base)
+    if measured:
+        power = power.with_times(Surfaces(test.grid, at, test.relative("time", at)))
+    surfaces = power.predict_interval(test.profiles(at), 0.9, test.grid)
+    truth = test.relative("power", at)
+    away = np.array(test.grid.engine_mhz) != at.engine_mhz
+    error = 100 * np.abs(surfaces.values / truth - 1)[:, 0, away, 0].mean()
+    if surfaces.low is None or surfaces.high is None:
+        return np.array([error, np.nan])
+    inside = (surfaces.low <= truth) & (truth <= surfaces.high)
+    return np.array([error, 100 * inside[:, 0, away, 0].mean()])
+
+
+# Bounds [%] just above what was measured when this was written: regression only. Proportion to the
+# clock is 13 and 11 % off on the A100, 12 and 9 % on the RTX 8000.
+@pytest.mark.parametrize(
+    ("source", "target", "base", "measured", "bound"),
+    [
+        ("rtx8000", "a100", "highest", True, 5.3),
+        ("rtx8000", "a100", "highest", False, 5.8),
+        ("rtx8000", "a100", "mid", False, 6.2),
+        ("a100", "rtx8000", "highest", True, 5.4),
+        ("a100", "rtx8000", "highest", False, 6.7),
+        ("a100", "rtx8000", "mid", False, 5.1),
+    ],
+)
+def test_errors_on_a_gpu_held_out(
+    data_folder: Path, source: str, target: str, base: str, measured: bool, bound: float
+) -> None:
+    power = BoardPower().fit(table(data_folder, source), base)
+    error, _ = off_and_held(power, table(data_folder, target), base, measured)
+    assert error < bound
+
+
+def test_intervals_hold_on_the_average_gpu(data_folder: Path) -> None:
+    """Each GPU predicted without its own data; the V100 is hardly predicted at all."""
+    held = []
+    for target in FILES:
+        others = [name for name in FILES if name != target]
+        spread = ("v100",) if target != "v100" else ()
+        tables = [table(data_folder, name) for name in others for _ in range(2)]
+        power = BoardPower(spread_from=spread).fit(tables, ["highest", "mid"] * 2)
+        held.append(off_and_held(power, table(data_folder, target), "highest", True)[1])
+    assert held[0] > 90  # A100
+    assert held[1] > 90  # RTX 8000
+    assert 25 < held[2] < 75  # V100: its knee is elsewhere, and two GPUs do not tell
