@@ -82,6 +82,10 @@ class TestKnownTruth:
         ratio = values / new.relative("time", made.TOP)
         assert 100 * np.abs(ratio - 1).mean() < 1.2
         assert np.median(ratio[:, :, 2]) == pytest.approx(1, abs=0.005)
+        # Without the trees too: the curve alone takes the 5 % over from the residual.
+        opinions, _ = predictor.bases_[-1].models.opinions(new.profiles(made.TOP))
+        of_curve = np.exp(opinions.by_curve) / new.relative("time", made.TOP)[:, 0, :, 0]
+        assert np.median(of_curve[:, 2]) == pytest.approx(1, abs=0.01)
 
     def test_one_more_point_helps_where_inputs_do_not_tell(self) -> None:
         # Without DRAM's true share in the inputs, the share of the clock is unknown.
