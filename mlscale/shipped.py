@@ -11,7 +11,7 @@ import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device import Device
-from mlscale.data.devices import are_same_chip
+from mlscale.data.devices import are_same_chip, find_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
@@ -28,6 +28,7 @@ OF_SAMPLED_RUNS = {
     "rtx8000": "rtx8000.mlscale",
     "v100": "v100.mlscale",
 }
+BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 EVEN_STEPS = 25  # of the engine clock, on a GPU whose list of clocks is not known
 
 
@@ -58,6 +59,47 @@ def _of_sampled_runs(device: str) -> str:
         "not transfer from such averages. Train a model on runs at several clocks of this GPU "
         "(docs/sampled.md) and give it as --model, or give a kernel profiler's export"
     )
+
+
+def choice_note(name: str, profiles: Profiles) -> str:
+    """Say which shipped model was chosen, and what it does not know of the GPU."""
+    note = f"the shipped model {name} was chosen, for {profiles.device}"
+    device = find_device(profiles.device)
+    if name == ANY_GPU and device is not None and device.vendor != "NVIDIA":
+        note += (
+            "; it learnt from NVIDIA's GPUs alone, and its intervals were never checked on others"
+        )
+    return note
+
+
+def extrapolations(
+    model: Model, profiles: Profiles, targets: Sequence[HardwareConfig]
+) -> list[str]:
+    """Tell of targets below the clocks that a model is trusted at on the profiles' GPU.
+
+    model: as it was trained. Raises InputError on a clock that the GPU does not reach.
+    """
+    predictor = model.predictors["time"]
+    if not targets or not isinstance(predictor, PredictsOtherGpus):
+        return []
+    device = device_with_peaks(profiles.device)
+    grid = offered_grid(device, profiles, predictor.trained_grids())
+    notes = []
+    for axis in ("engine_mhz", "memory_mhz"):
+        lowest, highest = getattr(grid, axis)[0], getattr(grid, axis)[-1]
+        if device.datasheet is not None:
+            highest = max(highest, getattr(device.datasheet, axis))
+        asked = [getattr(target, axis) for target in targets]
+        if max(asked) > (1 + BEYOND) * highest:
+            raise InputError(
+                f"{axis} {max(asked):g} is above what {profiles.device} reaches, {highest:g}"
+            )
+        if min(asked) < lowest:
+            notes.append(
+                f"{axis} {min(asked):g} is below {lowest:g}, the lowest that the training data "
+                "speak for: extrapolated, and its interval with it"
+            )
+    return notes
 
 
 def model_for(

@@ -70,7 +70,8 @@ class Advice:
     """What to set for each kernel.
 
     all_kernels: the one configuration for kernels that run one after the other; None for a single
-    kernel and where no configuration keeps the limits for every kernel.
+    kernel and where no configuration keeps the limits for every kernel. lowest_mhz: the lowest
+    engine clock that was tried.
     """
 
     objective: str
@@ -78,6 +79,7 @@ class Advice:
     static_power_w: float | None
     kernels: tuple[Recommendation, ...]
     all_kernels: Recommendation | None
+    lowest_mhz: float
     warnings: tuple[str, ...]
 
     @property
@@ -158,7 +160,10 @@ def advise(
     if len(kernels) > 1 and all_kernels is None:
         warnings.append("no single configuration keeps the limits for every kernel")
     warnings += feature_warnings(model, profiles)
-    return Advice(objective, limits, static_power_w, kernels, all_kernels, tuple(warnings))
+    lowest_mhz = predictions.grid.engine_mhz[0]
+    return Advice(
+        objective, limits, static_power_w, kernels, all_kernels, lowest_mhz, tuple(warnings)
+    )
 
 
 def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) -> WholePower:

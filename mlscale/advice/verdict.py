@@ -35,7 +35,9 @@ def verdict(advice: Advice) -> str:
         more, less = (f"{word} {SAVED[advice.objective]}" for word in ("more", "less"))
         effects.insert(0, _change(overall.saving_percent, overall.saving_range, more, less))
     text = f"{subject}Set {_settings(best, base)}: {' and '.join(effects)} than at the base, {base}"
-    if advice.objective == "clock":
+    if best.engine_mhz == advice.lowest_mhz < base.engine_mhz:
+        text += "; no lower engine clock was tried"
+    elif advice.objective == "clock":
         text += f"; no lower engine clock keeps {' and '.join(advice.limits.words().values())}"
     return text + "."
 

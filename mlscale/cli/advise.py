@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from itertools import compress
 from typing import Any
 
+import numpy as np
+
 from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
 from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
@@ -22,6 +24,7 @@ from mlscale.predictions import COVERAGE
 
 ALL_KERNELS = "all kernels together"
 _OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power")
+MOST_POINTS = 12  # of a front that a table shows
 _AXES = ["CUs", "engine MHz", "memory MHz"]
 _INTERVAL = f"{100 * COVERAGE:g} % interval"
 
@@ -122,14 +125,26 @@ def _advice_table(model: Model, advice: Advice) -> str:
     points = [
         [_name(r), *_cells(point), _marks(point, r)]
         for r in advice.recommendations
-        for point in r.front
+        for point in _some(r)
     ]
     if points:
-        text += "\nPareto front of time and energy:\n"
+        is_whole = len(points) == sum(len(r.front) for r in advice.recommendations)
+        some = "" if is_whole else " (some of its points; all with --format csv)"
+        text += f"\nPareto front of time and energy{some}:\n"
         text += columns(["kernel", *_AXES, *costs, ""], points) + "\n"
     notes = flag_lines({r.kernel or "": r.flags for r in advice.kernels})
     notes += [f"warning: {warning}\n" for warning in advice.warnings]
     return text + ("\n" if notes else "") + "".join(notes)
+
+
+def _some(recommendation: Recommendation) -> list[OperatingPoint]:
+    """Return the front, of a long one a few points of it, the best and the base among them."""
+    front = recommendation.front
+    places = set(np.linspace(0, len(front) - 1, MOST_POINTS).round().tolist())
+    ends = (recommendation.best, recommendation.base)
+    if len(front) <= MOST_POINTS:
+        return list(front)
+    return [point for place, point in enumerate(front) if place in places or point in ends]
 
 
 def _name(recommendation: Recommendation) -> str:

@@ -48,7 +48,10 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     from mlscale.model_file import load
 
     own = arguments.predictor
-    model = load(input_file(text), [own] if own else [])
+    file = input_file(text)
+    if file.suffix == "" and not file.exists():
+        file = input_file(f"{text}.mlscale")
+    model = load(file, [own] if own else [])
     kinds = [type(predictor) for predictor in model.predictors.values()]
     if own and own not in kinds:
         why = f"as {text} is of '{kinds[0].name}'"

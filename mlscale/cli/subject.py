@@ -13,7 +13,7 @@ from mlscale.data.tables import Table, is_tidy, read_table
 from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
-from mlscale.shipped import model_for, shipped_model
+from mlscale.shipped import choice_note, extrapolations, model_for, shipped_model
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,12 @@ def read(
     without training data offers; peaks: profiles of other kernels of such a GPU, a file.
     """
     model_text, files = _model_and_files(arguments)
+    if model_text is None and arguments.device:
+        device_with_peaks(arguments.device)
     named = options.load_model(arguments, model_text) if model_text else None
     profiles = _profiles(files, arguments, named)
     name, model = (str(model_text), named) if named else shipped_model(profiles)
-    notes = () if named else (f"the shipped model {name} was chosen, for {profiles.device}",)
+    notes = [] if named else [choice_note(name, profiles)]
     if (model.device, model.base) == (profiles.device, profiles.base):
         if peaks:
             options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
@@ -110,9 +112,11 @@ def read(
         targets = [
             _config(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
         ]
-        model = model_for(model, profiles, targets, _peaks(peaks, profiles))
+        trained = model
+        model = model_for(trained, profiles, targets, _peaks(peaks, profiles))
+        notes += extrapolations(trained, profiles, targets)
     profile_name = ", ".join(Path(file).name for file in files)
-    return Subject(model, profiles, tuple(targets), Path(name).name, profile_name, notes)
+    return Subject(model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes))
 
 
 def _model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:

@@ -29,7 +29,8 @@ def recommendation(best: HardwareConfig = BEST, kernel: str | None = "k") -> Rec
 
 
 def advice(objective: str, best: HardwareConfig = BEST, limits: Limits | None = None) -> Advice:
-    return Advice(objective, limits or Limits(), None, (recommendation(best),), None, ())
+    kernels = (recommendation(best),)
+    return Advice(objective, limits or Limits(), None, kernels, None, lowest_mhz=500.0, warnings=())
 
 
 class TestSentences:
@@ -47,6 +48,14 @@ class TestSentences:
             "Set the engine clock to 600 MHz: 11.1 % slower (90 % interval 1.5 % faster to 14.0 % "
             "slower) than at the base, cu=8,engine=800,memory=700; no lower engine clock keeps a "
             "slowdown of at most 12 %."
+        )
+
+    @pytest.mark.parametrize("objective", ["clock", "energy"])
+    def test_the_lowest_that_was_tried_is_told(self, objective: str) -> None:
+        limits = Limits(max_slowdown_percent=12)
+        text = verdict(replace(advice(objective, limits=limits), lowest_mhz=600.0))
+        assert text.endswith(
+            "than at the base, cu=8,engine=800,memory=700; no lower engine clock was tried."
         )
 
     def test_every_axis_that_changes_is_named(self) -> None:

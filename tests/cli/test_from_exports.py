@@ -35,9 +35,18 @@ def test_the_answer_comes_first(capsys: Capture) -> None:
 
 def test_the_model_may_be_named_either_way(capsys: Capture) -> None:
     """`FILE --model MODEL` and `MODEL FILE` are the same."""
-    new = advice(capsys, BY_HAND, "--model", "nvidia-time.mlscale")
+    new = advice(capsys, BY_HAND, "--model", "nvidia-time")
     old = advice(capsys, "nvidia-time.mlscale", BY_HAND)
     assert new == old
+
+
+def test_clocks_far_below_are_told(capsys: Capture) -> None:
+    """The training tables went down to 0.41 of their highest clock; 400 MHz is 0.2 of 1980."""
+    out, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=400")
+    assert "warning: engine_mhz 400 is below" in out
+    assert "extrapolated" in out
+    near, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=1200")
+    assert "extrapolated" not in near
 
 
 def test_where_to_measure_next(capsys: Capture) -> None:

@@ -104,6 +104,7 @@ def test_a_further_point(capsys: Capture, folder: Path) -> None:
         (["--peaks", "nothing.csv"], "nothing.csv: cannot be read"),
         (["--device", "p100"], "is of device 'gtx1080ti', --device says 'p100'"),
         (["--at", "cu=29,engine=800,memory=3000"], "gtx1080ti has 28 compute units, not 29"),
+        (["--at", "engine=2500"], "engine_mhz 2500 is above what gtx1080ti reaches, 1911"),
         (["--at", "cu=14,engine=800,memory=3000"], "no training table has several CU counts"),
     ],
 )
