@@ -49,7 +49,7 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
 
     own = arguments.predictor
     file = input_file(text)
-    if file.suffix == "" and not file.exists():
+    if file.suffix == "" and not os.path.exists(file):  # noqa: PTH110, as in input_file
         file = input_file(f"{text}.mlscale")
     model = load(file, [own] if own else [])
     kinds = [type(predictor) for predictor in model.predictors.values()]
