@@ -48,10 +48,8 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     from mlscale.model_file import load
 
     own = arguments.predictor
-    file = input_file(text)
-    if file.suffix == "" and not os.path.exists(file):  # noqa: PTH110, as in input_file
-        file = input_file(f"{text}.mlscale")
-    model = load(file, [own] if own else [])
+    names = [name for name in (text, f"{text}.mlscale") if os.path.exists(input_file(name))]  # noqa: PTH110
+    model = load(input_file(names[0] if names else text), [own] if own else [])
     kinds = [type(predictor) for predictor in model.predictors.values()]
     if own and own not in kinds:
         why = f"as {text} is of '{kinds[0].name}'"
