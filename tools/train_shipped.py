@@ -20,6 +20,7 @@ import numpy as np
 from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import Dataset, dataset, identify
+from mlscale.data.surfaces import without_base
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
 from mlscale.predictors import BoardPower, Sampled
@@ -67,27 +68,75 @@ def nvidia_time(files: dict[str, Path]) -> Model:
         first, first.grid.mid, "bottleneck", others=[(table, table.grid.mid) for table in others]
     )
     power, of_power = power_of_any_gpu(files)
-    return replace(
-        model,
-        predictors={"time": model.predictors["time"], "power": power},
-        card=model.card
-        | {
-            "sources": [source(one) for one in (*sets, *of_power)],
-            "for": "any NVIDIA GPU",
-            "power_learnt_from": list(power.trained_devices()),
-        },
-    )
+    model = replace(model, predictors={"time": model.predictors["time"], "power": power})
+    card = {
+        "sources": [source(one) for one in (*sets, *of_power)],
+        "for": "any NVIDIA GPU",
+        "power_learnt_from": list(power.trained_devices()),
+        "power_intervals_hold_percent": power_held(model, files),
+    }
+    return replace(model, card=model.card | card)
 
 
-def power_of_any_gpu(files: dict[str, Path]) -> tuple[BoardPower, list[Dataset]]:
-    """Power from sampled profiles, each from its highest clock and its mid-grid.
+def power_of_any_gpu(
+    files: dict[str, Path], left_out: str | None = None
+) -> tuple[BoardPower, list[Dataset]]:
+    """Power from tables of board power, each from its highest clock and its mid-grid.
 
-    The V100's power follows another curve, which only widens the intervals.
+    It is learnt from the sampled profiles of the A100 and the RTX 8000. All other tables, but
+    those of the GPU that is left out, only widen the intervals: they follow other curves.
     """
-    tables, sets = zip(*(measurements(files, name) for name in SAMPLED), strict=True)
-    bases = ["highest"] * len(tables) + ["mid"] * len(tables)
-    power = BoardPower(spread_from=("v100",)).fit([*tables, *tables], bases)
-    return power, list(sets)
+    tables, sets = zip(*(measurements(files, name) for name in (*SAMPLED, *NVIDIA)), strict=True)
+    pairs = [
+        (table, table.grid.config(base))
+        for table in tables
+        if table.device != left_out
+        for base in ("highest", "mid")
+    ]
+    training = [at_memory_clock(table, base.memory_mhz) for table, base in pairs]
+    power = BoardPower(spread_from=("v100", "gtx980", "gtx1080ti", "p100"))
+    return power.fit(training, [base for _, base in pairs]), list(sets[: len(SAMPLED)])
+
+
+def power_held(model: Model, files: dict[str, Path]) -> dict[str, dict[str, float]]:
+    """Share of power within the 90 % intervals [%] on the tables that only widen them.
+
+    'shipped': where the GPU widens them too; 'left_out': where it does not. From the mid-grid,
+    over the whole grid but the base, with the times that the model predicts.
+    """
+    held: dict[str, dict[str, float]] = {}
+    for name in NVIDIA:
+        table, _ = measurements(files, name)
+        without, _ = power_of_any_gpu(files, left_out=table.device)
+        left_out = replace(model, predictors=model.predictors | {"power": without})
+        held[name] = {"shipped": held_on(model, table), "left_out": held_on(left_out, table)}
+        print(f"{name}: 90 % intervals of power hold {held[name]} %")
+    return held
+
+
+def held_on(model: Model, table: Measurements) -> float:
+    """Share of power within the 90 % intervals [%], from the mid-grid of a table."""
+    base = table.grid.mid
+    profiles = table.profiles(base)
+    turned = model.for_gpu(table.device, table.grid, base, profiles)
+    power = turned.predict(profiles, 0.9).surfaces["power"]
+    actual = table.relative("power", base)
+    within = (power.low <= actual) & (actual <= power.high)
+    percent = np.where(within, 100.0, 0.0)
+    return round(float(without_base(percent, table.grid.index(base)).mean()), 1)
+
+
+def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
+    """The table's rows at one of its memory clocks."""
+    step = [table.grid.memory_mhz.index(memory_mhz)]
+    power = table.power_samples
+    return replace(
+        table,
+        grid=replace(table.grid, memory_mhz=(memory_mhz,)),
+        time_samples=table.time_samples[..., step],
+        power_samples=None if power is None else power[..., step],
+        counter_samples=table.counter_samples[..., step, :],
+    )
 
 
 def sampled(files: dict[str, Path], name: str, note: str | None = None) -> Model:

@@ -19,8 +19,10 @@ from mlscale.predictors.base import Bases, Predictor, State, Training, training_
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
 from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
 from mlscale.predictors.sampled.curves import PowerCurve
-from mlscale.predictors.sampled.model import LEAST_SPREAD, SPREAD_PER_CLOCK
 
+# What the intervals' half-widths are proportional to. So far off are GPUs already near the base
+# that the first is larger than `sampled`'s; it was chosen on the training GPUs.
+LEAST_SPREAD, SPREAD_PER_CLOCK = 0.04, 0.04
 SPREAD_PER_MEMORY_CLOCK = 0.2  # half-width of log power per log memory clock: assumed, not learnt
 LEVELS = np.linspace(0, 1, 1001)
 OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares do"

@@ -162,6 +162,19 @@ class TestIntervals:
         inside = (surfaces.low <= truth) & (truth <= surfaces.high)
         assert 0.83 < inside[:, 0, :-1].mean() < 0.97  # 360 values, the GPU's own noise
 
+    def test_are_in_proportion_to_a_constant_and_the_log_clock(
+        self, trained: BoardPower, other: Measurements
+    ) -> None:
+        # By hand: 0.04 + 0.04 ln 2 at half of the clock is 1 + ln 2 times the 0.04 near the base.
+        grid = ConfigGrid((40,), (750.0, 1500.0 * (1 - 1e-9), 1500.0), (1000.0,))
+        flat = Surfaces(grid, made.TOP, np.ones((60, *grid.shape)))
+        own = ready(trained, other).with_times(flat)
+        surfaces = own.predict_interval(other.profiles(made.TOP), 0.9, grid)
+        assert surfaces.low is not None
+        width = np.log(surfaces.values / surfaces.low)[:, 0, :, 0]
+        assert np.allclose(width[:, 0] / width[:, 1], 1 + np.log(2), rtol=1e-6)
+        assert np.allclose(width[:, 2], 0)
+
     def test_there_are_none_after_one_gpu(self) -> None:
         own = ready(TRAINED, THIRD)
         assert own.predict_interval(THIRD.profiles(made.TOP), 0.9, made.GRID).low is None
