@@ -96,6 +96,9 @@ class FormulaScope:
                 return 0.0 if math.isnan(value) else value
             case "minimum", [one, other]:
                 return float(np.minimum(self._evaluate(one), self._evaluate(other)))
+            case "above", [one, floor]:
+                value = self._evaluate(one)
+                return math.nan if value <= self._evaluate(floor) else value
             case "equals", [one, other]:
                 difference = self._evaluate(one) - self._evaluate(other)
                 return math.nan if math.isnan(difference) else float(difference == 0)

@@ -17,6 +17,7 @@ from mlscale.profilers.mapping import FormulaScope, counters_of
 DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
 FACTS = ("time_s", "workgroups", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
          "se_count", *TABLE_2)  # fmt: skip
+MEMORY_PERCENT = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 
 
 @pytest.mark.parametrize("tool", [t for t in TOOLS if t != "rocprofv3"])
@@ -39,6 +40,8 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
             for one in several:
                 counters |= {name: 3.0 + i for i, name in enumerate(sorted(counters_of(one)))}
         counters |= {"GRBM_GUI_ACTIVE": 7.0, "FlatVMemInsts": 0.0}
+        if MEMORY_PERCENT in counters:  # counts only where it is above those of the caches
+            counters[MEMORY_PERCENT] = 100.0
         scope = FormulaScope(counters, {}, dict.fromkeys(FACTS, 5.0), quantities)
         assert math.isfinite(scope.value(formula))
 

@@ -200,6 +200,25 @@ class TestShares:
         assert "an upper bound" in sources["dram_utilisation"]
 
     @pytest.mark.parametrize(
+        ("l1", "l2", "is_dram"),
+        [
+            ("10.00", "57.90", True),
+            ("10.00", "58.00", False),
+            ("75.00", "20.00", False),  # of active cycles; 8000 of 10000: 60 of all
+            ("70.00", "20.00", True),  # 56 of all
+        ],
+    )
+    def test_memory_throughput_of_a_cache_says_nothing_of_dram(
+        self, tmp_path: Path, l1: str, l2: str, is_dram: bool
+    ) -> None:
+        """By hand: memory throughput is 60 %; a cache at 58 % of all cycles or more explains it."""
+        metrics = {name: v for name, v in SPEED_OF_LIGHT.items() if name != "DRAM Throughput"}
+        metrics |= {"L1/TEX Cache Throughput": ("%", l1), "L2 Cache Throughput": ("%", l2)}
+        values, sources = shares(tmp_path, metrics)
+        assert ("dram_utilisation" in values) == is_dram
+        assert ("dram_utilisation" in sources) == is_dram
+
+    @pytest.mark.parametrize(
         "metrics",
         [
             {"dram__bytes.sum": ("Kbyte", "320.00")},
