@@ -46,7 +46,12 @@ def _watts(power: float | str | Path, gpu: str | None) -> tuple[float, str]:
 
 
 def _busy_log(path: Path, gpu: str | None) -> tuple[SampledLog, BusySpan]:
-    _, logs = read_logs(path)
+    try:
+        _, logs = read_logs(path)
+    except InputError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        raise InputError(f"{error}; give watts, or a monitor's log") from error
     log = one_gpu(logs, path, gpu)
     if not log.has("power_w"):
         raise InputError(f"{log}: has no power")

@@ -49,6 +49,11 @@ def test_watts_that_cannot_be_are_refused(power: str) -> None:
         join_power(profile(), power)
 
 
+def test_what_is_neither_watts_nor_a_file_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^abc: cannot be read: .*; give watts, or a monitor's"):
+        join_power(profile(), "abc")
+
+
 def test_a_log_without_power_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     path.write_text("#Entity GRACT\nID\nGPU 0 0.5\n")
