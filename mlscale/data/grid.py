@@ -14,7 +14,7 @@ from mlscale.errors import InputError
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
-_SHORT_NAMES = {"cu": "cu_count", "engine": "engine_mhz", "memory": "memory_mhz"}
+SHORT_NAMES = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 
 Index = tuple[int, int, int]
 
@@ -188,10 +188,11 @@ def _plain(number: float) -> float:
 
 def parse_settings(text: str) -> dict[str, float]:
     """Read 'cu=16,engine=800' into {axis: value}. Raises InputError on anything else."""
+    axes = {short: axis for axis, short in SHORT_NAMES.items()}
     settings: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
-        axis = _SHORT_NAMES.get(name, name)
+        axis = axes.get(name, name)
         if not equals or axis not in AXES or axis in settings:
             raise InputError(
                 f"'{text}' is not a configuration; write it as cu=16,engine=800,memory=700"

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlscale.data.devices import device_keys, devices_named, find_device
-from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.devices import Device, device_keys, devices_named, find_device
+from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.mapping import device_key
@@ -15,7 +15,6 @@ CLOCK_TOLERANCE = 0.05
 LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
 OBSERVED = "what the profiler observed"
 HIGHEST = "the GPU's highest; the file does not say at what it ran"
-_SHORT = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 _Facts = Mapping[str, Counter[str | float]]
 
 
@@ -81,8 +80,8 @@ def _request(
     parts += [f"{text} (lock the clocks, or let all count as their mean)" for text, _ in
               spread.values()]  # fmt: skip
     flags = [] if device else ["--device NAME"]
-    settings = [f"{_SHORT[axis]}=…" for axis in needed]
-    settings += [f"{_SHORT[axis]}={mean:.0f}" for axis, (_, mean) in spread.items()]
+    settings = [f"{SHORT_NAMES[axis]}=…" for axis in needed]
+    settings += [f"{SHORT_NAMES[axis]}={mean:.0f}" for axis, (_, mean) in spread.items()]
     if settings:
         flags.append("--base " + ",".join(settings))
     hint = " with what the GPU was set to" if needed else ""
@@ -146,7 +145,7 @@ def _spread(source: str, facts: _Facts, base: Mapping[str, float]) -> dict[str, 
         elif abs(mean / base[axis] - 1) > CLOCK_TOLERANCE:
             raise InputError(
                 f"{source}: {text}, --base says {base[axis]:g}; lock the clocks and profile "
-                f"again, or let all count as their mean with --base {_SHORT[axis]}={mean:.0f}"
+                f"again, or let all count as their mean with --base {SHORT_NAMES[axis]}={mean:.0f}"
             )
         else:
             warnings.warn(
@@ -167,7 +166,34 @@ def _cu_count(
     value = next((count for count in (requested, observed, whole) if count is not None), None)
     if value is not None and whole is not None and value > whole:
         raise InputError(f"{source}: {value:g} CUs are more than the {whole} of '{key}'")
+    is_part = requested is None and value is not None and whole is not None and value < whole
+    if is_part and device is not None and device.vendor == "NVIDIA":
+        raise InputError(
+            f"{source}: {value:g} SMs are fewer than the {whole} of '{key}'; is it another GPU? "
+            f"name it with --device, or give --base cu={value:g} for a part of this one (MIG)"
+        )
     return value
+
+
+def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -> None:
+    """Raise InputError where a GPU's files show a clock that the device of that key cannot have."""
+    device = find_device(key) if key else None
+    highest_mhz = None if device is None else _highest_mhz(device, clock)
+    if highest_mhz is not None and observed_mhz > (1 + CLOCK_TOLERANCE) * highest_mhz:
+        raise InputError(
+            f"{source}: the {SHORT_NAMES[clock]} clock is {observed_mhz:.0f} MHz, "
+            f"'{key}' has at most {highest_mhz:g}; is it another GPU? name it with --device"
+        )
+
+
+def _highest_mhz(device: Device, clock: str) -> float | None:
+    """The highest clock that a device is known to have; a sheet's engine clock may be exceeded."""
+    known: list[float | None] = [*device.memory_clocks_mhz()]
+    if clock == "engine_mhz":
+        known = [device.max_clock_mhz, *(device.engine_clock_range_mhz or ())]
+    elif device.datasheet is not None:
+        known.append(device.datasheet.memory_mhz)
+    return max(filter(None, known), default=None)
 
 
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
@@ -188,8 +214,10 @@ def _clock(
 ) -> float | None:
     """The clock that was set, else the observed one, else the memory's highest.
 
-    Raises InputError where the set and the observed one are at odds.
+    Raises InputError where the observed one is at odds with what was set, or with the device.
     """
+    if clock in observed:
+        check_clock(source, key, clock, observed[clock])
     if clock in base:
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
@@ -201,7 +229,9 @@ def _clock(
     if clock in observed:
         return _listed(key, clock, float(round(observed[clock])))
     if clock == "memory_mhz" and "memory_limit_mhz" in facts:
-        return float(round(_mean(facts["memory_limit_mhz"])))
+        limit_mhz = _mean(facts["memory_limit_mhz"])
+        check_clock(source, key, clock, limit_mhz)
+        return float(round(limit_mhz))
     return None
 
 
@@ -210,7 +240,7 @@ def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None
     if not clocks:
         return
     values = " and ".join(f"{clock} {value:.0f}" for clock, value in clocks.items())
-    settings = ",".join(f"{_SHORT[clock]}=…" for clock in clocks)
+    settings = ",".join(f"{SHORT_NAMES[clock]}=…" for clock in clocks)
     warnings.warn(
         f"{source}: {values} {'is' if len(clocks) == 1 else 'are'} {what}; if set to another, "
         f"give --base {settings}",

@@ -1,6 +1,7 @@
 """DCGM's logs: the table of dcgmi dmon, dcgm-exporter's Prometheus text, and the SDK's CSV."""
 
 import csv
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,11 +52,12 @@ def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
 def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and scrape: a scrape ends where a metric of the GPU comes again.
 
-    Metrics of MIG instances are passed over. Raises InputError.
+    Of several metrics with one meaning, the first of _FIELDS that has a value counts. Metrics of
+    MIG instances are passed over. Raises InputError.
     """
     host: str | None = None
     scrapes: dict[str, dict[str, float]] = {}
-    names: dict[str, str | None] = {}
+    names: dict[str, str | None] = {}  # by GPU; a line need not say it
     for line, text in lines:
         match = _METRIC.match(text)
         if match is None or match["metric"] not in _EXPORTER:
@@ -70,14 +72,23 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
             )
         host, gpu = labels.get("Hostname", host), labels.get("gpu", "0")
         where = f"{path}: row {line}"
-        values = values_of({match["metric"]: match["value"]}, _EXPORTER, where)
-        names[gpu] = labels.get("modelName")
-        if scrapes.setdefault(gpu, {}).keys() & values.keys():
-            yield Sample(gpu, names[gpu], None, scrapes.pop(gpu))
+        [value] = values_of({match["metric"]: match["value"]}, _EXPORTER, where).values()
+        names[gpu] = labels.get("modelName") or names.get(gpu)
+        if match["metric"] in scrapes.setdefault(gpu, {}):
+            yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu)))
             scrapes[gpu] = {}
-        scrapes[gpu] |= values
-    for gpu, values in scrapes.items():
-        yield Sample(gpu, names[gpu], None, values)
+        scrapes[gpu][match["metric"]] = value
+    for gpu, scrape in scrapes.items():
+        yield Sample(gpu, names[gpu], None, _by_our_names(scrape))
+
+
+def _by_our_names(scrape: dict[str, float]) -> dict[str, float]:
+    """The values of one scrape, which are in our units already."""
+    values: dict[str, float] = {}
+    for metric, (ours, _) in _EXPORTER.items():
+        if metric in scrape and math.isnan(values.get(ours, math.nan)):
+            values[ours] = scrape[metric]
+    return values
 
 
 def read_sdk(path: Path, lines: Lines) -> Iterator[Sample]:

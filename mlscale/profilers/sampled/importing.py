@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mlscale.data.devices import facts_to_carry, find_device
-from mlscale.data.grid import AXES
+from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.sampled import SHARES
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.configuration import run_configuration
+from mlscale.profilers.configuration import check_clock, run_configuration
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
 from mlscale.profilers.sampled.formats import read_logs
@@ -24,7 +24,6 @@ from mlscale.profilers.sampled.power import one_gpu
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _GAP = 10  # periods without a sample that are told
-_SHORT = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 
 
 @dataclass(frozen=True)
@@ -169,6 +168,9 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     if log.name:
         names["device_name"] = Counter([log.name])
     run = run_configuration([FileContent(log.source, facts=names)], facts.device, settings)
+    for axis, mhz in clocks.items():
+        if axis in log.columns and mhz is not None:
+            check_clock(str(log), run.device, axis, mhz)
     numbers = {**run.config.as_dict(), "time_ms": time_ms}
     for name in ("power_w", *SHARES):
         if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
@@ -213,7 +215,7 @@ def _lacking_flags(
         lacking.remove("cu_count")
     flags = [] if name else ["--device NAME"]
     if lacking:
-        flags.append("--base " + ",".join(f"{_SHORT[axis]}=…" for axis in lacking))
+        flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
     if needs_time and len(log) == 1:
         flags.append("--time MS (of the whole run: this log is one sample)")
     elif needs_time:

@@ -325,3 +325,45 @@ def test_the_power_of_an_instant_is_preferred_to_a_smoothed_one(tmp_path: Path) 
     text = "power.draw [W], power.draw.instant [W], utilization.gpu [%]\n300 W, 250 W, 90 %\n"
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
     assert row(load(write(tmp_path, text), time_ms=5.0, base=base))["power_w"] == 250
+
+
+def test_two_metrics_of_power_are_of_one_scrape(tmp_path: Path) -> None:
+    """By hand: three scrapes of DCGM's averaged power, with the instant's beside it."""
+    lines = []
+    for power_w in (100, 200, 300):
+        lines += [
+            f'DCGM_FI_DEV_POWER_USAGE_INSTANT{{gpu="0"}} {power_w + 7}',
+            f'DCGM_FI_DEV_POWER_USAGE{{gpu="0"}} {power_w}',
+            'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 90',
+        ]
+    path = write(tmp_path, "\n".join(lines) + "\n")
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    imported = load(path, interval_s=2.0, base=base)
+    assert imported.spans[0].samples == 3
+    assert row(imported)["power_w"] == pytest.approx(200)
+    assert row(imported)["time_ms"] == pytest.approx(6000)
+
+
+def test_a_line_without_labels_leaves_the_gpus_name(tmp_path: Path) -> None:
+    text = (
+        'DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="NVIDIA A100-SXM4-40GB"} 90\n'
+        'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1200\nDCGM_FI_DEV_MEM_CLOCK{gpu="0"} 1215\n'
+    )
+    imported = load(write(tmp_path, text), device=None, base={}, time_ms=5.0)
+    assert imported.table.text["device"] == ["a100-sxm4-40gb"]
+
+
+@pytest.mark.parametrize(
+    ("clocks", "message"),
+    [
+        ("1410 1593", "GPU 0: the memory clock is 1593 MHz, 'a100-sxm4-40gb' has at most 1215; is"),
+        ("1980 1215", "GPU 0: the engine clock is 1980 MHz, 'a100-sxm4-40gb' has at most 1410; is"),
+    ],
+)
+def test_a_clock_that_the_gpu_cannot_have_is_refused(
+    tmp_path: Path, clocks: str, message: str
+) -> None:
+    """The device table: an A100 SXM4 40 GB offers 210 to 1410 MHz, and 1215 MHz of memory."""
+    path = write(tmp_path, "#Entity GRACT SMCLK MMCLK\nID\n" + f"GPU 0 0.5 {clocks}\n" * 3)
+    with pytest.raises(InputError, match=message):
+        import_logs([path], None, RunFacts(device="a100-sxm4-40gb", interval_s=0.1))

@@ -1,0 +1,79 @@
+"""What a run's files show is compared with what the device has; expected: the device table."""
+
+import pytest
+from synthetic.tidy import refused
+
+from mlscale.profilers.configuration import run_configuration
+from mlscale.profilers.launches import FileContent
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*what the profiler observed")
+
+
+def run_of(device: str, base: dict[str, float] | None = None, **facts: float) -> tuple[int, ...]:
+    """The configuration, as whole numbers, of a made run.csv with facts."""
+    content = FileContent("run.csv")
+    for fact, value in facts.items():
+        content.facts[fact][value] += 1
+    config = run_configuration([content], device, base or {}).config
+    return config.cu_count, int(config.engine_mhz), int(config.memory_mhz)
+
+
+class TestClocks:
+    """An RTX 4090 has 128 SMs, at most 3105 MHz, and 10501 MHz of memory."""
+
+    def test_a_memory_clock_that_it_cannot_have(self) -> None:
+        with refused(
+            "^run.csv: the memory clock is 13770 MHz, 'rtx4090' has at most 10501; is it another "
+            "GPU\\? name it with --device$"
+        ):
+            run_of("rtx4090", engine_mhz=2500, memory_mhz=13770)
+
+    def test_a_highest_memory_clock_that_it_cannot_have(self) -> None:
+        with refused("the memory clock is 13770 MHz, 'rtx4090' has at most 10501"):
+            run_of("rtx4090", engine_mhz=2500, memory_limit_mhz=13770)
+
+    def test_an_engine_clock_that_it_cannot_have_whatever_was_set(self) -> None:
+        with refused("the engine clock is 3400 MHz, 'rtx4090' has at most 3105"):
+            run_of("rtx4090", {"engine_mhz": 3400}, engine_mhz=3400, memory_mhz=10501)
+
+    def test_a_twentieth_more_is_drift(self) -> None:
+        """3105 x 1.05 is 3260, 10501 x 1.05 is 11026."""
+        run = run_of("rtx4090", engine_mhz=3260, memory_mhz=11026)
+        assert run == (128, 3260, 11026)
+
+    def test_the_sheet_bounds_the_memory_where_no_list_is_known(self) -> None:
+        """An RTX 5090: 14001 MHz on the sheet, and no list."""
+        with refused("the memory clock is 15000 MHz, 'rtx5090' has at most 14001"):
+            run_of("rtx5090", engine_mhz=2000, memory_mhz=15000)
+
+    def test_the_sheets_engine_clock_is_no_bound(self) -> None:
+        """The sheet of an RTX 5090 says 2407 MHz, which boards exceed; their highest is unknown."""
+        assert run_of("rtx5090", engine_mhz=2850, memory_mhz=14001) == (170, 2850, 14001)
+
+    def test_a_device_without_facts_is_not_compared(self) -> None:
+        run = run_of("mine", {"cu_count": 4}, engine_mhz=9000, memory_mhz=99000)
+        assert run == (4, 9000, 99000)
+
+
+class TestCuCount:
+    """An A100 has 108 SMs, an MI300X 304 CUs."""
+
+    @pytest.mark.parametrize(
+        ("cu_count", "message"),
+        [
+            (132, "132 CUs are more than the 108 of"),
+            (98, "98 SMs are fewer than the 108 of .*; is it another GPU\\? .* --base cu=98 for a"),
+        ],
+    )
+    def test_another_count_of_sms_is_refused(self, cu_count: int, message: str) -> None:
+        with refused(message):
+            run_of("a100-sxm4-40gb", cu_count=cu_count, engine_mhz=1410, memory_mhz=1215)
+
+    def test_fewer_that_the_user_confirms_are_a_part(self) -> None:
+        run = run_of(
+            "a100-sxm4-40gb", {"cu_count": 98}, cu_count=98, engine_mhz=1410, memory_mhz=1215
+        )
+        assert run == (98, 1410, 1215)
+
+    def test_fewer_cus_of_amd_are_a_partition(self) -> None:
+        assert run_of("mi300x", cu_count=38, engine_mhz=2100, memory_mhz=1300)[0] == 38
