@@ -11,7 +11,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError, warn
 from mlscale.predictions import Predictions
-from mlscale.predictors import DEFAULT, PREDICTORS, create, or_default
+from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
     Bases,
     ComparesSources,
@@ -83,15 +83,18 @@ class Model:
         """Predict every quantity that model and profiles have in common, each once.
 
         coverage: with intervals that hold this share of the truth, from predictors that have
-        them. Raises InputError where the profiles lack what a predictor needs, and where they
-        have further points that it makes nothing of.
+        them. Raises InputError where the profiles lack what a predictor needs, where they have
+        further points that it makes nothing of, and where their power is of another kind.
         """
         if profiles.points:
             require_measured_points(self)
+        has_power = self.why_no_power(profiles) is None
+        if has_power:
+            power_kind(self, profiles)
         grid = self.grid if self.untrained else None
         times = predict_surfaces(self.predictors["time"], profiles, grid, coverage)
         surfaces = {"time": times}
-        if self.why_no_power(profiles) is None:
+        if has_power:
             power = self.predictors["power"]
             if isinstance(power, PredictsFromTimes):
                 power, grid = power.with_times(times), times.grid
@@ -112,13 +115,25 @@ def require_measured_points(model: Model) -> None:
     """Raise InputError unless the model's predictors make use of further measured points."""
     for predictor in model.predictors.values():
         if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
-            able = [
-                name for name, kind in PREDICTORS.items() if issubclass(kind, UsesMeasuredPoints)
-            ]
             raise InputError(
                 f"'{predictor.name}' makes nothing of further measured points; train a model "
-                f"with --predictor {', '.join(able)}"
+                f"with --predictor {', '.join(users_of_points())}"
             )
+
+
+def power_kind(model: Model, profiles: Profiles) -> str | None:
+    """Return what power_w is: 'board', 'dynamic', or None where neither says it.
+
+    Raises InputError where model and profiles differ.
+    """
+    metadata = (model.card["metadata"], profiles.metadata)
+    kinds = {str(m["power_kind"]) for m in metadata if m.get("power_kind") is not None}
+    if len(kinds) > 1:
+        raise InputError(
+            f"the model's power_w is {metadata[0]['power_kind']} power, the profile's "
+            f"{metadata[1]['power_kind']} power; give the profile the model's"
+        )
+    return kinds.pop() if kinds else None
 
 
 def train(
@@ -198,7 +213,7 @@ def warnings_for(model: Model, profiles: Profiles) -> list[str]:
         warnings.append(f"{why}: time alone is predicted")
     elif missing:
         warnings.append(f"{missing}: power_w and energy_mj are not given")
-    elif model.card["metadata"].get("power_kind") == "dynamic":
+    elif power_kind(model, profiles) == "dynamic":
         warnings.append("power_w is dynamic power: energy_mj leaves static power out")
     return warnings + feature_warnings(model, profiles)
 
@@ -233,12 +248,17 @@ def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
 
 
 def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
-    """Say what is assumed of the power of a GPU that was not learnt from."""
+    """Say what is assumed of the power of a GPU that was not learnt from, and what is not used."""
     power = model.predictors.get("power")
-    if not isinstance(power, PredictsFromTimes) or model.why_no_power(profiles):
-        return []
-    assumption = power.assumption(profiles.device)
-    return [assumption] if assumption else []
+    is_predicted = model.why_no_power(profiles) is None
+    warnings = []
+    if isinstance(power, PredictsFromTimes) and is_predicted:
+        assumption = power.assumption(profiles.device)
+        warnings += [assumption] if assumption else []
+    is_used = is_predicted and isinstance(power, UsesMeasuredPoints)
+    if not is_used and any(point.power_w is not None for point in profiles.points):
+        warnings.append("power at the further measured points is not used, only their times")
+    return warnings
 
 
 def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:

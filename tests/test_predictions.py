@@ -215,6 +215,21 @@ class TestWarnings:
         model = train(measurements, MID, "no-scaling")
         assert [*model.predict(two_kernels()).warnings] == expected
 
+    def test_two_kinds_of_power_are_refused(self) -> None:
+        model = train(
+            replace(made.measurements(), metadata={"power_kind": "dynamic"}), MID, "nearest"
+        )
+        board = replace(two_kernels(), metadata={"power_kind": "board"})
+        with refused("the model's power_w is dynamic power, the profile's board power"):
+            model.predict(board)
+        assert "power" not in model.predict(replace(board, power_w=None)).surfaces
+
+    def test_dynamic_power_that_only_the_profile_names(self) -> None:
+        model = train(made.measurements(), MID, "no-scaling")
+        profiles = replace(two_kernels(), metadata={"power_kind": "dynamic"})
+        expected = "power_w is dynamic power: energy_mj leaves static power out"
+        assert expected in model.predict(profiles).warnings
+
 
 class TestTrain:
     def test_trains_what_was_measured(self) -> None:

@@ -23,7 +23,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
-from mlscale.model import Model, feature_warnings, training_warnings
+from mlscale.model import Model, feature_warnings, power_kind, training_warnings
 from mlscale.predictions import COVERAGE, Predictions
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
@@ -172,14 +172,7 @@ def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) 
     Raises InputError where model and profiles differ in kind, and on static power that is of no
     use or senseless.
     """
-    metadata = (model.card["metadata"], profiles.metadata)
-    kinds = {str(m["power_kind"]) for m in metadata if m.get("power_kind") is not None}
-    if len(kinds) > 1:
-        raise InputError(
-            f"the model's power_w is {metadata[0]['power_kind']} power, the profile's "
-            f"{metadata[1]['power_kind']} power; give the profile the model's"
-        )
-    kind = kinds.pop() if kinds else None
+    kind = power_kind(model, profiles)
     absent = model.why_no_power(profiles)
     if absent and static_power_w is not None:
         raise InputError(f"static power is of no use: {absent}")

@@ -84,6 +84,8 @@ def known_device(text: str) -> str:
 
 def add_also(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that can take further measured points."""
+    from mlscale.predictors import users_of_points
+
     parser.add_argument(
         "--also",
         action="append",
@@ -91,7 +93,7 @@ def add_also(parser: argparse.ArgumentParser) -> None:
         metavar="PROFILE[@CONFIG]",
         help="times, and powers where given, of these kernels at other configurations, each row "
         "naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925 (may be "
-        "given again; predictors that use it: bottleneck)",
+        f"given again; predictors that use it: {', '.join(users_of_points())})",
     )
 
 

@@ -169,6 +169,8 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     base = arguments.base or {}
     if log_format(paths[0]) is None:
         options.refuse_unused(arguments, ("interval", "time"), f"as {paths[0]} is no log")
+        if not _is_log(arguments.power):
+            options.refuse_unused(arguments, ["gpu"], f"as neither {paths[0]} nor --power is a log")
         imported = import_exports(paths, device=arguments.device, base=base)
         return imported.table, imported.config
     facts = RunFacts(
@@ -180,6 +182,17 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     )
     logs = import_logs(paths, facts=facts)
     return logs.table, only_config(logs.table)
+
+
+def _is_log(power: str | None) -> bool:
+    """Whether --power names a log, not watts."""
+    if power is None:
+        return False
+    try:
+        float(power)
+    except ValueError:
+        return True
+    return False
 
 
 def _device_and_base(

@@ -12,7 +12,7 @@ import numpy as np
 from mlscale.counters.kernel_use import LAUNCH
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError
-from mlscale.predictors.base import Predictor
+from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 from mlscale.predictors.baselines import (
     CoreBound,
     EngineBound,
@@ -46,6 +46,7 @@ __all__ = [
     "create",
     "default_predictor",
     "find_predictor",
+    "users_of_points",
 ]
 
 PREDICTORS: dict[str, type[Predictor]] = {
@@ -96,6 +97,11 @@ def or_default(
     """Return what stands for a predictor; for 'default' what `default_predictor` names."""
     is_default = isinstance(predictor, str) and predictor == DEFAULT
     return default_predictor(measurements) if is_default else predictor
+
+
+def users_of_points() -> tuple[str, ...]:
+    """Return the names of the predictors that make use of further measured points."""
+    return tuple(name for name, kind in PREDICTORS.items() if issubclass(kind, UsesMeasuredPoints))
 
 
 def find_predictor(name: str) -> type[Predictor]:

@@ -15,6 +15,7 @@ from html_page import Node, parse
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, save, train
+from mlscale.cli.main import main
 
 MID = made.CLOCKS.mid
 CONFIG = "cu=16,engine=1100,memory=1000"
@@ -108,6 +109,12 @@ class TestAlso:
     ) -> None:
         given = ["predict", folder / f"{model}.mlscale", folder / "profile.csv"]
         assert message in refuse(capsys, folder, *given, "--also", f"{folder}/{also}")
+
+    def test_the_help_names_the_predictors_that_use_it(self, capsys: Capture) -> None:
+        with pytest.raises(SystemExit):
+            main(["predict", "--help"])
+        text = " ".join(capsys.readouterr().out.split())
+        assert "predictors that use it: bottleneck, sampled)" in text
 
 
 class TestNextProfile:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from command import Capture, refuse, succeed
 
+from mlscale.cli.main import main
+
 BY_HAND = "h100-by-hand.csv"
 
 
@@ -71,6 +73,32 @@ def test_with_its_power_the_clock_of_least_energy(capsys: Capture) -> None:
         assert kernel["saving_percent"] < kernel["saving_high_percent"]
     assumed = "power by the voltage curve learnt on a100-sxm4-80gb and rtx8000, not on h100-sxm5"
     assert assumed in document["warnings"]  # type: ignore[operator]
+
+
+def test_power_of_also_is_not_used_and_said_to_be(capsys: Capture, tmp_path: Path) -> None:
+    """Of the kernel of the file written by hand, another clock: a time, with and without power."""
+    profile = json.loads(succeed(capsys, "predict", BY_HAND, "--format", "json")[0])
+    kernel = profile["predictions"][0]["kernel"]
+    also = tmp_path / "also.csv"
+    unused = "power at the further measured points is not used, only their times"
+    for column, value, is_warned in (("", "", False), (",power_w", ",300", True)):
+        also.write_text(
+            f"kernel,cu_count,engine_mhz,memory_mhz,time_ms{column}\n"
+            f'"{kernel}",132,1005,2619,1.2{value}\n'
+        )
+        document = advice(capsys, BY_HAND, "--power", "520", "--also", also)
+        assert (unused in document["warnings"]) == is_warned  # type: ignore[operator]
+
+
+def test_gpu_is_of_a_log_alone(capsys: Capture, tmp_path: Path) -> None:
+    for power in ([], ["--power", "520"]):
+        message = refuse(capsys, tmp_path, "advise", BY_HAND, "--gpu", "0", *power)
+        assert message.startswith("--gpu: of no effect as neither ")
+    log = tmp_path / "no.csv"  # is read, and only then found not to be there
+    assert main(["advise", BY_HAND, "--gpu", "0", "--power", str(log)]) == 2
+    message = capsys.readouterr().err
+    assert str(log) in message
+    assert "--gpu" not in message
 
 
 def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) -> None:
