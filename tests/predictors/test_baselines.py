@@ -63,6 +63,9 @@ def at_500_mhz(kernels: Measurements, counters: list[list[float]]) -> Profiles:
     return replace(first, counters=np.array(counters))
 
 
+POOLING = ("bottleneck", "board-power")
+
+
 class TestRateBound:
     @pytest.mark.parametrize("name", RATE_BOUND)
     def test_time_by_hand(self, name: str) -> None:
@@ -116,7 +119,7 @@ class TestRateBound:
 
     @pytest.mark.parametrize(
         "name",
-        [n for n in PREDICTORS if n not in (*RATE_BOUND, "wu", "wang-chu", "bottleneck")],
+        [n for n in PREDICTORS if n not in (*RATE_BOUND, *POOLING, "wu", "wang-chu")],
     )
     def test_the_others_need_one_table(self, name: str) -> None:
         table = made.measurements()
