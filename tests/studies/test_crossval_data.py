@@ -48,7 +48,7 @@ def cross_validated(
     pool = [(table, table.grid.mid) for table in trained_on]
     errors: list[list[Floats]] = [[] for _ in targets]
     cases = cross_validate(
-        first, [first.grid.mid], split, lambda: Bottleneck(intervals=False), pool, unseen
+        first, [first.grid.mid], split, lambda: [Bottleneck(intervals=False)], pool, unseen
     )
     for (train, test), fold in zip(split, cases, strict=True):
         for target, own in zip(targets, errors, strict=True):
