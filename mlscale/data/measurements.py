@@ -12,17 +12,9 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
+from mlscale.data.repetitions import Aggregate, over_repetitions, spread
 from mlscale.data.surfaces import relative_values
-from mlscale.data.tables import (
-    IDENTITY,
-    Aggregate,
-    Table,
-    over_repetitions,
-    read_table,
-    spread,
-    table_from_frame,
-    write_table,
-)
+from mlscale.data.tables import IDENTITY, Table, read_table, table_from_frame, write_table
 from mlscale.errors import DataWarning, InputError
 
 if TYPE_CHECKING:

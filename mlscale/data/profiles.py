@@ -9,7 +9,8 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.tables import IDENTITY, Table, over_repetitions, read_table, spread
+from mlscale.data.repetitions import over_repetitions, spread
+from mlscale.data.tables import IDENTITY, Table, read_table
 from mlscale.errors import InputError
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}

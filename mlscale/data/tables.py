@@ -7,15 +7,13 @@ file, which would take seconds, with Arrow.
 import csv
 import io
 import json
-import math
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,8 +26,6 @@ from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Aggregate = Literal["median", "mean", "min"]
 
 IDENTITY = ("device", "application", "kernel")
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -115,37 +111,6 @@ class Table:
                 "leave the cell empty where a counter is missing"
             )
         return values
-
-
-def spread(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:
-    """Spread rows of values (rows, …) to samples (R, *shape, …), repetitions in order.
-
-    cells: where each row belongs in `shape`. R is the largest number of rows of one cell; the
-    rest of the others is NaN.
-    """
-    cell = np.ravel_multi_index(cells, shape)
-    order = np.argsort(cell, kind="stable")
-    counts = np.bincount(cell, minlength=math.prod(shape))
-    repetition = np.empty(len(cell), dtype=np.intp)
-    repetition[order] = np.arange(len(cell)) - np.repeat(np.cumsum(counts) - counts, counts)
-    samples = np.full((int(counts.max(initial=0)), *shape, *values.shape[1:]), np.nan)
-    samples[(repetition, *cells)] = values
-    return samples
-
-
-def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
-    """Make one number of the repetitions (R, …) of each cell; NaN where all are missing."""
-    if len(samples) == 1:
-        return np.asarray(samples[0])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
-        match how:
-            case "median":
-                return np.asarray(np.nanmedian(samples, axis=0))
-            case "mean":
-                return np.asarray(np.nanmean(samples, axis=0))
-            case "min":
-                return np.asarray(np.nanmin(samples, axis=0))
 
 
 def missing_column(name: str, present: Iterable[str]) -> str:
