@@ -47,8 +47,8 @@ def main(names: list[str]) -> None:
 def public_files(folder: Path) -> dict[str, Path]:
     """The files of the public data sets that a folder holds, by the names of the sets."""
     files = (path for path in sorted(folder.rglob("*.csv")))
-    known = ((identify(path.read_bytes()), path) for path in files)
-    return {found.name: path for found, path in known if found is not None}
+    sets = ((identify(path.read_bytes()), path) for path in files)
+    return {one.name: path for one, path in sets if one is not None}
 
 
 def measurements(files: dict[str, Path], name: str) -> tuple[Measurements, Dataset]:
