@@ -1,13 +1,13 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import over_repetitions, spread
 from mlscale.data.tables import IDENTITY, Table, read_table
@@ -29,7 +29,9 @@ CONDITIONS = (
     "throttled",
     "throttle_reasons",
 )
-NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *CONDITIONS)
+# How much of a run a kernel is: its launches, and their time as a trace sums it up [ms].
+OF_RUN = ("launches", "total_time_ms")
+NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class Profiles:
     time_ms (K,) [ms] and power_w (K,) [W] (None where not measured) at the base;
     counters (K, F), a column per name in counter_names, NaN where missing;
     metadata: what the table says of itself; points: what was measured at further
-    configurations.
+    configurations; launches (K,): how often each kernel runs in the application, not always
+    whole; None where the table does not say.
     """
 
     device: str
@@ -64,6 +67,21 @@ class Profiles:
     counters: Floats
     metadata: dict[str, Any] = field(default_factory=dict)
     points: tuple[MeasuredPoint, ...] = ()
+    launches: Floats | None = None
+
+    @property
+    def weights(self) -> Floats:
+        """How often each kernel counts in a sum over the run, (K,): its launches, or once."""
+        return np.ones(len(self.kernels)) if self.launches is None else self.launches
+
+    @property
+    def has_counters(self) -> Mask:
+        """Which kernels were profiled, (K,): those with any counter; all where no kernel has one.
+
+        The others are known by their time alone, from a trace.
+        """
+        counted = np.asarray(np.isfinite(self.counters).any(axis=1))
+        return counted | (not counted.any())
 
     def __repr__(self) -> str:
         power = "without" if self.power_w is None else "with"
@@ -94,6 +112,7 @@ class Profiles:
             time_ms=self.time_ms[positions],
             power_w=of(self.power_w),
             counters=self.counters[positions],
+            launches=of(self.launches),
             points=tuple(
                 replace(point, time_ms=point.time_ms[positions], power_w=of(point.power_w))
                 for point in self.points
@@ -167,7 +186,25 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         counter_names=counter_names,
         counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
         metadata=dict(table.metadata),
+        launches=_launches(table, median),
     )
+
+
+def _launches(table: Table, median: Callable[[Floats], Floats]) -> Floats | None:
+    """Launches of each kernel: said, or total_time_ms / time_ms, or once where neither is there.
+
+    None where the table has neither column. Raises InputError on one that is not positive.
+    """
+    if not any(table.has_values(name) for name in OF_RUN):
+        return None
+    launches = np.ones(len(table))
+    if table.has_values("total_time_ms"):
+        ratio = table.positive("total_time_ms", optional=True) / table.positive("time_ms")
+        launches = np.where(np.isfinite(ratio), ratio, launches)
+    if table.has_values("launches"):
+        said = table.positive("launches", optional=True)
+        launches = np.where(np.isfinite(said), said, launches)
+    return median(launches)
 
 
 def configurations(table: Table) -> set[HardwareConfig]:

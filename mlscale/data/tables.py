@@ -74,10 +74,14 @@ class Table:
             if name not in self.columns:
                 raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
 
-    def positive(self, name: str) -> Floats:
-        """Return a numeric column; every value must be positive and finite. Raises InputError."""
+    def positive(self, name: str, optional: bool = False) -> Floats:
+        """Return a numeric column; every value must be positive and finite, or InputError.
+
+        optional: a value may be missing, NaN.
+        """
         values = self.numbers[name]
-        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        good = np.isfinite(values) & (values > 0)
+        bad = np.flatnonzero(~(good | np.isnan(values)) if optional else ~good)
         if bad.size:
             value = "is not given" if np.isnan(values[bad[0]]) else f"is {values[bad[0]]:g}"
             raise InputError(

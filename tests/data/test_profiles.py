@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import HardwareConfig, Profiles, read, read_profiles
+from mlscale import HardwareConfig, InputError, Profiles, read, read_profiles
 
 BASE = HardwareConfig(4, 400.0, 700.0)
 HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
@@ -175,3 +175,42 @@ class TestRefused:
         table[5]["loads"] = "many"
         with refused("profile.csv: row 7, column 'loads': 'many' is not a number"):
             read_rows(tmp_path, table)
+
+
+class TestLaunches:
+    # Hand: 'first' takes 2 ms at the base, 'second' 12 ms.
+    @staticmethod
+    def profiles(folder: Path, **columns: tuple[Any, Any]) -> Profiles:
+        first, second = rows()[1], rows()[5]
+        for name, (one, two) in columns.items():
+            first, second = {**first, name: one}, {**second, name: two}
+        return read_rows(folder, [first, second])
+
+    def test_are_read_and_are_no_counter(self, tmp_path: Path) -> None:
+        profiles = self.profiles(tmp_path, launches=(1000, 1))
+        assert profiles.launches is not None
+        assert profiles.weights.tolist() == [1000.0, 1.0]
+        assert profiles.counter_names == ("loads",)
+        assert profiles.select([1]).weights.tolist() == [1.0]
+
+    def test_count_once_where_the_table_does_not_say(self, tmp_path: Path) -> None:
+        profiles = self.profiles(tmp_path)
+        assert profiles.launches is None
+        assert profiles.weights.tolist() == [1.0, 1.0]
+        assert self.profiles(tmp_path, launches=("", 7)).weights.tolist() == [1.0, 7.0]
+
+    def test_follow_from_the_total_time(self, tmp_path: Path) -> None:
+        profiles = self.profiles(tmp_path, total_time_ms=(10.0, 6.0))
+        assert profiles.weights.tolist() == [5.0, 0.5]
+        both = self.profiles(tmp_path, launches=(3, ""), total_time_ms=(10.0, 6.0))
+        assert both.weights.tolist() == [3.0, 0.5]
+
+    @pytest.mark.parametrize("value", [0, -1, "inf"])
+    def test_must_be_positive(self, tmp_path: Path, value: Any) -> None:
+        with pytest.raises(InputError, match=r"column 'launches': the value is .*positive"):
+            self.profiles(tmp_path, launches=(1, value))
+
+    def test_a_kernel_without_any_counter_was_not_profiled(self, tmp_path: Path) -> None:
+        profiles = self.profiles(tmp_path, loads=(5, ""))
+        assert profiles.has_counters.tolist() == [True, False]
+        assert self.profiles(tmp_path, loads=("", "")).has_counters.tolist() == [True, True]
