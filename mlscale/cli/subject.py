@@ -149,6 +149,7 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
     """The profiles that the files hold, with the power of --power. Raises InputError."""
     paths = [options.input_file(file) for file in files]
     if len(paths) == 1 and is_tidy(paths[0]):
+        _refuse_of_logs(arguments, paths[0])
         table = read_table(paths[0])
         device, base = _device_and_base(table, arguments, model)
     else:
@@ -168,9 +169,7 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
 
     base = arguments.base or {}
     if log_format(paths[0]) is None:
-        options.refuse_unused(arguments, ("interval", "time"), f"as {paths[0]} is no log")
-        if not _is_log(arguments.power):
-            options.refuse_unused(arguments, ["gpu"], f"as neither {paths[0]} nor --power is a log")
+        _refuse_of_logs(arguments, paths[0])
         imported = import_exports(paths, device=arguments.device, base=base)
         return imported.table, imported.config
     facts = RunFacts(
@@ -182,6 +181,12 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     )
     logs = import_logs(paths, facts=facts)
     return logs.table, only_config(logs.table)
+
+
+def _refuse_of_logs(arguments: argparse.Namespace, path: Path) -> None:
+    """Raise UsageError on options that only logs take; --gpu is of a log of power too."""
+    names = ["interval", "time"] if _is_log(arguments.power) else ["gpu", "interval", "time"]
+    options.refuse_unused(arguments, names, f"as {path} is no log")
 
 
 def _is_log(power: str | None) -> bool:

@@ -93,12 +93,23 @@ def test_power_of_also_is_not_used_and_said_to_be(capsys: Capture, tmp_path: Pat
 def test_gpu_is_of_a_log_alone(capsys: Capture, tmp_path: Path) -> None:
     for power in ([], ["--power", "520"]):
         message = refuse(capsys, tmp_path, "advise", BY_HAND, "--gpu", "0", *power)
-        assert message.startswith("--gpu: of no effect as neither ")
+        assert message.startswith("--gpu: of no effect as ")
+        assert f"{BY_HAND} is no log;" in message
     log = tmp_path / "no.csv"  # is read, and only then found not to be there
     assert main(["advise", BY_HAND, "--gpu", "0", "--power", str(log)]) == 2
     message = capsys.readouterr().err
     assert str(log) in message
     assert "--gpu" not in message
+
+
+def test_what_logs_alone_take_is_refused_of_a_table(capsys: Capture, tmp_path: Path) -> None:
+    """A tidy table says its times and has no samples; --gpu may be of a log given as --power."""
+    table = "simulated-gcn3-profile.csv"
+    options = ["--gpu", "0", "--interval", "1", "--time", "5"]
+    message = refuse(capsys, tmp_path, "predict", table, *options)
+    assert message.startswith("--gpu, --interval, --time: of no effect as ")
+    message = refuse(capsys, tmp_path, "predict", table, "--power", "no.csv", *options)
+    assert message.startswith("--interval, --time: of no effect as ")
 
 
 def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) -> None:
