@@ -45,7 +45,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The best configuration of one kernel, or the one for all kernels (kernel None).
+    """The best configuration of one launch of a kernel, or of the whole run (kernel None).
 
     saving_percent: of the objective, against the base; slowdown_percent: of time, against the
     base; saving_range and slowdown_range: their intervals where the predictors give intervals.
@@ -69,8 +69,8 @@ class Recommendation:
 class Advice:
     """What to set for each kernel.
 
-    all_kernels: the one configuration for kernels that run one after the other; None for a single
-    kernel and where no configuration keeps the limits for every kernel. lowest_mhz: the lowest
+    whole_run: the one configuration for the run, which is each kernel as often as its launches
+    say; None where no configuration keeps the limits for every kernel. lowest_mhz: the lowest
     engine clock that was tried.
     """
 
@@ -78,14 +78,17 @@ class Advice:
     limits: Limits
     static_power_w: float | None
     kernels: tuple[Recommendation, ...]
-    all_kernels: Recommendation | None
+    whole_run: Recommendation | None
     lowest_mhz: float
     warnings: tuple[str, ...]
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:
-        """That of each kernel, then the one for all of them where there is one."""
-        return (*self.kernels, *([self.all_kernels] if self.all_kernels else []))
+        """That of each kernel, then that of the whole run, where it is more than one launch."""
+        run = self.whole_run
+        if run is None or (len(self.kernels) == 1 and run.base == self.kernels[0].base):
+            return self.kernels
+        return (*self.kernels, run)
 
 
 @dataclass(frozen=True)
@@ -151,18 +154,18 @@ def advise(
     coverage = 1 - (1 - COVERAGE) / (1 if power.absent else 2)
     predictions = model.predict(profiles, coverage)
     surfaces = absolute(predictions, power)
-    search = _Search(surfaces, objective, limits, power.why_no_energy is None)
+    search = _Search(surfaces, profiles.weights, objective, limits, power.why_no_energy is None)
     kernels = tuple(
         search.for_kernel(k, kernel, predictions.flags[k])
         for k, kernel in enumerate(profiles.kernels)
     )
-    all_kernels = search.for_all_kernels() if len(kernels) > 1 else None
-    if len(kernels) > 1 and all_kernels is None:
+    whole_run = search.for_whole_run()
+    if whole_run is None:
         warnings.append("no single configuration keeps the limits for every kernel")
     warnings += feature_warnings(model, profiles)
     lowest_mhz = predictions.grid.engine_mhz[0]
     return Advice(
-        objective, limits, static_power_w, kernels, all_kernels, lowest_mhz, tuple(warnings)
+        objective, limits, static_power_w, kernels, whole_run, lowest_mhz, tuple(warnings)
     )
 
 
@@ -208,9 +211,13 @@ def _require_power(objective: str, limits: Limits, power: WholePower) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What the best configurations are sought on and by: absolute surfaces, objective, limits."""
+    """What the best configurations are sought on and by: absolute surfaces, objective, limits.
+
+    launches (K,): of each kernel in the run.
+    """
 
     surfaces: dict[str, Surfaces]
+    launches: Floats
     objective: str
     limits: Limits
     has_energy: bool
@@ -235,7 +242,7 @@ class _Search:
         recommendation = self._recommendation(best, (time_ms, power_w), ends)
         return replace(recommendation, kernel=kernel, flags=flags)
 
-    def for_all_kernels(self) -> Recommendation | None:
+    def for_whole_run(self) -> Recommendation | None:
         """The best that keeps the limits for every kernel; None where no configuration does.
 
         Its intervals add the kernels' own, as if all of them were off to the same side.
@@ -245,7 +252,7 @@ class _Search:
         keeps = self._sought & feasible(self.limits, time_ms, power_w, base_ms).all(axis=0)
         if not keeps.any():
             return None
-        time_ms, power_w = run_in_sequence(time_ms, power_w)
+        time_ms, power_w = run_in_sequence(time_ms, power_w, self.launches)
         best = best_index(
             self.objective,
             np.where(keeps, time_ms, np.nan),
@@ -255,7 +262,9 @@ class _Search:
         )
         ends = None
         if self._has_intervals:
-            low, high = (run_in_sequence(*self._costs(side)) for side in ("low", "high"))
+            low, high = (
+                run_in_sequence(*self._costs(side), self.launches) for side in ("low", "high")
+            )
             ends = low, high
         return self._recommendation(best, (time_ms, power_w), ends)
 

@@ -171,13 +171,17 @@ def slowdown_percent(time_ms: Floats | float, base_time_ms: Floats | float) -> F
     return np.asarray(100.0 * (np.divide(time_ms, base_time_ms) - 1.0))
 
 
-def run_in_sequence(time_ms: Floats, power_w: Floats | None) -> tuple[Floats, Floats | None]:
-    """Kernels (K, C, E, M) run one after the other: summed time, and mean power over that time.
+def run_in_sequence(
+    time_ms: Floats, power_w: Floats | None, launches: Floats
+) -> tuple[Floats, Floats | None]:
+    """Kernels run one after the other: summed time [ms], and mean power over that time [W].
 
-    Time x power of the answer, (C, E, M), is the sum of the kernels' energies.
+    time_ms, power_w (K, C, E, M) of one launch each; launches (K,): how often each kernel runs.
+    Time x power of the answer, (C, E, M), is the sum of all launches' energies.
     """
-    total = time_ms.sum(axis=0)
-    return total, None if power_w is None else (time_ms * power_w).sum(axis=0) / total
+    of_kernels = launches[:, None, None, None] * time_ms
+    total = of_kernels.sum(axis=0)
+    return total, None if power_w is None else (of_kernels * power_w).sum(axis=0) / total
 
 
 def static_power(kind: str | None, given_w: float | None) -> float | None:

@@ -23,7 +23,7 @@ def verdict(advice: Advice) -> str:
         3.9 % slower (2.1 to 6.0 %) than at the base, cu=132,engine=1980,memory=2619.
     """
     several = len(advice.kernels) > 1
-    overall = advice.all_kernels if several else advice.kernels[0]
+    overall = advice.whole_run
     if overall is None:
         return f"No single configuration serves every kernel{advice.limits.under()}; see each."
     best, base = overall.best.config, overall.base.config

@@ -22,7 +22,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
-ALL_KERNELS = "all kernels together"
+WHOLE_RUN = "whole run"
 _OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power")
 MOST_POINTS = 12  # of a front that a table shows
 _AXES = ["CUs", "engine MHz", "memory MHz"]
@@ -84,7 +84,7 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
                 "static_power_w": advice.static_power_w,
                 "coverage": COVERAGE,
                 "kernels": [{"kernel": r.kernel, **_nested(r)} for r in advice.kernels],
-                "together": advice.all_kernels and _nested(advice.all_kernels),
+                "whole_run": advice.whole_run and _nested(advice.whole_run),
                 "warnings": list(advice.warnings),
             }
         )
@@ -96,7 +96,7 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
     for recommendation in advice.recommendations:
         best, front = recommendation.best, recommendation.front
         for point in dict.fromkeys([best, *front]):
-            row: Row = {"kernel": recommendation.kernel or ALL_KERNELS, **_flat(point)}
+            row: Row = {"kernel": recommendation.kernel or WHOLE_RUN, **_flat(point)}
             row |= {"best": int(point == best), "on_front": int(point in front)}
             if point == best:
                 row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
@@ -148,7 +148,7 @@ def _some(recommendation: Recommendation) -> list[OperatingPoint]:
 
 
 def _name(recommendation: Recommendation) -> str:
-    return shortened(recommendation.kernel or ALL_KERNELS)
+    return shortened(recommendation.kernel or WHOLE_RUN)
 
 
 def _ends(interval: tuple[float, float] | None) -> str:
@@ -212,17 +212,17 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
                 "also": [point.config.as_dict() for point in profiles.points],
                 "coverage": COVERAGE,
                 "kernels": [{"kernel": point.kernel, **_flat(point)} for point in each],
-                "together": for_all and _flat(for_all),
+                "whole_run": for_all and _flat(for_all),
             }
         )
     points = [*each, *([for_all] if for_all else [])]
-    rows = [{"kernel": point.kernel or ALL_KERNELS, **_flat(point)} for point in points]
+    rows = [{"kernel": point.kernel or WHOLE_RUN, **_flat(point)} for point in points]
     if form == "csv":
         return _as_csv(rows)
     headers = ["kernel", *_AXES, "narrower %"]
     lines = [
         [
-            point.kernel or ALL_KERNELS,
+            point.kernel or WHOLE_RUN,
             *(f"{axis:g}" for axis in point.config.as_dict().values()),
             f"{point.narrower_percent:.0f}",
         ]

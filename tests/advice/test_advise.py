@@ -68,21 +68,21 @@ class TestKnownTruth:
     def test_together_the_energies_are_added(self) -> None:
         # At 16 CUs and 1000 MHz memory, with g = 30 + 70 x^3: 2 ms x 8/16 x 0.8/x x g for the
         # compute kernel, 2.8 ms x g for the other; 165.5, 186.5, 250.2 and 360 mJ by x.
-        all_kernels = advise(MODEL, new_kernels()).all_kernels
-        assert all_kernels is not None
-        assert all_kernels.best.config == HardwareConfig(16, 400.0, 1000.0)
-        assert all_kernels.best.time_ms == pytest.approx(2.0 + 2.8, rel=1e-9)
-        assert all_kernels.best.energy_mj == pytest.approx(4.8 * 34.48, rel=1e-9)
-        assert all_kernels.best.power_w == pytest.approx(34.48, rel=1e-9)
+        whole_run = advise(MODEL, new_kernels()).whole_run
+        assert whole_run is not None
+        assert whole_run.best.config == HardwareConfig(16, 400.0, 1000.0)
+        assert whole_run.best.time_ms == pytest.approx(2.0 + 2.8, rel=1e-9)
+        assert whole_run.best.energy_mj == pytest.approx(4.8 * 34.48, rel=1e-9)
+        assert whole_run.best.power_w == pytest.approx(34.48, rel=1e-9)
 
     def test_together_every_kernel_keeps_the_limits(self) -> None:
         # With no slowdown the compute kernel needs CUs x engine clock of 8 x 800 or more, so at
         # 16 CUs 400 MHz do; the bandwidth kernel needs 700 MHz of memory.
         slow = Limits(max_slowdown_percent=0)
-        all_kernels = advise(MODEL, new_kernels(), "power", slow).all_kernels
-        assert all_kernels is not None
-        assert (all_kernels.best.config.cu_count, all_kernels.best.config.engine_mhz) == (16, 400)
-        assert all_kernels.best.config.memory_mhz >= 700
+        whole_run = advise(MODEL, new_kernels(), "power", slow).whole_run
+        assert whole_run is not None
+        assert (whole_run.best.config.cu_count, whole_run.best.config.engine_mhz) == (16, 400)
+        assert whole_run.best.config.memory_mhz >= 700
 
     def test_the_lowest_clock_within_a_slowdown(self) -> None:
         # At the base's 8 CUs the compute kernel takes 2 ms x 800 / engine: 33 % more at 600 MHz.
@@ -94,11 +94,11 @@ class TestKnownTruth:
             HardwareConfig(8, 400.0, 700.0),
         ]
         assert advice.kernels[1].saving_percent == pytest.approx(50)  # 400 MHz in place of 800
-        assert advice.all_kernels is not None
-        assert advice.all_kernels.best.config.engine_mhz == 800
+        assert advice.whole_run is not None
+        assert advice.whole_run.best.config.engine_mhz == 800
         slower = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=40))
-        assert slower.all_kernels is not None
-        assert slower.all_kernels.best.config == HardwareConfig(8, 600.0, 700.0)
+        assert slower.whole_run is not None
+        assert slower.whole_run.best.config == HardwareConfig(8, 600.0, 700.0)
         # 2.67 ms at 600 MHz, 4 ms at 400 MHz: a limit of 3 ms leaves 600 MHz.
         limited = advise(MODEL, profiles.select([0]), "clock", Limits(max_time_ms=3))
         assert limited.kernels[0].best.config.engine_mhz == 600
@@ -111,12 +111,33 @@ class TestKnownTruth:
         )
         advice = advise(MODEL, profiles, "time", Limits(max_time_ms=0.85, max_power_w=101))
         assert [choice.best.config.engine_mhz for choice in advice.kernels] == [1000, 400]
-        assert advice.all_kernels is None
+        assert advice.whole_run is None
         assert "no single configuration keeps the limits for every kernel" in advice.warnings
 
-    def test_one_kernel_has_no_together(self) -> None:
-        whole = frugal.measurements(per_group=1).select([0])
-        assert advise(MODEL, whole.profiles(MID)).all_kernels is None
+    def test_one_launch_of_one_kernel_is_the_whole_run(self) -> None:
+        one = frugal.measurements(per_group=1).select([0]).profiles(MID)
+        advice = advise(MODEL, one)
+        assert advice.whole_run is not None
+        assert advice.whole_run.kernel is None
+        assert advice.whole_run.best == advice.kernels[0].best
+        assert advice.recommendations == advice.kernels  # not told twice
+        advice = advise(MODEL, replace(one, launches=np.array([10.0])))
+        assert advice.whole_run is not None
+        assert advice.whole_run.base.time_ms == pytest.approx(10 * advice.kernels[0].base.time_ms)
+        assert len(advice.recommendations) == 2
+
+    def test_launches_say_which_kernel_decides(self) -> None:
+        # With g = 30 + 70 x^3 at 16 CUs and 1000 MHz memory: the compute kernel needs 0.8/x x g,
+        # least at 600 MHz (60.16 mJ; 68.96 at 400), the bandwidth kernel 2.8 x g, least at 400
+        # (96.5 mJ; 126.3 at 600). 100 launches of the former and one of the latter: 6142 at
+        # 600 MHz, 6993 at 400 MHz.
+        profiles = replace(new_kernels(), launches=np.array([100.0, 1.0]))
+        run = advise(MODEL, profiles).whole_run
+        assert run is not None
+        assert run.best.config == HardwareConfig(16, 600.0, 1000.0)
+        assert run.best.time_ms == pytest.approx(100 * 4 / 3 + 2.8, rel=1e-9)
+        assert run.best.energy_mj == pytest.approx((100 * 4 / 3 + 2.8) * 45.12, rel=1e-9)
+        assert run.base.time_ms == pytest.approx(204)
 
     def test_the_front_runs_from_quick_to_frugal(self) -> None:
         # 16 CUs at 1000, 800 and 600 MHz: less energy at each step; 400 MHz needs more again. The
@@ -275,8 +296,8 @@ class TestIntervals:
         advice = advise(self.unsure(), new_kernels())
         for choice in advice.recommendations:
             assert choice.slowdown_range == pytest.approx((-10.0, 20.0), rel=1e-12)
-        assert advice.all_kernels is not None
-        assert advice.all_kernels.saving_range == pytest.approx(
+        assert advice.whole_run is not None
+        assert advice.whole_run.saving_range == pytest.approx(
             (100 * (1 - 1.2**2), 100 * (1 - 0.9**2)), rel=1e-12
         )
 

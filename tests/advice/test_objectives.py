@@ -260,7 +260,16 @@ class TestSavingAndTogether:
         # 1 ms at 10 W and 3 ms at 20 W: 4 ms, 70 mJ, so 17.5 W.
         time = np.array([1.0, 3.0]).reshape(2, 1, 1, 1)
         power = np.array([10.0, 20.0]).reshape(2, 1, 1, 1)
-        total, mean_power = run_in_sequence(time, power)
+        total, mean_power = run_in_sequence(time, power, np.ones(2))
         assert mean_power is not None
         assert (total.item(), mean_power.item()) == (4.0, 17.5)
-        assert run_in_sequence(time, None)[1] is None
+        assert run_in_sequence(time, None, np.ones(2))[1] is None
+
+    def test_launches_weigh(self) -> None:
+        # 7 x 1 ms at 10 W and 0.5 x 3 ms at 20 W: 8.5 ms, 100 mJ.
+        time = np.array([1.0, 3.0]).reshape(2, 1, 1, 1)
+        power = np.array([10.0, 20.0]).reshape(2, 1, 1, 1)
+        total, mean_power = run_in_sequence(time, power, np.array([7.0, 0.5]))
+        assert mean_power is not None
+        assert total.item() == pytest.approx(8.5)
+        assert total.item() * mean_power.item() == pytest.approx(100)

@@ -29,8 +29,15 @@ def recommendation(best: HardwareConfig = BEST, kernel: str | None = "k") -> Rec
 
 
 def advice(objective: str, best: HardwareConfig = BEST, limits: Limits | None = None) -> Advice:
-    kernels = (recommendation(best),)
-    return Advice(objective, limits or Limits(), None, kernels, None, lowest_mhz=500.0, warnings=())
+    return Advice(
+        objective=objective,
+        limits=limits or Limits(),
+        static_power_w=None,
+        kernels=(recommendation(best),),
+        whole_run=recommendation(best, kernel=None),
+        lowest_mhz=500.0,
+        warnings=(),
+    )
 
 
 class TestSentences:
@@ -79,7 +86,7 @@ class TestSentences:
 
     def test_without_intervals_none_is_named(self) -> None:
         plain = replace(recommendation(), saving_range=None, slowdown_range=None)
-        assert verdict(replace(advice("energy"), kernels=(plain,))) == (
+        assert verdict(replace(advice("energy"), whole_run=plain)) == (
             "Set the engine clock to 600 MHz: 20.6 % less energy and 11.1 % slower than at the "
             "base, cu=8,engine=800,memory=700."
         )
@@ -98,7 +105,7 @@ class TestSeveralKernels:
         assert f"{saving:.1f} % less energy and 20.0 % faster" in text
 
     def test_none_for_all_is_said(self) -> None:
-        two = replace(advice("time", limits=Limits(max_time_ms=1)), kernels=(recommendation(),) * 2)
+        two = replace(advice("time", limits=Limits(max_time_ms=1)), whole_run=None)
         assert verdict(two) == (
             "No single configuration serves every kernel, under a time of at most 1 ms; see each."
         )

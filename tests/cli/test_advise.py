@@ -51,7 +51,7 @@ class TestFormats:
         assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "-33.3", "54.3"] in lines
         assert "Pareto front of time and energy:" in out
         assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "best"] in lines
-        assert "all kernels together" in out
+        assert "whole run" in out
         assert f"base {MID} on made-gpu" in out
 
     def test_json_is_one_document_with_all_digits(
@@ -71,7 +71,7 @@ class TestFormats:
         assert compute["at_base"]["energy_mj"] == pytest.approx(2 * 65.84, rel=1e-9)
         assert bandwidth["best"]["cu_count"] == 4
         assert [point["engine_mhz"] for point in compute["front"]] == [1000, 800, 600]
-        assert document["together"]["best"]["engine_mhz"] == 400
+        assert document["whole_run"]["best"]["engine_mhz"] == 400
         assert document["warnings"] == []
 
     def test_csv_has_the_best_and_the_front(

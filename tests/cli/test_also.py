@@ -122,15 +122,15 @@ class TestNextProfile:
         given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--next-profile"]
         document = json.loads(succeed(capsys, *given, "--format", "json")[0])
         assert [one["kernel"] for one in document["kernels"]] == ["k0", "k1", "k2", "k3"]
-        for one in [*document["kernels"], document["together"]]:
+        for one in [*document["kernels"], document["whole_run"]]:
             assert 0 < one["narrower_percent"] < 100
             assert 0 < one["after_percent"] < one["now_percent"]
         rows = list(csv.DictReader(io.StringIO(succeed(capsys, *given, "--format", "csv")[0])))
-        assert [row["kernel"] for row in rows][-1] == "all kernels together"
+        assert [row["kernel"] for row in rows][-1] == "whole run"
         assert float(rows[0]["engine_mhz"]) == document["kernels"][0]["engine_mhz"]
         text, _ = succeed(capsys, *given)
         assert text.startswith("Measure next, for --also:")
-        assert f"{document['together']['narrower_percent']:.0f}" in text.splitlines()[7].split()
+        assert f"{document['whole_run']['narrower_percent']:.0f}" in text.splitlines()[7].split()
 
     def test_goes_on_from_what_is_measured(self, capsys: Capture, folder: Path) -> None:
         given = ["advise", folder / "m.mlscale", folder / "profile.csv", "--next-profile"]
@@ -139,8 +139,11 @@ class TestNextProfile:
             for more in ([], ["--also", f"{folder}/truth.csv@{CONFIG}"])
         )
         assert [list(point.values()) for point in second["also"]] == [[16, 1100, 1000]]
-        assert (second["together"]["engine_mhz"], second["together"]["memory_mhz"]) != (1100, 1000)
-        assert second["together"]["now_percent"] < first["together"]["now_percent"]
+        assert (second["whole_run"]["engine_mhz"], second["whole_run"]["memory_mhz"]) != (
+            1100,
+            1000,
+        )
+        assert second["whole_run"]["now_percent"] < first["whole_run"]["now_percent"]
 
     def test_needs_a_predictor_that_can(self, capsys: Capture, folder: Path) -> None:
         given = ["advise", folder / "mean.mlscale", folder / "profile.csv", "--next-profile"]
