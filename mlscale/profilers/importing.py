@@ -1,5 +1,6 @@
 """A profiler's files to a tidy table: one kernel a row, at one configuration, with Table II."""
 
+import statistics
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,6 +156,7 @@ def import_exports(
         clocks={"requested": run.requested, "observed": run.observed},
         launches=_launches(records),
         **facts_to_carry(run.device),
+        **_idle(contents),
     )
     _warn(contents, records)
     return ImportedTable(
@@ -210,6 +212,10 @@ def append(table: Table, new: Table, source: str) -> Table:
             for name, status in new.metadata["feature_status"].items()
         },
     }
+    idle_ms = [of["idle_ms"] for of in (old, new.metadata) if "idle_ms" in of]
+    if idle_ms:  # a constant of each application, whatever its clocks
+        is_further = not set(new.text["application"]) <= set(table.text["application"])
+        metadata["idle_ms"] = sum(idle_ms) if is_further else idle_ms[0]
     if not metadata["busy_spans"]:  # a profiler's export has none
         del metadata["busy_spans"]
     text = {name: [*table.text[name], *new.text[name]] for name in new.text}
@@ -344,7 +350,36 @@ def _table(
         "application": [application] * rows,
         "kernel": _kernel_names(records),
     }
+    numbers |= _of_run(text["kernel"], records)
     return Table("import", text, numbers)
+
+
+def _of_run(kernels: list[str], records: list[KernelRecord]) -> dict[str, Floats]:
+    """How much of the run each row's kernel is: its launches, and their time where traced [ms]."""
+    launches: dict[str, float] = dict.fromkeys(kernels, 0.0)
+    total_ms: dict[str, float] = dict.fromkeys(kernels, 0.0)
+    for kernel, record in zip(kernels, records, strict=True):
+        launches[kernel] += record.launches
+        total_ms[kernel] += record.launches * record.time_s * 1e3
+    columns = {"launches": np.array([launches[kernel] for kernel in kernels])}
+    if any(record.is_traced for record in records):
+        columns["total_time_ms"] = _column(
+            [
+                total_ms[kernel] if record.is_traced else None
+                for kernel, record in zip(kernels, records, strict=True)
+            ]
+        )
+    return columns
+
+
+def _idle(contents: list[FileContent]) -> dict[str, float]:
+    """The GPU's idle time inside the traced run [ms], where traces give it: their mean."""
+    idle_ms = [
+        (content.span_s - content.busy_s) * 1e3
+        for content in contents
+        if content.span_s is not None and content.busy_s is not None
+    ]
+    return {"idle_ms": statistics.fmean(idle_ms)} if idle_ms else {}
 
 
 def _column(values: Sequence[float | None]) -> Floats:

@@ -21,7 +21,9 @@ _NOT_COUNTED = re.compile(
 class KernelRecord:
     """One kernel with one geometry (or one launch of it), over all files.
 
-    time_s: mean over launches; cycles: GRBM_GUI_ACTIVE by the counter of its pass.
+    launches: how many it stands for, by the trace where there is one, since counter passes see
+    only some; time_s: their mean; is_traced: whether a trace says both; cycles: GRBM_GUI_ACTIVE by
+    the counter of its pass.
     """
 
     kernel: str
@@ -29,6 +31,7 @@ class KernelRecord:
     workgroup_size: float | None
     launches: int
     time_s: float
+    is_traced: bool
     counters: dict[str, float]
     cycles: dict[str, float]
 
@@ -147,8 +150,9 @@ def _record(key: GroupKey, counting: list[FileContent], timing: list[FileContent
         kernel=key.kernel,
         workgroups=geometry.workgroups,
         workgroup_size=geometry.workgroup_size,
-        launches=counted or groups[0].launches,
+        launches=groups[0].launches,
         time_s=statistics.median(times_s),
+        is_traced=bool(traced),
         counters=counters,
         cycles=cycles,
     )

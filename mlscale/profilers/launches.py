@@ -132,6 +132,8 @@ class FileContent:
         complaint: an error line of the tool itself.
         dropped: how many rows had no positive time.
         skipped: how many lines inside the table were no rows of it.
+        span_s: from the first kernel's begin to the last one's end, where a trace says so.
+        busy_s: for how much of that some kernel ran: the union of their intervals.
     """
 
     source: str
@@ -141,6 +143,8 @@ class FileContent:
     complaint: str | None = None
     dropped: int = 0
     skipped: int = 0
+    span_s: float | None = None
+    busy_s: float | None = None
 
     def collect(self, records: Iterable[LaunchRecord], each: bool) -> None:
         """Sum the records up, one group a launch with `each`. Raises InputError on none."""

@@ -11,7 +11,7 @@ import pytest
 from synthetic.exports import BASE, NCU, NVPROF_METRICS, NVPROF_TRACE, long_page, long_rows, read
 from synthetic.tidy import refused
 
-from mlscale import HardwareConfig
+from mlscale import DataWarning, HardwareConfig
 from mlscale.profilers import append, import_profile
 
 
@@ -67,7 +67,55 @@ class TestImportProfile:
             import_profile(path, device="made-gpu", base=BASE, tool="rocprof")
 
 
+class TestLaunches:
+    """How often a kernel runs, and for how long in all; the made files say so themselves."""
+
+    def test_of_a_trace_count_and_not_the_counters(self, tmp_path: Path) -> None:
+        """Three traced launches of 40, 60 and 80 us; nvprof counted two."""
+        more = NVPROF_TRACE + NVPROF_TRACE.splitlines()[-1].replace("3,60", "4,80")
+        with pytest.warns(DataWarning, match="3 launches of .* were timed, 2 counted"):
+            table = read(tmp_path, NVPROF_METRICS, more).table
+        assert table.numbers["launches"].tolist() == [3]
+        assert table.numbers["total_time_ms"] == pytest.approx([0.18])
+        assert table.numbers["time_ms"] == pytest.approx([0.06])
+
+    @pytest.mark.parametrize("each", [False, True])
+    def test_without_a_trace_are_those_counted(self, tmp_path: Path, each: bool) -> None:
+        """With a row for each launch, every row says how many there are of its kernel."""
+        page = long_page(*(long_rows(i) for i in range(3)), long_rows(3, kernel="other()"))
+        table = read(tmp_path, page, each=each).table
+        by_kernel = dict(zip(table.text["kernel"], table.numbers["launches"], strict=True))
+        assert by_kernel == {"void k<int, 2>(float *, int)": 3, "other()": 1}
+        assert "total_time_ms" not in table.numbers
+        profiles = import_profile(write(tmp_path, page), device="made-gpu", base=BASE, each=each)
+        assert dict(zip(profiles.kernels, profiles.weights, strict=True)) == by_kernel
+
+    def test_are_no_counters(self, tmp_path: Path) -> None:
+        profiles = import_profile(write(tmp_path, long_page()), device="made-gpu", base=BASE)
+        assert not {"launches", "total_time_ms"} & set(profiles.counter_names)
+
+
 class TestAppend:
+    @pytest.mark.parametrize(("application", "idle_ms"), [("app", 2.0), ("other", 7.0)])
+    def test_idle_time_adds_up_over_applications_alone(
+        self, tmp_path: Path, application: str, idle_ms: float
+    ) -> None:
+        """2 ms of one application, 5 ms of the other; at another clock it is the same 2 ms."""
+        first = read(tmp_path, long_page()).table
+        second = read(
+            tmp_path,
+            long_page(),
+            base={**BASE, "engine_mhz": 800.0},
+            application=application,
+        ).table
+        first.metadata["idle_ms"], second.metadata["idle_ms"] = 2.0, 5.0
+        assert append(first, second, "both.csv").metadata["idle_ms"] == idle_ms
+
+    def test_keeps_launches(self, tmp_path: Path) -> None:
+        first = read(tmp_path, long_page(long_rows(0), long_rows(1))).table
+        second = read(tmp_path, long_page(), base={**BASE, "engine_mhz": 800.0}).table
+        assert append(first, second, "both.csv").numbers["launches"].tolist() == [2, 1]
+
     def test_rows_of_both_with_the_least_near_status(self, tmp_path: Path) -> None:
         first = read(tmp_path, long_page()).table
         without = {name: metric for name, metric in NCU.items() if name != "dram__bytes_read.sum"}
