@@ -14,6 +14,8 @@ from synthetic.tidy import refused
 from mlscale import DataWarning, HardwareConfig
 from mlscale.profilers import append, import_profile
 
+P100 = {"device": None, "base": {"engine_mhz": 1000.0, "memory_mhz": 500.0}}
+
 
 def write(folder: Path, *texts: str) -> list[Path]:
     paths = [folder / f"run{i}.csv" for i in range(len(texts))]
@@ -74,7 +76,7 @@ class TestLaunches:
         """Three traced launches of 40, 60 and 80 us; nvprof counted two."""
         more = NVPROF_TRACE + NVPROF_TRACE.splitlines()[-1].replace("3,60", "4,80")
         with pytest.warns(DataWarning, match="3 launches of .* were timed, 2 counted"):
-            table = read(tmp_path, NVPROF_METRICS, more).table
+            table = read(tmp_path, NVPROF_METRICS, more, **P100).table
         assert table.numbers["launches"].tolist() == [3]
         assert table.numbers["total_time_ms"] == pytest.approx([0.18])
         assert table.numbers["time_ms"] == pytest.approx([0.06])
