@@ -98,7 +98,7 @@ def kernel_use(profiles: Profiles, trained: UseSources | None = None) -> KernelU
     peaks are not known, and where nothing gives the DRAM traffic, without which no bottleneck can
     be told.
     """
-    use, _ = _use_and_sources(profiles, trained or {})
+    use, _ = use_and_sources(profiles, trained)
     _check_memory(profiles, use.memory)
     return use
 
@@ -108,16 +108,23 @@ def use_sources(profiles: Profiles, trained: UseSources | None = None) -> UseSou
 
     Raises InputError on a GPU whose peaks are not known.
     """
-    return _use_and_sources(profiles, trained or {})[1]
+    return use_and_sources(profiles, trained)[1]
 
 
-def _use_and_sources(profiles: Profiles, trained: UseSources) -> tuple[KernelUse, UseSources]:
+def use_and_sources(
+    profiles: Profiles, trained: UseSources | None = None
+) -> tuple[KernelUse, UseSources]:
+    """`kernel_use` with `use_sources`, where the DRAM traffic may be missing too.
+
+    Raises InputError on a GPU whose peaks are not known.
+    """
     device = device_with_peaks(profiles.device)
     numbers: dict[str, Floats] = {}
     sources: dict[str, tuple[str, ...]] = {}
     unknown = np.full(len(profiles.kernels), np.nan)
     for number, alternatives in _SOURCES.items():
-        known, numbers[number], sources[number] = trained.get(number, ()), unknown, ()
+        known = (trained or {}).get(number, ())
+        numbers[number], sources[number] = unknown, ()
         labels = [source.label(profiles) for source in alternatives]
         as_trained = [i for i, label in enumerate(labels) if label in known]
         for i in (*as_trained, *(i for i in range(len(labels)) if i not in as_trained)):
