@@ -5,12 +5,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs bench notebooks shipped shipped-measured clean
+.PHONY: demo test test-slow coverage lint docs bench notebooks shipped shipped-measured clean
 
 demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
 
 test: $(READY)
+	$(BIN)/pytest -n 2 -m 'not slow'
+
+# Whole studies on real measurements, notebooks, killed processes.
+test-slow: $(READY)
+	$(BIN)/pytest -n 2 -m slow
+
+coverage: $(READY)
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 lint: $(READY)

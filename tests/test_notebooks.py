@@ -28,6 +28,7 @@ def test_there_are_three() -> None:
     assert len(NOTEBOOKS) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_shows_what_is_committed(notebook: Path, tmp_path: Path) -> None:
     run = subprocess.run(

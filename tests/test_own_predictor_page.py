@@ -46,6 +46,7 @@ def test_beats_nearest_on_made_kernels(folder: Path) -> None:
     assert errors["memory-share"] < 0.6 * errors["nearest"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # the file's known faults
 def test_beats_nearest_on_a_real_gpu(folder: Path, data_folder: Path) -> None:
     name = "gtx980-low-dvfs-real-small-workload-Performance-Power.csv"

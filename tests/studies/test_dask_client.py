@@ -44,6 +44,7 @@ def cluster() -> Iterator[Any]:
         yield cluster
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of a worker that was killed
 def test_a_killed_worker_changes_nothing(
     capsys: Capture,

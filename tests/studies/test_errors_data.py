@@ -70,6 +70,7 @@ def data(data_folder: Path) -> Measurements:
     return read(data_folder / FILE_49)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 class TestMeasuredGpus:
     def test_wu_is_within_its_bound(self, measured: Rows, name: str) -> None:
@@ -83,6 +84,7 @@ class TestMeasuredGpus:
             assert measured[name, "wu"][figure] < measured[name, "mean-surface"][figure]
 
 
+@pytest.mark.slow
 class TestSimulatedSet:
     def test_wu_is_within_its_bound(self, simulated: Rows) -> None:
         row = simulated[SIMULATED, "wu"]

@@ -74,6 +74,7 @@ def kept(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_processes_that_are_stopped(
     capsys: Capture, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

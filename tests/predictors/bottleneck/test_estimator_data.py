@@ -44,6 +44,7 @@ def error(table: Measurements, quantity: str) -> float:
     return float(np.concatenate(found).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_measured_gpus(data_folder: Path, name: str) -> None:
     with warnings.catch_warnings():
