@@ -25,6 +25,11 @@ TRAFFIC = (
     *("dram_read_transactions", "dram_write_transactions"),
     *("ReadBandwidth", "WriteBandwidth"),
 )
+TRAFFIC_NEEDED = (
+    "the DRAM traffic: dram_utilisation (a share of the peak, in ncu's --section SpeedOfLight; "
+    "'mlscale import' computes it from bytes too), or counters dram_read_transactions and "
+    "dram_write_transactions (nvprof), or ReadBandwidth and WriteBandwidth (Table II)"
+)
 # What a launch is, known without counting.
 LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
@@ -143,12 +148,7 @@ def use_and_sources(
 def _check_memory(profiles: Profiles, memory: Floats) -> None:
     """Raise InputError where the DRAM traffic of a kernel is not known."""
     if np.isnan(memory).all():
-        raise InputError(
-            "'bottleneck' needs the DRAM traffic: dram_utilisation (a share of the peak, in ncu's "
-            "--section SpeedOfLight; 'mlscale import' computes it from bytes too), or counters "
-            "dram_read_transactions and dram_write_transactions (nvprof), or ReadBandwidth and "
-            "WriteBandwidth (Table II)"
-        )
+        raise InputError(f"'bottleneck' needs {TRAFFIC_NEEDED}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(f"kernel '{name}' lacks its DRAM traffic; profile it with those counters")

@@ -34,9 +34,12 @@ class RunConfiguration:
 
 
 def run_configuration(
-    files: list[FileContent], device: str | None, base: Mapping[str, float]
+    files: list[FileContent], device: str | None, base: Mapping[str, float], lacks: str = ""
 ) -> RunConfiguration:
-    """Device, CU count and clocks. Raises InputError where unknown or contradictory."""
+    """Device, CU count and clocks. Raises InputError where unknown or contradictory.
+
+    lacks: what else the files lack, which the message then says too.
+    """
     facts: dict[str, Counter[str | float]] = defaultdict(Counter)
     for file in files:
         for fact, values in file.facts.items():
@@ -52,7 +55,7 @@ def run_configuration(
     }
     unknown = [axis for axis, value in settings.items() if value is None]
     if key is None or unknown or spread:
-        raise InputError(_request(source, key, unknown, spread))
+        raise InputError("; ".join(filter(None, [_request(source, key, unknown, spread), lacks])))
     clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)

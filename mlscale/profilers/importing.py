@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
+from mlscale.counters.kernel_use import TRAFFIC_NEEDED
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
@@ -137,8 +138,8 @@ def import_exports(
         contents.append(content)
         layouts.append(layout)
     records = join(contents)
-    run = run_configuration(contents, device, base or {})
     first_tool = layouts[0].tool
+    run = run_configuration(contents, device, base or {}, _lack_of_traffic(first_tool, records))
     of_records = [_features_and_shares(first_tool, record, run) for record in records]
     features = [of_record[0] for of_record in of_records]
     shares = [of_record[1] for of_record in of_records]
@@ -262,6 +263,15 @@ def _features_and_shares(
     features = table_features(tool, record.counters, record.cycles, facts)
     facts |= {name: feature.value for name, feature in features.items()}
     return features, peak_shares(tool, record.counters, record.cycles, facts)
+
+
+def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
+    """What to say where no kernel has a measure of DRAM use, whatever the GPU; else nothing."""
+    for record in records:
+        facts = {"time_s": record.time_s, "peak_bytes_per_s": 1.0}
+        if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
+            return ""
+    return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
 
 
 def _check_traffic(

@@ -123,23 +123,37 @@ def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) 
     assert "nvidia-time.mlscale" in page
 
 
+def details(folder: Path, *metrics: str) -> Path:
+    """A file in the form of ncu's details page, of one kernel, with its time and these metrics."""
+    file = folder / "details.csv"
+    cells = '"0","1","app","node","k(int)","1","7","(32, 1, 1)","(9, 1, 1)","0","9.0"'
+    rows = [f'{cells},"Speed Of Light",{cell}' for cell in ('"Duration","us","9.5"', *metrics)]
+    header = (
+        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
+        '"Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit",'
+        '"Metric Value"'
+    )
+    file.write_text("\n".join([header, *rows, ""]))
+    return file
+
+
 @pytest.mark.parametrize("command", ["predict", "advise", "report"])
 def test_all_that_lacks_is_asked_for_at_once(capsys: Capture, tmp_path: Path, command: str) -> None:
     """ncu's details page names neither GPU nor memory clock; written by hand in its form."""
-    file = tmp_path / "details.csv"
-    cells = '"0","1","app","node","k(int)","1","7","(32, 1, 1)","(9, 1, 1)","0","9.0"'
-    section = '"GPU Speed Of Light Throughput"'
-    file.write_text(
-        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
-        '"Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit",'
-        '"Metric Value"\n'
-        f'{cells},{section},"Duration","us","9.5"\n'
-        f'{cells},{section},"DRAM Throughput","%","40.0"\n'
-    )
+    file = details(tmp_path, '"DRAM Throughput","%","40.0"')
     message = refuse(capsys, tmp_path, command, file, *(["-o", "r"] if command == "report" else []))
     assert "the GPU, engine_mhz, memory_mhz" in message
     assert "--device NAME --base engine=…,memory=…" in message
+    assert "DRAM" not in message
     settings = ["--device", "h100-sxm5", "--base", "engine=1980,memory=2619"]
     succeed(
         capsys, command, file, *settings, *(["-o", tmp_path / "r"] if command == "report" else [])
     )
+
+
+def test_that_dram_use_lacks_is_said_with_the_rest(capsys: Capture, tmp_path: Path) -> None:
+    """The same file without a line of DRAM: one message tells of the clocks and of it."""
+    file = details(tmp_path)
+    message = refuse(capsys, tmp_path, "advise", file)
+    assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME" in message
+    assert "needs the DRAM traffic: dram_utilisation" in message
