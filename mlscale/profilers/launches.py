@@ -132,8 +132,9 @@ class FileContent:
         complaint: an error line of the tool itself.
         dropped: how many rows had no positive time.
         skipped: how many lines inside the table were no rows of it.
-        span_s: from the first kernel's begin to the last one's end, where a trace says so.
-        busy_s: for how much of that some kernel ran: the union of their intervals.
+        span_s: from the first kernel's begin to the last one's end; None where the file does not
+            say when kernels ran.
+        busy_s: the part of span_s in which at least one kernel ran; copies and fills are none.
     """
 
     source: str

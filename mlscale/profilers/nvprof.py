@@ -8,6 +8,7 @@ from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.profilers.launches import FileContent, LaunchRecord
 from mlscale.profilers.reader import Export
+from mlscale.profilers.timeline import Timeline
 from mlscale.profilers.values import parse_counter, parse_number
 
 _CORRELATION = re.compile(r"\s\[\d+\]$")
@@ -81,39 +82,47 @@ def read_metrics(
         )
 
 
-def _rows_below_units(export: Export, column: int) -> Iterator[tuple[int, list[str], float]]:
-    """Every row below the row of units, and the seconds of one unit of a column of times.
+def _rows_below_units(
+    export: Export, *columns: int
+) -> Iterator[tuple[int, list[str], tuple[float, ...]]]:
+    """Every row below the row of units, and the seconds of one unit of each column of times.
 
     Raises InputError where the row of units is missing, and where it stands further below.
     """
     rows = export.rows()
     line, units = next(rows, (export.header_line, [""] * len(export.header)))
-    scale = _TIME_UNITS.get(units[column].strip())
-    if scale is None:
-        raise InputError(
-            f"{export.where(line, column)}: the row of units is missing below the header; use "
-            "the file as nvprof --csv writes it"
-        )
+    for column in columns:
+        if units[column].strip() not in _TIME_UNITS:
+            raise InputError(
+                f"{export.where(line, column)}: the row of units is missing below the header; "
+                "use the file as nvprof --csv writes it"
+            )
+    scales = tuple(_TIME_UNITS[units[column].strip()] for column in columns)
     for line, row in rows:
-        if row[column].strip() in _TIME_UNITS:
+        if row[columns[0]].strip() in _TIME_UNITS:
             raise InputError(f"{export.where(line)}: a second row of units inside the table")
-        yield line, row, scale
+        yield line, row, scales
 
 
 def read_trace(
     export: Export, content: FileContent, _needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each row with a grid; copies and page faults are passed over."""
-    duration, name = export.columns("Duration", "Name")
+    duration, start, name = export.columns("Duration", "Start", "Name")
     grid = export.columns("Grid X", "Grid Y", "Grid Z")
     block = export.columns("Block X", "Block Y", "Block Z")
     device = export.find("Device")
     content.application = export.command
+    timeline = Timeline()
     launch = 0
-    for line, row, scale in _rows_below_units(export, duration):
+    for line, row, (scale, scale_start) in _rows_below_units(export, duration, start):
         if not row[grid[0]].strip():
             continue
         time_s = scale * parse_number(row[duration], export.where(line, duration))
+        start_s = scale_start * parse_number(row[start], export.where(line, start))
+        if math.isfinite(start_s + time_s):
+            begin_ns = round(start_s * 1e9)
+            timeline.add(begin_ns, begin_ns + round(time_s * 1e9))
         if device is not None:
             _count_device(content, row[device])
         launch += 1
@@ -126,6 +135,7 @@ def read_trace(
             time_s=time_s,
             counters={},
         )
+    content.span_s, content.busy_s = timeline.span_s, timeline.busy_s
 
 
 def read_summary(
@@ -135,7 +145,7 @@ def read_summary(
     name, calls, average = export.columns("Name", "Calls", "Avg")
     kind = export.find("Type")
     content.application = export.command
-    for line, row, scale in _rows_below_units(export, average):
+    for line, row, (scale,) in _rows_below_units(export, average):
         if row[name].startswith("[CUDA ") or (kind is not None and row[kind] == "API calls"):
             continue
         count = export.whole(line, row, calls, "a number of launches", least=1)

@@ -9,12 +9,14 @@ from mlscale.errors import InputError
 from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
 from mlscale.profilers.mapping import device_key
 from mlscale.profilers.reader import Export
+from mlscale.profilers.timeline import Timeline
 from mlscale.profilers.values import is_whole, parse_timestamp
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
 _HELPER = re.compile(r"^__amd_rocclr_(copy|fill)Buffer")
 _API_CALL = re.compile(r"_*(hip|hsa|roctx)[A-Z_]")
 _CHANNEL = re.compile(r"(?P<name>.+)\[\d+\]")
+_COUNTER = re.compile(r"(SQC?|GRBM|TCC|TCP|TA|TD|SPI|CP[CF]|GL[12]C)_")
 _DISPATCH = "a dispatch's number"
 
 
@@ -28,14 +30,22 @@ def _time_columns(export: Export) -> tuple[int, int] | None:
 
 
 def _seconds(
-    export: Export, line: int, row: list[str], columns: tuple[int, int] | None
+    export: Export,
+    line: int,
+    row: list[str],
+    columns: tuple[int, int] | None,
+    timeline: Timeline | None = None,
 ) -> float | None:
-    """End minus begin; None where either is not given. Raises InputError."""
+    """End minus begin, put on a timeline; None where either is not given. Raises InputError."""
     if columns is None:
         return None
     begin = _timestamp(export, line, row, columns[0])
     end = _timestamp(export, line, row, columns[1])
-    return None if begin is None or end is None else float(end - begin) / 1e9
+    if begin is None or end is None:
+        return None
+    if timeline is not None:
+        timeline.add(begin, end)
+    return float(end - begin) / 1e9
 
 
 def _timestamp(export: Export, line: int, row: list[str], column: int) -> int | Fraction | None:
@@ -62,9 +72,12 @@ def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
 
 
 def read_wide(
-    export: Export, _content: FileContent, needed: Collection[str]
+    export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
-    """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max."""
+    """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max.
+
+    Gaps between launches are the program's own only in a file without counters.
+    """
     kernel = export.find("KernelName", "Kernel_Name")
     grid, size = export.find("grd", "Grid_Size"), export.find("wgr", "Workgroup_Size")
     number = export.find("Index", "Dispatch_ID")
@@ -75,6 +88,7 @@ def read_wide(
     columns = [(i, name) for i, name in enumerate(export.header) if name in needed]
     channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
+    timeline = None if any(_COUNTER.match(name) for name in export.header) else Timeline()
     seen = NumberSet()
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
@@ -84,7 +98,7 @@ def read_wide(
                 f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
                 "been joined from several?"
             )
-        time_s = _seconds(export, line, row, times)
+        time_s = _seconds(export, line, row, times, timeline)
         if duration is not None and row[duration].strip().startswith("-"):
             time_s = -math.inf
         counters = {name: export.counter(line, row, i) for i, name in columns}
@@ -96,6 +110,8 @@ def read_wide(
         yield LaunchRecord(
             line, _kernel(row[kernel]), row[number], workgroups, items, time_s, counters
         )
+    if timeline is not None:
+        content.span_s, content.busy_s = timeline.span_s, timeline.busy_s
 
 
 def read_long(
@@ -153,17 +169,17 @@ def read_long(
 
 
 def read_trace(
-    export: Export, _content: FileContent, _needed: Collection[str]
+    export: Export, content: FileContent, _needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each kernel dispatch of a trace, in whatever order. Raises InputError."""
     kind, kernel, number = export.columns("Kind", "Kernel_Name", "Dispatch_Id")
     grid = export.columns("Grid_Size_X", "Grid_Size_Y", "Grid_Size_Z")
     size = export.columns("Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
-    times = _time_columns(export)
+    times, timeline = _time_columns(export), Timeline()
     for line, row in export.rows():
         if row[kind] != "KERNEL_DISPATCH" or _HELPER.match(row[kernel]):
             continue
-        time_s = _seconds(export, line, row, times)
+        time_s = _seconds(export, line, row, times, timeline)
         axes = [_geometry(export, line, row, pair) for pair in zip(grid, size, strict=True)]
         yield LaunchRecord(
             line=line,
@@ -174,6 +190,7 @@ def read_trace(
             time_s=math.nan if time_s is None else time_s,
             counters={},
         )
+    content.span_s, content.busy_s = timeline.span_s, timeline.busy_s
 
 
 def read_stats(

@@ -105,7 +105,7 @@ ROCPROF_HEADER = (
 
 
 def rocprof_v1(
-    counters: Mapping[str, object], launches: int = 1, times: Sequence[tuple[int, int]] = ()
+    counters: Mapping[str, object], launches: int = 1, times: Sequence[tuple[float, float]] = ()
 ) -> str:
     """A v1 file of one kernel with 10 workgroups of 64."""
     header = ROCPROF_HEADER + "".join(f",{name}" for name in counters)

@@ -1,0 +1,46 @@
+"""When kernels run on one GPU: how long from the first to the last, and how long any of them."""
+
+from array import array
+from fractions import Fraction
+
+import numpy as np
+
+
+class Timeline:
+    """The intervals in which the kernels of a trace run, in whatever order they come.
+
+    Only kernels count. Copies and fills between them are no kernel's time, and so are idle.
+    """
+
+    def __init__(self) -> None:
+        self._origin_ns: int | Fraction = 0
+        self._begins_ns = array("d")  # since the origin: as floats, absolute times are not exact
+        self._ends_ns = array("d")
+
+    def add(self, begin_ns: int | Fraction, end_ns: int | Fraction) -> None:
+        """Count a kernel in that runs from begin to end; one that ends before it begins is none."""
+        if end_ns <= begin_ns:
+            return
+        if not self._begins_ns:
+            self._origin_ns = begin_ns
+        self._begins_ns.append(float(begin_ns - self._origin_ns))
+        self._ends_ns.append(float(end_ns - self._origin_ns))
+
+    @property
+    def span_s(self) -> float | None:
+        """From the first kernel's begin to the last one's end [s]; None without a kernel."""
+        if not self._begins_ns:
+            return None
+        return float(np.max(self._ends_ns) - np.min(self._begins_ns)) / 1e9
+
+    @property
+    def busy_s(self) -> float | None:
+        """The time in which at least one kernel runs [s]; None without a kernel."""
+        span_s = self.span_s
+        if span_s is None:
+            return None
+        begins_ns, ends_ns = np.array(self._begins_ns), np.array(self._ends_ns)
+        order = np.argsort(begins_ns)
+        busy_until_ns = np.maximum.accumulate(ends_ns[order])
+        gaps_ns = begins_ns[order][1:] - busy_until_ns[:-1]
+        return span_s - float(gaps_ns[gaps_ns > 0].sum()) / 1e9
