@@ -39,6 +39,14 @@ Column = NDArray[Any]
 Targets = Sequence[HardwareConfig]
 
 
+def coverage_of_each(count: int) -> float:
+    """Coverage of each of several intervals, so that all hold at once for at least COVERAGE.
+
+    By Bonferroni's inequality: each misses that many times less often.
+    """
+    return 1 - (1 - COVERAGE) / count
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Mapping[str, Surfaces]):
     """What a model predicts for K profiled kernels; `predictions['time']` gives the `Surfaces`.

@@ -24,7 +24,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
-from mlscale.predictions import COVERAGE, Predictions
+from mlscale.predictions import Predictions, coverage_of_each
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
@@ -150,9 +150,7 @@ def advise(
     if not power.absent and power.kind is None and static_power_w is None:
         warnings.append("power_w is taken for board power; the model does not say what it is")
     _require_power(objective, limits, power)
-    # Both intervals hold at once for at least COVERAGE when each misses half as often.
-    coverage = 1 - (1 - COVERAGE) / (1 if power.absent else 2)
-    predictions = model.predict(profiles, coverage)
+    predictions = model.predict(profiles, coverage_of_each(1 if power.absent else 2))
     surfaces = absolute(predictions, power)
     search = _Search(surfaces, profiles.weights, objective, limits, power.why_no_energy is None)
     kernels = tuple(

@@ -1,0 +1,289 @@
+"""Advice on power caps: from a model's surfaces to the cap to set."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mlscale.advice.advise import OperatingPoint, absolute, whole_power
+from mlscale.advice.caps import CapCurve, cap_curve
+from mlscale.advice.objectives import (
+    SAME,
+    Limits,
+    best_index,
+    feasible,
+    objective_values,
+    saving_percent,
+    slowdown_percent,
+)
+from mlscale.arrays import Floats
+from mlscale.data.device import Device
+from mlscale.data.devices import device_keys, load_device
+from mlscale.data.grid import Index
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.model import Model
+from mlscale.predictions import coverage_of_each
+
+LEAST_STEP_W = 25.0  # between the caps of a sweep
+MOST_STEPS = 20
+CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
+
+
+@dataclass(frozen=True)
+class CapPoint:
+    """The run under one power cap; None where the cap is too low to say.
+
+    too_low: how many kernels draw more than the cap even at the lowest trained clock.
+    engine_mhz: the mean over the run's time. slowdown_percent: of time, against the base;
+    saving_percent: of the objective against the base, of energy where the objective is time;
+    their ranges where the predictors give intervals whose upper ends the cap is not too low for.
+    """
+
+    cap_w: float
+    too_low: int
+    flags: tuple[str, ...]
+    engine_mhz: float | None = None
+    time_ms: float | None = None
+    power_w: float | None = None
+    energy_mj: float | None = None
+    slowdown_percent: float | None = None
+    slowdown_range: tuple[float, float] | None = None
+    saving_percent: float | None = None
+    saving_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class CapAdvice:
+    """A run of `kernels` kernels under each power cap, in ascending order, and the best cap.
+
+    objective: what `best` has least of. best: None where no cap keeps the limits for every
+    kernel, or none is high enough. binds: whether the best changes anything against no cap at
+    all. default_w: the GPU's own cap, None where it is not known.
+    """
+
+    objective: str
+    limits: Limits
+    kernels: int
+    at_base: OperatingPoint
+    points: tuple[CapPoint, ...]
+    best: CapPoint | None
+    binds: bool
+    default_w: float | None
+    warnings: tuple[str, ...]
+
+
+def advise_caps(
+    model: Model,
+    profiles: Profiles,
+    cap_w: Sequence[float] = (),
+    objective: str | None = None,
+    limits: Limits | None = None,
+    static_power_w: float | None = None,
+) -> CapAdvice:
+    """What the run of all launches does under each power cap, and the cap that serves it best.
+
+    cap_w [W]: by default from the GPU's lowest power limit to its highest. objective: 'energy'
+    (the default), 'edp', 'ed2p', 'time' or 'power'; limits: what every kernel must keep;
+    static_power_w [W]: as for `advise`. CU count and memory clock are those of the base. Of
+    equal caps the lowest is taken.
+
+    Raises InputError without power, or with dynamic power alone; on the objective 'clock'; and
+    without caps on a GPU whose power limits are not known.
+
+    Example:
+        >>> caps = advise_caps(model, profiles, [200, 250, 300])  # doctest: +SKIP
+        >>> caps.best.cap_w, caps.best.saving_percent  # doctest: +SKIP
+        (250.0, 14.2)
+    """
+    power = whole_power(model, profiles, static_power_w)
+    if power.why_no_energy:
+        raise InputError(f"a power cap needs the whole power: {power.why_no_energy}")
+    objective = objective or "energy"
+    if objective == "clock":
+        raise InputError(
+            "the objective 'clock' says nothing of power caps; 'power' finds the least power "
+            "within a limit of time"
+        )
+    limits = limits or Limits()
+    device = load_device(model.device) if model.device in device_keys() else None
+    caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
+    surfaces = absolute(model.predict(profiles, coverage_of_each(2)), power)
+    runs = _Runs(surfaces, profiles.weights, np.append(caps, np.inf), objective)
+    points = tuple(
+        runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())
+    )
+    best = runs.best(limits)
+    return CapAdvice(
+        objective=objective,
+        limits=limits,
+        kernels=len(profiles.kernels),
+        at_base=runs.at_base,
+        points=points,
+        best=None if best is None else points[best],
+        binds=best is not None and runs.binds(best),
+        default_w=device.tdp_w if device else None,
+        warnings=_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),
+    )
+
+
+def cap_sweep(device: Device | None) -> Floats:
+    """Caps from the lowest power limit of a GPU to its highest (P,) [W], 25 W or more apart.
+
+    The highest is the default limit where the table knows no other. Raises InputError where the
+    limits are not known.
+    """
+    lowest = device.min_power_limit_w if device else None
+    highest = (device.max_power_limit_w or device.tdp_w) if device else None
+    if lowest is None or highest is None:
+        raise InputError(
+            f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
+            "caps with --power-cap W ..."
+        )
+    step = max(LEAST_STEP_W, (highest - lowest) / MOST_STEPS)
+    return np.append(np.arange(lowest, highest - SAME, step), highest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """The run under each cap, of which the last is none at all.
+
+    surfaces: absolute ones of time and power; launches (K,); caps (P,) [W].
+    """
+
+    surfaces: dict[str, Surfaces]
+    launches: Floats
+    caps: Floats
+    objective: str
+
+    @cached_property
+    def at_base(self) -> OperatingPoint:
+        """The run at the base."""
+        _, e, _ = self._base
+        time_ms, power_w = (self._over_clocks(q, "values")[:, e] for q in ("time", "power"))
+        run_ms = float(self.launches @ time_ms)
+        energy = float(self.launches @ (time_ms * power_w))
+        return OperatingPoint(self.surfaces["time"].base, run_ms, energy / run_ms, energy)
+
+    @cached_property
+    def curve(self) -> CapCurve:
+        """The run as predicted."""
+        return self._curve("values")
+
+    @cached_property
+    def ends(self) -> tuple[CapCurve, CapCurve] | None:
+        """The run at the low and at the high ends of all intervals; None without intervals."""
+        if any(surface.low is None for surface in self.surfaces.values()):
+            return None
+        return self._curve("low"), self._curve("high")
+
+    def point(self, place: int, flags: tuple[str, ...]) -> CapPoint:
+        """The run under one cap."""
+        cap_w, curve = float(self.caps[place]), self.curve
+        too_low = int(curve.too_low[place])
+        if too_low:
+            flags += (f"below the trained clocks: {too_low} of {len(self.launches)} kernels",)
+            return CapPoint(cap_w, too_low, flags)
+        slowdown_range = saving_range = None
+        if self.ends is not None:
+            low, high = self.ends
+            if high.too_low[place]:
+                flags += ("no interval: its upper end is below the trained clocks",)
+            else:
+                slowdown_range = _ends(self._slowdown(one, place) for one in (low, curve, high))
+                saving_range = _ends(self._saving(one, place) for one in (low, curve, high))
+        return CapPoint(
+            cap_w,
+            too_low,
+            flags,
+            engine_mhz=float(curve.run_engine_mhz[place]),
+            time_ms=float(curve.run_time_ms[place]),
+            power_w=float(curve.run_power_w[place]),
+            energy_mj=float(curve.run_energy_mj[place]),
+            slowdown_percent=self._slowdown(curve, place),
+            slowdown_range=slowdown_range,
+            saving_percent=self._saving(curve, place),
+            saving_range=saving_range,
+        )
+
+    def best(self, limits: Limits) -> int | None:
+        """The place of the best cap; None where none keeps the limits for every kernel."""
+        caps = slice(len(self.caps) - 1)
+        _, e, _ = self._base
+        base_ms = self._over_clocks("time", "values")[:, e, None]
+        curve = self.curve
+        of_kernels = feasible(limits, curve.time_ms, curve.power_w, base_ms)
+        keeps = np.asarray(of_kernels.all(axis=0))
+        if not keeps[caps].any():
+            return None
+        time_ms = np.where(keeps, curve.run_time_ms, np.nan)[None, caps, None]
+        power_w = curve.run_power_w[None, caps, None]
+        return best_index(self.objective, time_ms, power_w, self.at_base.time_ms)[1]
+
+    def binds(self, place: int) -> bool:
+        """Whether a cap changes the run."""
+        run_ms, energy_mj = self.curve.run_time_ms, self.curve.run_energy_mj
+        return not all(math.isclose(of[place], of[-1], rel_tol=SAME) for of in (run_ms, energy_mj))
+
+    @property
+    def _base(self) -> Index:
+        return self.surfaces["time"].grid.index(self.surfaces["time"].base)
+
+    def _over_clocks(self, quantity: str, side: str) -> Floats:
+        """Values over the engine clock at the base's other settings, (K, E)."""
+        c, _, m = self._base
+        return np.asarray(getattr(self.surfaces[quantity], side)[:, c, :, m])
+
+    def _curve(self, side: str) -> CapCurve:
+        time_ms, power_w = (self._over_clocks(quantity, side) for quantity in ("time", "power"))
+        clocks = self.surfaces["time"].grid.engine_mhz
+        return cap_curve(self.caps, clocks, time_ms, power_w, self.launches)
+
+    def _slowdown(self, curve: CapCurve, place: int) -> float:
+        return float(slowdown_percent(curve.run_time_ms[place], self.at_base.time_ms))
+
+    def _saving(self, curve: CapCurve, place: int) -> float:
+        """Of the objective, or of energy where the objective is time [%]."""
+        objective = "energy" if self.objective == "time" else self.objective
+        base = self.at_base
+        value, at_base = (
+            objective_values(objective, np.array(time_ms), np.array(power_w))
+            for time_ms, power_w in (
+                (curve.run_time_ms[place], curve.run_power_w[place]),
+                (base.time_ms, base.power_w),
+            )
+        )
+        return float(saving_percent(value, at_base))
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    low, *_, high = sorted(values)
+    return low, high
+
+
+def _outside_limits(device: Device | None, cap_w: float) -> tuple[str, ...]:
+    """A flag of a cap that the GPU does not take."""
+    lowest = device.min_power_limit_w if device else None
+    highest = device.max_power_limit_w if device else None
+    if lowest is not None and cap_w < lowest:
+        return (f"below the GPU's lowest power limit, {lowest:g} W",)
+    if highest is not None and cap_w > highest:
+        return (f"above the GPU's highest power limit, {highest:g} W",)
+    return ()
+
+
+def _above_trained(device: Device | None, highest_mhz: float) -> tuple[str, ...]:
+    """A warning where the GPU's clock goes higher than the surfaces tell."""
+    reached = device.max_clock_mhz if device else None
+    if device and device.engine_clock_range_mhz:
+        reached = device.engine_clock_range_mhz[1]
+    if not device or reached is None or reached <= highest_mhz * CLOCK_TOLERANCE:
+        return ()
+    warning = (
+        f"under a power cap {device.key} is taken to run at {highest_mhz:g} MHz at most, the "
+        f"highest trained clock, not at {reached:g} MHz"
+    )
+    return (warning,)

@@ -1,0 +1,91 @@
+"""Power caps: what a run does under each, from its kernels' time and power over the engine clock.
+
+Under a cap a GPU runs each kernel at the highest engine clock whose power is at most the cap.
+Between two clocks of the grid it dithers: it runs a share of the time at the upper one and the
+rest at the lower, so that the mean power is the cap. Power, mean clock and work done per
+millisecond are therefore linear in that share.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlscale.advice.objectives import SAME
+from mlscale.arrays import Floats, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class CapCurve:
+    """K kernels, and the run of all their launches, under each of P power caps.
+
+    time_ms [ms], power_w [W], engine_mhz [MHz] (K, P): of one launch of each kernel, NaN where
+    even the lowest clock draws more than the cap. run_time_ms [ms], run_power_w [W],
+    run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power and clock as means over its
+    time; NaN where any kernel's is. too_low (P,): of how many kernels that is true.
+    """
+
+    cap_w: Floats
+    time_ms: Floats
+    power_w: Floats
+    engine_mhz: Floats
+    run_time_ms: Floats
+    run_power_w: Floats
+    run_energy_mj: Floats
+    run_engine_mhz: Floats
+    too_low: Indices
+
+
+def cap_curve(
+    cap_w: Sequence[float] | Floats,
+    engine_mhz: Sequence[float] | Floats,
+    time_ms: Floats,
+    power_w: Floats,
+    launches: Floats | None = None,
+) -> CapCurve:
+    """Time, power and energy of a run under each power cap.
+
+    cap_w (P,) [W], infinity for none; engine_mhz (E,) [MHz], ascending; time_ms, power_w (K, E):
+    of one launch of each kernel at each engine clock, at the same CU count and memory clock
+    [ms], [W]; launches (K,): how often each runs, by default once.
+
+    Example:
+        >>> curve = cap_curve([300, 200, 100], [1000, 1400],
+        ...                   np.array([[2.0, 1.5]]), np.array([[150.0, 250.0]]))
+        >>> curve.run_time_ms.round(3).tolist()  # at 1400 MHz, half of the time at each, unknown
+        [1.5, 1.714, nan]
+        >>> curve.too_low.tolist()
+        [0, 0, 1]
+    """
+    caps, clocks = (np.asarray(values, dtype=np.float64) for values in (cap_w, engine_mhz))
+    within = power_w[:, None, :] <= caps[:, None] * (1 + SAME)  # (K, P, E)
+    lower = len(clocks) - 1 - np.argmax(within[:, :, ::-1], axis=2)
+    upper = np.minimum(lower + 1, len(clocks) - 1)
+    low_w, high_w = (np.take_along_axis(power_w, steps, axis=1) for steps in (lower, upper))
+    share = np.zeros(lower.shape)  # of the time, at the upper clock
+    dithers = upper > lower
+    np.divide(caps - low_w, high_w - low_w, out=share, where=dithers)
+    share = np.where(within.any(axis=2), np.clip(share, 0.0, 1.0), np.nan)
+
+    def mean(values: Floats) -> Floats:
+        low, high = (np.take_along_axis(values, steps, axis=1) for steps in (lower, upper))
+        return np.asarray(low + share * (high - low))
+
+    of_kernels = 1 / mean(1 / time_ms)
+    power = mean(power_w)
+    clock = mean(np.broadcast_to(clocks, power_w.shape))
+    counts = np.ones(len(time_ms)) if launches is None else launches
+    in_run = counts[:, None] * of_kernels
+    run_ms = in_run.sum(axis=0)
+    energy = (in_run * power).sum(axis=0)
+    return CapCurve(
+        cap_w=caps,
+        time_ms=of_kernels,
+        power_w=power,
+        engine_mhz=clock,
+        run_time_ms=run_ms,
+        run_power_w=energy / run_ms,
+        run_energy_mj=energy,
+        run_engine_mhz=(in_run * clock).sum(axis=0) / run_ms,
+        too_low=(~within.any(axis=2)).sum(axis=0),
+    )

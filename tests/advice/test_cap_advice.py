@@ -1,0 +1,174 @@
+"""Advice on power caps: a known optimum, limits, intervals, and what is refused.
+
+The kernels of synthetic.frugal at the base, 8 CUs and 700 MHz of memory: a compute kernel of 4,
+2.667, 2 and 1.6 ms at 400, 600, 800 and 1000 MHz and a bandwidth kernel of 4 ms at each, both of
+34.48, 45.12, 65.84 and 100 W.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import frugal
+from synthetic import kernels as made
+
+from mlscale import Model, Profiles, train
+from mlscale.advice.cap_advice import advise_caps, cap_sweep
+from mlscale.advice.objectives import Limits
+from mlscale.data.devices import load_device
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.predictors.nearest import Nearest
+
+MID = made.GRID.mid  # cu=8, engine=800, memory=700
+MODEL = train(frugal.measurements(), MID, "nearest")
+
+
+def new_kernels(launches: tuple[float, float] | None = None, power: bool = True) -> Profiles:
+    profiles = frugal.measurements(per_group=1).profiles(MID)
+    return replace(
+        profiles,
+        time_ms=np.array([2.0, 4.0]),
+        power_w=profiles.power_w if power else None,
+        launches=None if launches is None else np.array(launches),
+    )
+
+
+class TestKnownTruth:
+    def test_a_run_under_a_cap(self) -> None:
+        # 80 W: a share (80 - 65.84) / (100 - 65.84) of the time at 1000 MHz, the rest at 800.
+        share = (80 - 65.84) / (100 - 65.84)
+        compute_ms = 1 / ((1 - share) / 2 + share / 1.6)
+        advice = advise_caps(MODEL, new_kernels((3.0, 1.0)), [80])
+        [point] = advice.points
+        run_ms = 3 * compute_ms + 4
+        assert point.time_ms == pytest.approx(run_ms, rel=1e-9)
+        assert point.power_w == pytest.approx(80, rel=1e-9)
+        assert point.energy_mj == pytest.approx(80 * run_ms, rel=1e-9)
+        assert point.engine_mhz == pytest.approx(800 + 200 * share, rel=1e-9)
+        assert point.slowdown_percent == pytest.approx(100 * (run_ms / 10 - 1), rel=1e-9)
+        saving = 100 * (1 - 80 * run_ms / (10 * 65.84))
+        assert point.saving_percent == pytest.approx(saving, rel=1e-9)
+        assert advice.at_base.time_ms == pytest.approx(10, rel=1e-9)
+        assert advice.at_base.energy_mj == pytest.approx(658.4, rel=1e-9)
+        assert (point.flags, point.too_low) == ((), 0)
+
+    @pytest.mark.parametrize(
+        ("objective", "limits", "cap_w"),
+        [
+            # The bandwidth kernel has energy to save down to the lowest clock.
+            ("energy", None, 34.48),
+            # At 45.12 W the compute kernel takes 2.667 ms, a third longer.
+            ("energy", Limits(max_slowdown_percent=34), 45.12),
+            ("energy", Limits(max_slowdown_percent=33), 65.84),
+            ("time", None, 100.0),
+            ("power", Limits(max_slowdown_percent=0), 65.84),
+            ("energy", Limits(max_slowdown_percent=0, max_power_w=50), None),
+        ],
+    )
+    def test_the_best_cap(self, objective: str, limits: Limits | None, cap_w: float | None) -> None:
+        caps = [34.48, 45.12, 65.84, 100, 120]
+        advice = advise_caps(MODEL, new_kernels(), caps, objective, limits)
+        assert (advice.best and advice.best.cap_w) == cap_w
+        assert advice.binds == (cap_w not in (None, 100.0))
+
+    def test_below_the_trained_clocks_is_flagged(self) -> None:
+        profiles = new_kernels()
+        assert profiles.power_w is not None
+        profiles = replace(profiles, power_w=profiles.power_w * [1, 2])
+        low, high = advise_caps(MODEL, profiles, [200, 50]).points
+        assert (low.cap_w, low.too_low, low.time_ms, low.saving_percent) == (50, 1, None, None)
+        assert low.flags == ("below the trained clocks: 1 of 2 kernels",)
+        assert high.too_low == 0
+        advice = advise_caps(MODEL, profiles, [20, 30])
+        assert advice.best is None
+
+    def test_static_power_counts_against_the_cap(self) -> None:
+        model = train(frugal.measurements(power_kind="dynamic"), MID, "nearest")
+        [point] = advise_caps(model, new_kernels(), [165.84], static_power_w=100.0).points
+        assert point.engine_mhz == pytest.approx(800, rel=1e-9)
+
+
+class Unsure(Nearest):
+    """As nearest, and every prediction but the base's 10 % less to 20 % more."""
+
+    name = "unsure"
+
+    def predict_interval(
+        self,
+        profiles: Profiles,
+        coverage: float = 0.9,  # noqa: ARG002
+        grid: ConfigGrid | None = None,
+    ) -> Surfaces:
+        surfaces = self.predict(profiles, grid)
+        away = np.ones(surfaces.grid.shape)
+        away[surfaces.grid.index(surfaces.base)] = 0
+        low, high = surfaces.values * (1 - 0.1 * away), surfaces.values * (1 + 0.2 * away)
+        return replace(surfaces, low=low, high=high)
+
+
+def unsure() -> Model:
+    predictors = {
+        quantity: Unsure(quantity=quantity).fit(frugal.measurements(), MID)
+        for quantity in ("time", "power")
+    }
+    return replace(MODEL, predictors=predictors)
+
+
+class TestIntervals:
+    def test_the_ends_are_of_time_and_power_together(self) -> None:
+        # Not capped (150 W): the run takes 5.6 ms at 1000 MHz, 5.04 to 6.72 with the ends, and
+        # 100 W, 90 to 120; energy 560 mJ, 453.6 to 806.4, at the base 6 x 65.84.
+        [point] = advise_caps(unsure(), new_kernels(), [150]).points
+        assert point.slowdown_range == pytest.approx((-16.0, 12.0), rel=1e-9)
+        at_base = 6 * 65.84
+        ends = [100 * (1 - energy / at_base) for energy in (806.4, 453.6)]
+        assert point.saving_range == pytest.approx(tuple(ends), rel=1e-9)
+
+    def test_an_upper_end_below_the_trained_clocks_leaves_none(self) -> None:
+        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that.
+        [point] = advise_caps(unsure(), new_kernels(), [40]).points
+        assert (point.too_low, point.slowdown_range, point.saving_range) == (0, None, None)
+        assert point.flags == ("no interval: its upper end is below the trained clocks",)
+
+
+class TestTheGpusLimits:
+    def test_the_sweep_goes_from_the_lowest_limit_to_the_highest(self) -> None:
+        # From the device table: 200 to 700 W in 20 steps of 25 W; 200 to 1000 W in 20 of 40 W;
+        # 60 to 70 W in one; the highest of an A100 is its default.
+        assert cap_sweep(load_device("h100-sxm5")).tolist() == [*range(200, 701, 25)]
+        assert cap_sweep(load_device("b200")).tolist() == [*range(200, 1001, 40)]
+        assert cap_sweep(load_device("t4")).tolist() == [60, 70]
+        assert cap_sweep(load_device("a100-sxm4-80gb")).tolist() == [*range(100, 401, 25)]
+
+    def test_a_cap_outside_them_is_flagged_and_the_own_one_known(self) -> None:
+        model = replace(MODEL, device="h100-sxm5")
+        advice = advise_caps(model, replace(new_kernels(), device="h100-sxm5"), [150, 800])
+        assert [point.flags for point in advice.points] == [
+            ("below the GPU's lowest power limit, 200 W",),
+            ("above the GPU's highest power limit, 700 W",),
+        ]
+        assert advice.default_w == 700
+        [warning] = advice.warnings
+        assert warning == (
+            "under a power cap h100-sxm5 is taken to run at 1000 MHz at most, the highest "
+            "trained clock, not at 1980 MHz"
+        )
+
+
+class TestRefused:
+    def test_without_whole_power(self) -> None:
+        with pytest.raises(InputError, match="a power cap needs the whole power: the profile"):
+            advise_caps(MODEL, new_kernels(power=False), [80])
+        dynamic = train(frugal.measurements(power_kind="dynamic"), MID, "nearest")
+        with pytest.raises(InputError, match="power_w is dynamic power; give what the board"):
+            advise_caps(dynamic, new_kernels(), [80])
+
+    def test_what_says_nothing_of_caps(self) -> None:
+        with pytest.raises(InputError, match="the objective 'clock' says nothing of power caps"):
+            advise_caps(MODEL, new_kernels(), [80], "clock")
+        with pytest.raises(InputError, match="power limits of this GPU are not known; name the"):
+            advise_caps(MODEL, new_kernels())
+        with pytest.raises(InputError, match="power limits of hd7970 are not known"):
+            cap_sweep(load_device("hd7970"))
