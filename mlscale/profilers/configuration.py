@@ -55,7 +55,8 @@ def run_configuration(
     }
     unknown = [axis for axis, value in settings.items() if value is None]
     if key is None or unknown or spread:
-        raise InputError("; ".join(filter(None, [_request(source, key, unknown, spread), lacks])))
+        request = _request(source, key, unknown, spread) + _limit(facts, unknown)
+        raise InputError("; ".join(filter(None, [request, lacks])))
     clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)
@@ -90,6 +91,13 @@ def _request(
     hint = " with what the GPU was set to" if needed else ""
     also = "" if needed == unknown else ", and cu=… for a GPU that the device table lacks"
     return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}{also}"
+
+
+def _limit(facts: _Facts, unknown: list[str]) -> str:
+    """The highest engine clock, for one that has to be given."""
+    if "engine_limit_mhz" not in facts or "engine_mhz" not in unknown:
+        return ""
+    return f" (engine at most {_mean(facts['engine_limit_mhz']):g})"
 
 
 def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
@@ -222,6 +230,13 @@ def _clock(
     if clock in observed:
         check_clock(source, key, clock, observed[clock])
     if clock in base:
+        if clock == "engine_mhz" and "engine_limit_mhz" in facts:
+            highest_mhz = _mean(facts["engine_limit_mhz"])
+            if base[clock] > highest_mhz:
+                raise InputError(
+                    f"{source}: the GPU has at most engine={highest_mhz:g} by the files, --base "
+                    f"says {base[clock]:g}"
+                )
         own = observed.get(clock, base[clock])
         if abs(own / base[clock] - 1) > CLOCK_TOLERANCE:
             raise InputError(

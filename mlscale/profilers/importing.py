@@ -48,6 +48,10 @@ _READERS: dict[str, _Reader] = {
     "rocprofv3-stats": rocprof.read_stats,
     "codexl": codexl.read_calls,
 }
+_MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
+    "rocprof-machine": rocprof.read_machine,
+    "rocprofv3-agents": rocprof.read_agents,
+}
 _SUMMED_BY_THE_TOOL = (
     *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
     *("rocprof-stats", "rocprofv3-stats"),
@@ -235,8 +239,8 @@ def _read(
         if each and layout.key in _SUMMED_BY_THE_TOOL:
             raise InputError(f"{path}: {layout.title} sums launches up; --each cannot part them")
         content = FileContent(str(path), complaint=export.complaint)
-        if layout.key == "rocprof-machine":
-            rocprof.read_machine(export, content)
+        if layout.key in _MACHINE_READERS:
+            _MACHINE_READERS[layout.key](export, content)
             return content, layout
         records = _READERS[layout.key](export, content, needed_counters(layout.tool))
         content.collect(records, each)

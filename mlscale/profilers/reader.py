@@ -123,6 +123,10 @@ LAYOUTS = (
         ("gpu_arch", "cu_per_gpu"), lacks=("Kernel_Name",),
     ),
     ExportLayout(
+        "rocprofv3-agents", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
+        ("Agent_Type", "Cu_Count", "Name", "Product_Name"),
+    ),
+    ExportLayout(
         "codexl", "codexl", "CodeXL or APP Profiler",
         ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
     ),

@@ -225,8 +225,31 @@ def read_machine(export: Export, content: FileContent) -> None:
     model, memory = export.find("gpu_model"), export.find("max_mclk")
     for line, row in export.rows():
         cu_count = float(export.whole(line, row, count, "a count", least=1))
-        name = "" if model is None else row[model].partition("_")[0].strip()  # MI300X_A1
-        content.facts["chip"][name if device_key(name, cu_count) else row[chip].strip()] += 1
-        content.facts["cu_count"][cu_count] += 1
+        name = "" if model is None else row[model].partition("_")[0]  # MI300X_A1
+        _note_gpu(content, name.strip(), row[chip].strip(), cu_count)
         if memory is not None and row[memory].strip():
             content.facts["memory_limit_mhz"][export.counter(line, row, memory)] += 1
+
+
+def read_agents(export: Export, content: FileContent) -> None:
+    """What rocprofv3's agent_info.csv says of the GPU. Raises InputError on unlike GPUs."""
+    kind, count, chip, name = export.columns("Agent_Type", "Cu_Count", "Name", "Product_Name")
+    clock = export.find("Max_Engine_Clk_Fcompute")
+    for line, row in export.rows():
+        if row[kind].strip() != "GPU":
+            continue
+        cu_count = float(export.whole(line, row, count, "a count", least=1))
+        _note_gpu(content, row[name].strip(), row[chip].strip(), cu_count)
+        if clock is not None:
+            content.facts["engine_limit_mhz"][export.counter(line, row, clock)] += 1
+    if any(len(values) > 1 for values in content.facts.values()):
+        names = ", ".join(map(str, content.facts["chip"]))
+        raise InputError(f"{export.path}: lists unlike GPUs ({names}); keep the row of one of them")
+    if not content.facts:
+        raise InputError(f"{export.path}: lists no GPU")
+
+
+def _note_gpu(content: FileContent, name: str, chip: str, cu_count: float) -> None:
+    """Note a GPU by the name that the device table knows, else by its chip."""
+    content.facts["chip"][name if device_key(name, cu_count) else chip] += 1
+    content.facts["cu_count"][cu_count] += 1

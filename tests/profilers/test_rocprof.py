@@ -6,6 +6,7 @@ import pytest
 from synthetic.exports import BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
 
 from mlscale import DataWarning, InputError
+from mlscale.profilers import ImportedTable
 
 AMD = {
     "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
@@ -114,6 +115,62 @@ def test_sysinfo_says_gpu_and_cus(tmp_path: Path) -> None:
     assert str(imported.config) == "cu=304,engine=2100,memory=1300"
     with pytest.raises(InputError, match="tells of a machine, not of kernels"):
         read(tmp_path, MACHINE)
+
+
+# Of the form in AMD's "Using rocprofv3" (section "Agent info"), with the columns that are read.
+AGENTS = (
+    '"Node_Id","Agent_Type","Cu_Count","Max_Engine_Clk_Fcompute","Name","Product_Name"\n'
+    '0,"CPU",112,0,"A CPU","A CPU"\n'
+    '1,"GPU",304,2100,"gfx942","AMD Instinct MI300X"\n'
+    '2,"GPU",304,2100,"gfx942","AMD Instinct MI300X"\n'
+)
+
+
+class TestAgents:
+    """rocprofv3's agent_info.csv beside the counters."""
+
+    @staticmethod
+    def given(folder: Path, agents: str = AGENTS, **base: float) -> ImportedTable:
+        return read(folder, rocprofv3(AMD), agents, device=None, base=base)
+
+    def test_say_gpu_and_cus(self, tmp_path: Path) -> None:
+        imported = self.given(tmp_path, engine_mhz=2000.0, memory_mhz=1300.0)
+        assert imported.table.text["device"] == ["mi300x"]
+        assert str(imported.config) == "cu=304,engine=2000,memory=1300"
+
+    def test_the_highest_clock_is_told_where_a_clock_lacks(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError) as refusal:
+            self.given(tmp_path)
+        assert "does not say engine_mhz, memory_mhz; give --base" in str(refusal.value)
+        assert "(engine at most 2100)" in str(refusal.value)
+
+    def test_no_higher_clock_was_set(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="at most engine=2100 by the files, --base says 2500"):
+            self.given(tmp_path, engine_mhz=2500.0, memory_mhz=1300.0)
+
+    def test_a_gpu_that_the_table_lacks_goes_by_its_chip(self, tmp_path: Path) -> None:
+        other = AGENTS.splitlines()[0] + '\n1,"GPU",64,1630,"gfx999","Radeon of a made name"\n'
+        with pytest.warns(match="'gfx999' is not in the device table"):
+            imported = self.given(tmp_path, other, engine_mhz=1500.0, memory_mhz=945.0)
+        assert imported.config.cu_count == 64
+
+    @pytest.mark.parametrize(
+        ("row", "message"),
+        [
+            ('3,"GPU",2,2200,"gfx1036","AMD Radeon Graphics"', "unlike GPUs .*; keep the row of"),
+            ('3,"GPU",304,two,"gfx942","AMD Instinct MI300X"', "row 5, column 'Max_Engine_Clk"),
+            ('3,"GPU",0,2100,"gfx942","AMD Instinct MI300X"', "row 5, column 'Cu_Count'"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, row: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            self.given(tmp_path, f"{AGENTS}{row}\n", engine_mhz=2000.0, memory_mhz=1300.0)
+
+    def test_without_a_gpu_or_alone(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="lists no GPU"):
+            self.given(tmp_path, "\n".join(AGENTS.splitlines()[:2]))
+        with pytest.raises(InputError, match="tells of a machine, not of kernels"):
+            read(tmp_path, AGENTS)
 
 
 def test_timestamps_that_are_means_of_passes(tmp_path: Path) -> None:
