@@ -103,7 +103,7 @@ def section(root: Node, heading: str) -> list[Node]:
     children = [child for child in kernel.content if isinstance(child, Node)]
     start = next(i for i, c in enumerate(children) if c.tag == "h3" and c.text == heading)
     rest = children[start + 1 :]
-    end = next((i for i, c in enumerate(rest) if c.tag in ("h3", "details")), len(rest))
+    end = next((i for i, c in enumerate(rest) if c.tag == "h3"), len(rest))
     return rest[:end]
 
 

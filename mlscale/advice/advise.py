@@ -1,7 +1,7 @@
 """Advice for profiled kernels: from a model's surfaces to the clocks to set."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -71,7 +71,8 @@ class Advice:
 
     whole_run: the one configuration for the run, which is each kernel as often as its launches
     say; None where no configuration keeps the limits for every kernel. lowest_mhz: the lowest
-    engine clock that was tried.
+    engine clock that was tried. surfaces: what all this rests on, by quantity every kernel's
+    absolute values [ms], [W], with intervals that hold at once.
     """
 
     objective: str
@@ -81,6 +82,7 @@ class Advice:
     whole_run: Recommendation | None
     lowest_mhz: float
     warnings: tuple[str, ...]
+    surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:
@@ -163,7 +165,14 @@ def advise(
     warnings += feature_warnings(model, profiles)
     lowest_mhz = predictions.grid.engine_mhz[0]
     return Advice(
-        objective, limits, static_power_w, kernels, whole_run, lowest_mhz, tuple(warnings)
+        objective=objective,
+        limits=limits,
+        static_power_w=static_power_w,
+        kernels=kernels,
+        whole_run=whole_run,
+        lowest_mhz=lowest_mhz,
+        warnings=tuple(warnings),
+        surfaces=surfaces,
     )
 
 

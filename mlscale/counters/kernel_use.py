@@ -14,6 +14,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS, dram_utilisation
+from mlscale.counters.words import INPUTS
 from mlscale.data.devices import Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
@@ -35,22 +36,6 @@ LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
 
-# What `inputs` gives, by name.
-MEANINGS = {
-    "memory share": "log of DRAM traffic, as a share of what the GPU reaches",
-    "busiest core unit": "log of the largest use of a unit",
-    "issue use": "root of instructions issued per cycle and CU, as a share",
-    "l2 use": "root of L2 traffic per cycle and CU, as a share",
-    "texture use": "root of texture traffic or memory-unit use, as a share",
-    "shared use": "root of shared-memory accesses per cycle and CU",
-    "fp64 use": "root of FP64 instructions, as a share of the lanes",
-    "occupancy": "resident waves, as a share of what a CU holds",
-    "eligible waves": "log of the waves ready to issue",
-    "stall": "log of waves waiting per instruction, or time waiting",
-    "L2 miss ratio": "DRAM reads as a share of L2 reads",
-    "write share": "share of DRAM traffic that is written",
-    "lane efficiency": "active lanes of a vector instruction, as a share",
-}
 # By number of KernelUse the names of its sources.
 UseSources = Mapping[str, tuple[str, ...]]
 
@@ -320,7 +305,7 @@ def log_share(values: Floats) -> Floats:
 
 
 def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
-    """The inputs of every kernel by the names of MEANINGS, (K,) each, NaN where missing.
+    """The inputs of every kernel by the names of `words.INPUTS`, (K,) each, NaN where missing.
 
     memory_share: DRAM use as a share of what the GPU reaches, (K,).
     """
@@ -343,4 +328,4 @@ def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
 
 def input_names() -> tuple[str, ...]:
     """The names that `inputs` gives."""
-    return tuple(MEANINGS)
+    return tuple(INPUTS)

@@ -201,14 +201,8 @@ def _contents(reports: list[KernelReport]) -> Markup:
 def _kernel(i: int, report: KernelReport, profiles: Profiles) -> Markup:
     """All of one kernel."""
     status = profiles.metadata.get("feature_status")
-    explanation = report.explanations.get("time")
-    features = set(explanation.names) if explanation else set()
-    values = profiles.counters[report.position]
-    other_counters = [
-        counter
-        for counter, value in zip(profiles.counter_names, values, strict=True)
-        if counter not in features and not np.isnan(value)
-    ]
+    counters = profiles.counters[report.position].tolist()
+    values = dict(zip(profiles.counter_names, counters, strict=True))
     return element(
         "section",
         element("h2", name(report.name)),
@@ -217,7 +211,7 @@ def _kernel(i: int, report: KernelReport, profiles: Profiles) -> Markup:
         sections.axis_curves(report),
         sections.pareto(report),
         sections.best(report),
-        sections.counters(report, status if isinstance(status, dict) else {}, other_counters),
+        sections.counters(report, status if isinstance(status, dict) else {}, values),
         sections.neighbours(report),
         sections.extrapolation(report),
         sections.every_configuration(report),

@@ -1,11 +1,11 @@
 """The sections of a kernel: its surfaces, the decision to take, and what a prediction rests on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from mlscale.advice.objectives import objective_values, pareto_front, saving_percent
-from mlscale.counters.kernel_use import MEANINGS
+from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.features import Choice, Explanation
@@ -198,26 +198,22 @@ def _best_row(report: KernelReport, objective: str) -> list[Child]:
 
 
 def counters(
-    report: KernelReport, status: Mapping[str, object], other_counters: Sequence[str]
+    report: KernelReport, status: Mapping[str, object], values: Mapping[str, float]
 ) -> Markup:
-    """The kernel's features against the training range.
+    """The kernel's features against the training range, and the counters of its profile.
 
     status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
-    known; other_counters: the profile's counters that no feature is.
+    known; values: the profile's counters, by name.
     """
     heading = element("h3", "Counters against the training range")
     explanation = report.explanations.get("time")
     if explanation is None:
         text = "This predictor looks at no counters, or does not say which."
-        return joined(heading, paragraph(text))
+        return joined(heading, paragraph(text), _all_counters(report, values))
     rows = [
         _feature_row(explanation, f, report.position, str(status.get(feature, "")))
         for f, feature in enumerate(explanation.names)
     ]
-    values = explanation.values[report.position]
-    missing = [explanation.names[f] for f in np.flatnonzero(np.isnan(values))]
-    used = [counter for counter in other_counters if counter in report.counters_used]
-    unused = [counter for counter in other_counters if counter not in report.counters_used]
     headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
     return joined(
         heading,
@@ -227,25 +223,41 @@ def counters(
             "outside the range, where no training kernel tells what happens.",
             kind="soft",
         ),
-        table([*headers, "note"], rows, words=(0, 1, 5)),
-        _listed("Missing: ", missing),
-        _listed("Counters that the model looks at beside them: ", used),
-        _listed("In the profile, but not used as they are: ", unused),
+        table([*headers, "note"], rows, words=(0, 1, 5), long=5),
+        _all_counters(report, values),
     )
 
 
-def _listed(text: str, counters: Sequence[str]) -> Markup | None:
-    return paragraph(text, names(counters, len(counters)), ".") if counters else None
+def _all_counters(report: KernelReport, values: Mapping[str, float]) -> Markup | None:
+    """Every counter of the profile, folded away."""
+    known = {counter: value for counter, value in values.items() if not np.isnan(value)}
+    if not known:
+        return None
+    rows: list[list[Child]] = [
+        [
+            name(counter),
+            readable(counter, value),
+            meaning(counter),
+            "yes" if counter in report.counters_used else "not as it is",
+        ]
+        for counter, value in known.items()
+    ]
+    return element(
+        "details",
+        element("summary", f"All {len(known)} counters of the profile"),
+        table(["counter", "value", "what it is", "looked at"], rows, words=(0, 2, 3), long=2),
+    )
 
 
 def _feature_row(explanation: Explanation, f: int, kernel: int, status: str) -> list[Child]:
+    feature = explanation.names[f]
     value = float(explanation.values[kernel, f])
     low, high = float(explanation.minimum[f]), float(explanation.maximum[f])
     notes = [] if status in ("", "exact") else [f"{status} by the profiler"]
     share = None
     if np.isnan(value):
         stand_in = low + explanation.points[kernel, f] * (high - low)
-        notes.insert(0, f"missing, taken as {stand_in:.4g}")
+        notes.insert(0, f"missing, taken as {readable(feature, stand_in)}")
     elif low == high:
         share = 0.5 if value == low else float(np.copysign(2, value - low))
         notes += [] if value == low else ["differs from the one trained value"]
@@ -254,12 +266,10 @@ def _feature_row(explanation: Explanation, f: int, kernel: int, status: str) -> 
         if not 0 <= share <= 1:
             side, excess = ("below", -share) if share < 0 else ("above", share - 1)
             notes.insert(0, f"{side} the range by {100 * excess:.3g} % of it")
-    feature = explanation.names[f]
-    if feature in MEANINGS:
-        notes.append(MEANINGS[feature])
-    shown = "missing" if np.isnan(value) else f"{value:.4g}"
-    ends = [f"{low:.4g}", f"{high:.4g}"]
-    return [name(feature), range_bar(feature, share), shown, *ends, "; ".join(notes)]
+    if words := meaning(feature):
+        notes.append(words)
+    values = (readable(feature, each) for each in (value, low, high))
+    return [name(feature), range_bar(feature, share), *values, "; ".join(notes)]
 
 
 def neighbours(report: KernelReport) -> Markup:

@@ -135,7 +135,7 @@ class TestKnownTruth:
         }
 
     def test_the_table_has_every_configuration(self) -> None:
-        rows = report().one("details").one("table").rows()
+        rows = report().all("details")[-1].one("table").rows()
         assert len(rows) == 36
         base = next(row for row in rows if row[:3] == ["8", "800", "700"])
         time = float(new_profiles().time_ms[0])
@@ -177,7 +177,6 @@ class TestEvidence:
         profiles.counters[0, 3] = np.nan
         nodes = section(report(model, profiles), "Counters against the training range")
         assert nodes[1].rows()[3][2] == "missing"
-        assert "Missing: busy_contended." in text_of(nodes)
 
     def test_what_the_profiler_gives_otherwise_is_said(self) -> None:
         told = replace(new_profiles(), metadata={"feature_status": {"busy_compute": "nearest"}})
@@ -193,8 +192,9 @@ class TestEvidence:
             counters=np.column_stack([plain.counters, np.ones(4), np.full(4, np.nan)]),
         )
         model = train(made.measurements(), MID, "nearest", features="raw")
-        text = text_of(section(report(model, profiles), "Counters against the training range"))
-        assert "not used as they are: spare." in text
+        *_, counters = section(report(model, profiles), "Counters against the training range")
+        looked_at = {row[0]: row[3] for row in counters.rows()}
+        assert looked_at == {**dict.fromkeys(plain.counter_names, "yes"), "spare": "not as it is"}
 
     def test_nearest_training_kernels_are_of_the_same_law(self) -> None:
         for name in ("nearest", "wu"):

@@ -11,7 +11,7 @@ from report_pages import report, section, text_of
 from synthetic import bottleneck_kernels as made
 
 from mlscale import Measurements, Model, Profiles, train
-from mlscale.counters.kernel_use import MEANINGS
+from mlscale.counters.words import INPUTS, meaning
 
 MID = made.CLOCKS.mid
 EVIDENCE = "Counters against the training range"
@@ -70,15 +70,18 @@ def test_it_has_no_clusters_and_says_so() -> None:
 
 def test_its_features_are_explained() -> None:
     rows = section(report(model(), profiles(0.5)), EVIDENCE)[1].rows()
-    assert {row[0] for row in rows} <= MEANINGS.keys()
-    assert all(MEANINGS[row[0]] in row[5] for row in rows)
+    assert {row[0] for row in rows} <= INPUTS.keys()
+    assert all(str(meaning(row[0])) in row[5] for row in rows)
 
 
 def test_counters_are_told_apart_by_whether_it_looks_at_them() -> None:
-    text = text_of(section(report(model(), profiles(0.5)), EVIDENCE))
-    traffic = "dram_read_transactions, dram_write_transactions"
-    assert f"looks at beside them: {traffic}." in text
-    assert "not used as they are: achieved_occupancy." in text
+    *_, counters = section(report(model(), profiles(0.5)), EVIDENCE)
+    looked_at = {row[0]: row[3] for row in counters.rows()}
+    assert looked_at == {
+        "dram_read_transactions": "yes",
+        "dram_write_transactions": "yes",
+        "achieved_occupancy": "not as it is",
+    }
 
 
 def test_a_missing_feature_is_taken_at_the_mean_of_training() -> None:
@@ -87,7 +90,7 @@ def test_a_missing_feature_is_taken_at_the_mean_of_training() -> None:
     skewed[-1] = 1.3
     other = train(with_occupancy(made.measurements(8), skewed), MID, "bottleneck")
     note = feature(report(other, profiles(np.nan)), "occupancy")[5]
-    assert "missing, taken as 0.6" in note
+    assert "missing, taken as 60 %" in note
 
 
 def test_outside_the_range_it_does_not_claim_the_nearest_trained_value() -> None:

@@ -1,0 +1,132 @@
+"""Counters and features for a reader: what they are in words, and their values with units."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Table II of Wu et al., HPCA 2015: by name what it is, and its unit.
+_OF_INSTRUCTIONS = {
+    "VALUInsts": "vector ALU instructions",
+    "SALUInsts": "scalar ALU instructions",
+    "VFetchInsts": "vector loads",
+    "SFetchInsts": "scalar loads",
+    "VWriteInsts": "vector stores",
+    "LDSInsts": "shared-memory (LDS) instructions",
+}
+_TABLE_2 = {
+    **{name: (f"{words}, of all instructions", "%") for name, words in _OF_INSTRUCTIONS.items()},
+    "VALUUtilization": ("active lanes of a vector instruction", "%"),
+    "VALUBusy": ("time in which vector ALU instructions run", "%"),
+    "SALUBusy": ("time in which scalar ALU instructions run", "%"),
+    "CacheHit": ("accesses that hit the L2 cache", "%"),
+    "MemUnitBusy": ("time in which the memory unit is busy, waiting included", "%"),
+    "MemUnitStalled": ("time in which the memory unit is stalled", "%"),
+    "WriteUnitStalled": ("time in which the write unit is stalled", "%"),
+    "LDSBankConflict": ("time in which shared memory is stalled by bank conflicts", "%"),
+    "Occupancy": ("resident waves, of what a CU holds", "%"),
+    "V_IPC": ("vector instructions per cycle and CU", ""),
+    "MemTime": ("time that the DRAM traffic takes at least, of the whole", ""),
+    "FetchPerLoadByte": ("load instructions per byte read", ""),
+    "WritePerStoreByte": ("store instructions per byte written", ""),
+    "NumWorkGroups": ("workgroups", ""),
+    "ReadBandwidth": ("bytes read from DRAM per second", "B/s"),
+    "WriteBandwidth": ("bytes written to DRAM per second", "B/s"),
+}
+# Other names say their unit themselves; the first part that a name contains counts.
+_UNITS = {
+    "bytes_per_instruction": "",
+    "bytes_per_cycle": "B",
+    "bytes_per_workgroup": "B",
+    "bytes.sum.per_second": "B/s",
+    "cycles_elapsed.avg.per_second": "Hz",
+    "pct_of_peak": "%",
+    "_pct": "%",
+    ".pct": "%",
+    "latency_ns": "ns",
+    "_power_w": "W",
+    "_bytes": "B",
+}
+_PREFIXES = ("", "k", "M", "G", "T", "P")
+_WITH_PREFIX = frozenset({"B", "B/s", "Hz"})
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the bottleneck model: what it is a logarithm or root of, undone by `undo`."""
+
+    words: str
+    unit: str
+    undo: Callable[[float], float]
+
+
+def _logged(words: str) -> Input:
+    return Input(words, "%", lambda value: 100 * math.exp(value))
+
+
+def _rooted(words: str) -> Input:
+    return Input(words, "%", lambda value: 100 * value**2)
+
+
+def _share(words: str) -> Input:
+    return Input(words, "%", lambda value: 100 * value)
+
+
+# The inputs that `mlscale.counters.kernel_use.inputs` computes, by its names for them.
+INPUTS = {
+    "memory share": _logged("DRAM traffic, of what the GPU reaches; 2 % stands for less"),
+    "busiest core unit": _logged("the largest use of a unit of the core; 2 % stands for less"),
+    "issue use": _rooted("instructions issued per cycle and CU, of the most"),
+    "l2 use": _rooted("L2 traffic per cycle and CU, of the most"),
+    "texture use": _rooted("texture traffic, or how busy the memory unit is"),
+    "shared use": _rooted("shared-memory accesses per cycle and CU, of one"),
+    "fp64 use": _rooted("FP64 instructions, of the lanes"),
+    "occupancy": _share("resident waves, of what a CU holds"),
+    "eligible waves": Input("waves ready to issue", "", lambda value: math.exp(value) - 0.1),
+    "stall": Input("waves waiting per instruction, or the share of time waiting", "", math.exp),
+    "L2 miss ratio": _share("DRAM reads, of L2 reads"),
+    "write share": _share("DRAM traffic that is written"),
+    "lane efficiency": _share("active lanes of a vector instruction"),
+}
+
+
+def meaning(name: str) -> str | None:
+    """What a counter or feature is, in words; None where its name has to do."""
+    if name in INPUTS:
+        return INPUTS[name].words
+    return _TABLE_2[name][0] if name in _TABLE_2 else None
+
+
+def readable(name: str, value: float) -> str:
+    """The value of a counter or feature with its unit, as a reader wants it.
+
+    Example:
+        >>> readable("ReadBandwidth", 24933010000.0), readable("inst_valu", 33280.0)
+        ('24.93 GB/s', '33,280')
+    """
+    if math.isnan(value):
+        return "missing"
+    if name in INPUTS:
+        value, unit = INPUTS[name].undo(value), INPUTS[name].unit
+    else:
+        unit = _unit(name)
+    if unit in _WITH_PREFIX:
+        step = min(int(math.log10(max(abs(value), 1)) // 3), len(_PREFIXES) - 1)
+        value, unit = value / 1000**step, _PREFIXES[step] + unit
+    return f"{_plain(value)} {unit}".rstrip()
+
+
+def _unit(name: str) -> str:
+    if name in _TABLE_2:
+        return _TABLE_2[name][1]
+    return next((unit for part, unit in _UNITS.items() if part in name), "")
+
+
+def _plain(value: float) -> str:
+    """Four digits, more before the point, with commas for thousands."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if exponent < -4:
+        return f"{value:.4g}"
+    text = f"{value:,.{max(0, 3 - exponent)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
