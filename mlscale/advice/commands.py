@@ -1,0 +1,234 @@
+"""Commands that set and reset what the advice names, for the GPU's vendor; printed, never run.
+
+Spelling after the vendors' manuals: nvidia-smi(1) of driver 550, the help texts of rocm-smi
+(ROCm 6) and amd-smi (ROCm 7), AMD SMI's page on performance determinism, `dcgmi config` of DCGM,
+srun(1) of Slurm. Each command is for GPU 0, as the vendor's tool numbers GPUs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlscale.data.device import Device
+from mlscale.data.grid import HardwareConfig
+
+SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
+VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
+
+_ROOT = "these commands need root"
+_PERSISTENCE = (
+    "without persistence mode (nvidia-smi -i 0 -pm 1) the driver forgets the setting when no "
+    "process uses the GPU"
+)
+_CU_NOTES = {
+    "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, keep one process to a part of them",
+    "AMD": "no command sets the number of CUs: HSA_CU_MASK keeps one process to a part of them",
+}
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Shell commands, in the order to run them, and what to know of them."""
+
+    to_set: tuple[str, ...] = ()
+    to_reset: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def clock_commands(device: Device | None, best: HardwareConfig, base: HardwareConfig) -> Commands:
+    """What sets the clocks in which `best` differs from `base`, and what undoes that.
+
+    device: None for a GPU that the device table does not know.
+
+    Example:
+        >>> from mlscale.data.devices import load_device
+        >>> best, base = HardwareConfig(108, 1110, 1593), HardwareConfig(108, 1410, 1593)
+        >>> commands = clock_commands(load_device("a100-sxm4-80gb"), best, base)
+        >>> commands.to_set, commands.to_reset
+        (('nvidia-smi -i 0 -lgc 1110,1110',), ('nvidia-smi -i 0 -rgc',))
+    """
+    if best == base:
+        return Commands(notes=(f"nothing to set: the advice is the base, {base}",))
+    if device is None or device.vendor not in _CU_NOTES:
+        return _unknown(device)
+    commands = Commands()
+    if (best.engine_mhz, best.memory_mhz) != (base.engine_mhz, base.memory_mhz):
+        by_vendor = _nvidia_clocks if device.vendor == "NVIDIA" else _amd_clocks
+        commands = by_vendor(device, best, base)
+    cus = (_CU_NOTES[device.vendor],) if best.cu_count != base.cu_count else ()
+    return Commands(commands.to_set, commands.to_reset, commands.notes + cus)
+
+
+def cap_commands(device: Device | None, cap_w: float) -> Commands:
+    """What sets a power cap [W], and what sets the GPU's own again.
+
+    Example:
+        >>> from mlscale.data.devices import load_device
+        >>> commands = cap_commands(load_device("a100-sxm4-80gb"), 300)
+        >>> commands.to_set, commands.to_reset
+        (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))
+    """
+    if device is not None and device.vendor == "NVIDIA":
+        return _nvidia_cap(device, cap_w)
+    if device is not None and device.vendor == "AMD":
+        return _amd_cap(device, cap_w)
+    return _unknown(device)
+
+
+def _unknown(device: Device | None) -> Commands:
+    name = device.name if device else "a GPU that is not in the device table"
+    return Commands(notes=(f"no command is known for {name}",))
+
+
+def _listed(device: Device, memory_mhz: float) -> float:
+    """The memory clock that the vendor's tool lists, where one is as good as that."""
+    nearest = min(
+        device.memory_clocks_mhz(), key=lambda mhz: abs(mhz - memory_mhz), default=memory_mhz
+    )
+    return nearest if abs(nearest / memory_mhz - 1) < SAME_CLOCK else memory_mhz
+
+
+def _is_jetson(device: Device) -> bool:
+    return "Jetson" in device.name
+
+
+def _is_consumer(device: Device) -> bool:
+    return "GeForce" in device.name or "TITAN" in device.name
+
+
+def _nvidia_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -> Commands:
+    capability = float(device.compute_capability or VOLTA)
+    if _is_jetson(device):
+        note = f"nvidia-smi sets no clocks of {device.name}; its power modes (nvpmodel) do"
+        return Commands(notes=(note,))
+    engine, memory = f"{best.engine_mhz:.0f}", f"{_listed(device, best.memory_mhz):.0f}"
+    if capability < VOLTA:
+        if _is_consumer(device):
+            return Commands(notes=(f"nvidia-smi cannot lock clocks of {device.name}",))
+        return Commands(
+            (f"nvidia-smi -i 0 -ac {memory},{engine}",),
+            ("nvidia-smi -i 0 -rac",),
+            (_ROOT, _PERSISTENCE, f"with DCGM: dcgmi config --set -a {memory},{engine}"),
+        )
+    to_set, to_reset, slurm, notes = [], [], [], [_ROOT, _PERSISTENCE]
+    if best.engine_mhz != base.engine_mhz:
+        to_set.append(f"nvidia-smi -i 0 -lgc {engine},{engine}")
+        to_reset.append("nvidia-smi -i 0 -rgc")
+        slurm.append(engine)
+    if best.memory_mhz != base.memory_mhz:
+        if len(device.memory_clocks_mhz()) == 1:
+            notes.append(f"{device.name} has one memory clock, which no command changes")
+        else:
+            to_set.append(f"nvidia-smi -i 0 -lmc {memory},{memory}")
+            to_reset.append("nvidia-smi -i 0 -rmc")
+            slurm.append(f"memory={memory}")
+            if capability < AMPERE:
+                notes.append("NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it")
+    if slurm:
+        notes.append(f"under Slurm, where the site allows it: --gpu-freq={','.join(slurm)}")
+    if not _is_consumer(device):
+        notes.append(
+            f"with DCGM, where the driver has application clocks: dcgmi config --set -a {memory},"
+            f"{engine}"
+        )
+    return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
+
+
+def _nvidia_cap(device: Device, cap_w: float) -> Commands:
+    if _is_jetson(device):
+        return Commands(notes=(f"{device.name} takes power modes (nvpmodel), no cap in watts",))
+    limits = "nvidia-smi -i 0 -q -d POWER prints the limits of yours"
+    notes = [_ROOT, _PERSISTENCE]
+    lowest, highest = device.min_power_limit_w, device.max_power_limit_w
+    if (lowest and cap_w < lowest) or (highest and cap_w > highest):
+        notes.append(f"{device.name} is known to refuse {cap_w:g} W: {limits}")
+    if device.tdp_w is None or "tdp_w" in device.unverified:
+        notes.append(f"the default limit of {device.name} is not certain: {limits}")
+    if not _is_consumer(device):
+        notes.append(f"with DCGM: dcgmi config --set -P {cap_w:g}")
+    return Commands(
+        (f"nvidia-smi -i 0 -pl {cap_w:g}",),
+        (f"nvidia-smi -i 0 -pl {device.tdp_w:g}",) if device.tdp_w else (),
+        tuple(notes),
+    )
+
+
+def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -> Commands:
+    control = _amd_clock_control(device)
+    if control is None:
+        return _unknown(device)
+    changes = {}
+    if best.engine_mhz != base.engine_mhz:
+        changes["sclk"] = f"{best.engine_mhz:.0f}"
+    if best.memory_mhz != base.memory_mhz:
+        changes["mclk"] = f"{_listed(device, best.memory_mhz):.0f}"
+    return control(device, changes)
+
+
+def _by_determinism(device: Device, changes: dict[str, str]) -> Commands:
+    """A bound on the engine clock [MHz]; changes: the clocks, sclk and mclk, that change."""
+    to_set, to_reset, notes = [], [], [_ROOT]
+    if "sclk" in changes:
+        to_set.append(f"amd-smi set -g 0 --perf-determinism {changes['sclk']}")
+        to_reset.append("amd-smi reset -g 0 --perf-determinism")
+        notes.append("this bounds the engine clock from above; under power it may be lower")
+    if "mclk" in changes:
+        notes.append(f"no command locks the memory clock of {device.name}")
+    if device.architecture.startswith("CDNA 3"):
+        notes.append("rocm-smi --setsclk is refused on this GPU")
+    return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
+
+
+def _by_level(device: Device, changes: dict[str, str]) -> Commands:  # noqa: ARG001
+    """The level of a clock; which level has which clock only the GPU's own list says."""
+    to_set = ["rocm-smi -d 0 --setperflevel manual"]
+    to_set += [f"rocm-smi -d 0 --set{clock} LEVEL" for clock in changes]
+    levels = [
+        f"LEVEL of {clock}: the one that rocm-smi -d 0 --showclkfrq lists with {mhz} MHz"
+        for clock, mhz in changes.items()
+    ]
+    return Commands(tuple(to_set), ("rocm-smi -d 0 --resetclocks",), (_ROOT, *levels))
+
+
+def _by_maximum(device: Device, changes: dict[str, str]) -> Commands:  # noqa: ARG001
+    """The highest clock that the GPU may take [MHz]."""
+    to_set = [f"rocm-smi -d 0 --setextremum max {clock} {mhz}" for clock, mhz in changes.items()]
+    needs = "needs OverDrive, which the kernel parameter amdgpu.ppfeaturemask allows"
+    return Commands(tuple(to_set), ("rocm-smi -d 0 --resetclocks",), (_ROOT, needs))
+
+
+_ClockControl = Callable[[Device, dict[str, str]], Commands]
+AMD_CLOCK_CONTROL: dict[str, _ClockControl] = {
+    "GCN 3": _by_level,
+    "GCN 4": _by_level,
+    "GCN 5": _by_level,
+    "CDNA 1": _by_level,
+    "CDNA 2": _by_determinism,
+    "CDNA 3": _by_determinism,
+    "RDNA 2": _by_maximum,
+    "RDNA 3": _by_determinism,
+}
+
+
+def _amd_clock_control(device: Device) -> _ClockControl | None:
+    """How the clocks of its generation are set; None where ROCm's tools do not set them."""
+    family, generation, *_ = f"{device.architecture} ?".split()
+    return AMD_CLOCK_CONTROL.get(f"{family} {generation.split('.')[0]}")
+
+
+def _amd_cap(device: Device, cap_w: float) -> Commands:
+    control = _amd_clock_control(device)
+    if control is None:
+        return _unknown(device)
+    notes = [_ROOT]
+    if device.key.endswith("-gcd"):
+        notes.append("the cap is the module's, which has two of these dies")
+    if device.architecture.startswith("CDNA 3"):
+        notes.append("in a virtual machine the driver refuses to lower the cap")
+    if control is _by_determinism:
+        to_set = f"amd-smi set -g 0 --power-cap {cap_w:g}"
+        to_reset = "amd-smi reset -g 0 --power-cap"
+    else:
+        to_set = f"rocm-smi -d 0 --setpoweroverdrive {cap_w:g}"
+        to_reset = "rocm-smi -d 0 --resetpoweroverdrive"
+    return Commands((to_set,), (to_reset,), tuple(notes))

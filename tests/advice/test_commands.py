@@ -1,0 +1,195 @@
+"""Commands by hand, spelt as in the vendors' manuals.
+
+NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc, -ac MEM,GRAPHICS,
+-rac, -pl WATTS. DCGM: `dcgmi config` --set, -a MEM,PROC, -P WATTS. AMD: `amd-smi set --help` and
+`amd-smi reset --help` of ROCm 7 (-g, --perf-determinism SCLKMAX, --power-cap WATTS), `rocm-smi
+-h` of ROCm 6 (-d, --setperflevel, --setsclk, --setmclk, --setextremum, --resetclocks,
+--setpoweroverdrive, --resetpoweroverdrive). Slurm: srun(1), --gpu-freq.
+"""
+
+import doctest
+from dataclasses import replace
+
+import pytest
+
+from mlscale import HardwareConfig
+from mlscale.advice import commands
+from mlscale.advice.commands import Commands, cap_commands, clock_commands
+from mlscale.data.devices import load_device, shipped_keys
+
+
+def clocks(
+    key: str, best: tuple[float, float], base: tuple[float, float], cus: int = 8
+) -> Commands:
+    return clock_commands(load_device(key), HardwareConfig(cus, *best), HardwareConfig(8, *base))
+
+
+class TestClocksByHand:
+    @pytest.mark.parametrize(
+        ("key", "best", "base", "to_set", "to_reset"),
+        [
+            (
+                "h100-sxm5",
+                (1410, 2619),
+                (1980, 2619),
+                ["nvidia-smi -i 0 -lgc 1410,1410"],
+                ["nvidia-smi -i 0 -rgc"],
+            ),
+            (
+                "h100-sxm5",
+                (1410, 1593),
+                (1980, 2619),
+                ["nvidia-smi -i 0 -lgc 1410,1410", "nvidia-smi -i 0 -lmc 1593,1593"],
+                ["nvidia-smi -i 0 -rgc", "nvidia-smi -i 0 -rmc"],
+            ),
+            # 6500 MHz stands for the 6501 MHz that the tool lists.
+            (
+                "rtx8000",
+                (1710, 5000),
+                (1710, 6500),
+                ["nvidia-smi -i 0 -lmc 5001,5001"],
+                ["nvidia-smi -i 0 -rmc"],
+            ),
+            (
+                "p100",
+                (810, 715),
+                (1328, 715),
+                ["nvidia-smi -i 0 -ac 715,810"],
+                ["nvidia-smi -i 0 -rac"],
+            ),
+            ("gtx980", (800, 1000), (800, 800), [], []),
+            ("jetson-agx-orin-64gb", (800, 3199), (1300, 3199), [], []),
+            (
+                "mi300x",
+                (1300, 1300),
+                (2100, 1300),
+                ["amd-smi set -g 0 --perf-determinism 1300"],
+                ["amd-smi reset -g 0 --perf-determinism"],
+            ),
+            (
+                "mi100",
+                (1000, 1200),
+                (1502, 1200),
+                ["rocm-smi -d 0 --setperflevel manual", "rocm-smi -d 0 --setsclk LEVEL"],
+                ["rocm-smi -d 0 --resetclocks"],
+            ),
+            (
+                "rx6900xt",
+                (1800, 673),
+                (2250, 1000),
+                [
+                    "rocm-smi -d 0 --setextremum max sclk 1800",
+                    "rocm-smi -d 0 --setextremum max mclk 673",
+                ],
+                ["rocm-smi -d 0 --resetclocks"],
+            ),
+        ],
+    )
+    def test_commands(
+        self,
+        key: str,
+        best: tuple[float, float],
+        base: tuple[float, float],
+        to_set: list[str],
+        to_reset: list[str],
+    ) -> None:
+        of = clocks(key, best, base)
+        assert (list(of.to_set), list(of.to_reset)) == (to_set, to_reset)
+        assert of.notes
+
+    @pytest.mark.parametrize(
+        ("key", "best", "base", "note"),
+        [
+            ("h100-sxm5", (1410, 2619), (1980, 2619), "--gpu-freq=1410"),
+            ("h100-sxm5", (1410, 1593), (1980, 2619), "--gpu-freq=1410,memory=1593"),
+            ("h100-sxm5", (1410, 2619), (1980, 2619), "dcgmi config --set -a 2619,1410"),
+            ("h100-sxm5", (1410, 2619), (1980, 2619), "nvidia-smi -i 0 -pm 1"),
+            ("rtx8000", (1710, 5000), (1710, 6500), "documents -lmc for Ampere and newer"),
+            ("a30", (1000, 800), (1000, 1215), "has one memory clock, which no command changes"),
+            ("gtx980", (800, 1000), (800, 800), "cannot lock clocks of NVIDIA GeForce GTX 980"),
+            ("mi300x", (1300, 1300), (2100, 1300), "rocm-smi --setsclk is refused"),
+            ("mi210", (1300, 1200), (1700, 1600), "no command locks the memory clock"),
+            ("mi100", (1000, 1200), (1502, 1200), "--showclkfrq lists with 1000 MHz"),
+        ],
+    )
+    def test_notes(
+        self, key: str, best: tuple[float, float], base: tuple[float, float], note: str
+    ) -> None:
+        assert note in "\n".join(clocks(key, best, base).notes)
+
+    def test_a_single_memory_clock_is_not_locked(self) -> None:
+        assert clocks("a30", (1000, 800), (1000, 1215)).to_set == ()
+
+    def test_no_command_sets_the_number_of_cus(self) -> None:
+        for key, by in (("h100-sxm5", "MIG"), ("mi100", "HSA_CU_MASK")):
+            of = clocks(key, (1000, 900), (1000, 900), cus=4)
+            assert (of.to_set, of.to_reset) == ((), ())
+            [note] = of.notes
+            assert note.startswith("no command sets the number of CUs")
+            assert by in note
+
+    def test_at_the_base_there_is_nothing_to_set(self) -> None:
+        assert clocks("h100-sxm5", (1980, 2619), (1980, 2619)) == Commands(
+            notes=("nothing to set: the advice is the base, cu=8,engine=1980,memory=2619",)
+        )
+
+
+class TestCapsByHand:
+    @pytest.mark.parametrize(
+        ("key", "cap_w", "to_set", "to_reset"),
+        [
+            ("h100-sxm5", 450, "nvidia-smi -i 0 -pl 450", "nvidia-smi -i 0 -pl 700"),
+            ("gtx980", 120, "nvidia-smi -i 0 -pl 120", "nvidia-smi -i 0 -pl 165"),
+            (
+                "mi300x",
+                500,
+                "amd-smi set -g 0 --power-cap 500",
+                "amd-smi reset -g 0 --power-cap",
+            ),
+            (
+                "mi100",
+                200.5,
+                "rocm-smi -d 0 --setpoweroverdrive 200.5",
+                "rocm-smi -d 0 --resetpoweroverdrive",
+            ),
+        ],
+    )
+    def test_commands(self, key: str, cap_w: float, to_set: str, to_reset: str) -> None:
+        of = cap_commands(load_device(key), cap_w)
+        assert (of.to_set, of.to_reset) == ((to_set,), (to_reset,))
+
+    @pytest.mark.parametrize(
+        ("key", "note"),
+        [
+            ("h100-sxm5", "is known to refuse 150 W: nvidia-smi -i 0 -q -d POWER prints"),
+            ("h100-sxm5", "with DCGM: dcgmi config --set -P 150"),
+            ("gtx980", "the default limit of NVIDIA GeForce GTX 980 is not certain"),
+            ("mi250x-gcd", "the cap is the module's"),
+            ("mi300x", "the driver refuses to lower the cap"),
+            ("jetson-agx-orin-64gb", "no cap in watts"),
+        ],
+    )
+    def test_notes(self, key: str, note: str) -> None:
+        assert note in "\n".join(cap_commands(load_device(key), 150).notes)
+
+
+class TestEveryGpu:
+    @pytest.mark.parametrize("key", [None, "simulated-gcn3", "hd7970"])
+    def test_of_unknown_and_simulated_ones_it_is_said(self, key: str | None) -> None:
+        device = None if key is None else load_device(key)
+        best, base = HardwareConfig(8, 800, 700), HardwareConfig(8, 1000, 700)
+        for of in (clock_commands(device, best, base), cap_commands(device, 100)):
+            assert (of.to_set, of.to_reset) == ((), ())
+            [note] = of.notes
+            assert note.startswith("no command is known for ")
+
+    @pytest.mark.parametrize("key", shipped_keys())
+    def test_what_is_set_can_be_reset(self, key: str) -> None:
+        device = replace(load_device(key), tdp_w=300.0)
+        best, base = HardwareConfig(8, 800, 700), HardwareConfig(8, 1000, 900)
+        for of in (clock_commands(device, best, base), cap_commands(device, 200)):
+            assert bool(of.to_set) == bool(of.to_reset)
+            assert of.notes
+
+    def test_examples(self) -> None:
+        assert doctest.testmod(commands).failed == 0
