@@ -11,7 +11,12 @@ from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors import default_predictor
-from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, for_other_gpus
+from mlscale.predictors.base import (
+    PoolsGpus,
+    PredictsFromTimes,
+    PredictsOtherBases,
+    for_other_gpus,
+)
 from mlscale.predictors.baselines import Untrained
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -23,6 +28,7 @@ from mlscale.studies.base import (
     Tables,
     flat,
     measured_quantities,
+    read_base,
 )
 from mlscale.studies.candidates import AnyPredictor, Candidate, all_candidates, candidates
 from mlscale.studies.crossval import (
@@ -49,7 +55,8 @@ class ErrorStudy(Study):
     quantity: both, where measured, unless any is named. train_on: tables to train on instead, by
     name, each at the base as its own grid has it; then there are no folds, and what the options
     leave open is what suits the first of them. Their kernels of applications under test are left
-    out.
+    out. train_base: where the kernels that are trained on are profiled, if not at the base; only
+    predictors that predict from other bases, and what learns nothing, stand then.
     """
 
     predictors: Sequence[AnyPredictor] = ()
@@ -58,6 +65,7 @@ class ErrorStudy(Study):
     clusters: int | None = None
     training: TrainingOn = "own-table"
     train_on: Tables = field(default_factory=dict)
+    train_base: Any = None
 
     @property
     def settings(self) -> Row:
@@ -65,6 +73,11 @@ class ErrorStudy(Study):
         training: Row = {} if self.training == "own-table" else {"training": self.training}
         if self.train_on:
             training["train_on"] = list(self.train_on)
+        if self.train_base is not None:
+            training["train_base"] = {
+                name: read_base(data, self.train_base).as_dict()
+                for name, data in self.tables.items()
+            }
         return {"clusters": self.clusters or CLUSTERS, **training}
 
     @property
@@ -95,8 +108,15 @@ class ErrorStudy(Study):
     @cached_property
     def pools(self) -> dict[str, Sequence[ProfiledTable]]:
         """What the predictors of each table train on. Raises InputError on too little."""
+        if self.train_base is not None and (self.train_on or self.training != "own-table"):
+            raise InputError("a train_base is for predictors that learn from the table itself")
         if self.train_on:
             return {name: others.pool for name, others in self.others.items()}
+        if self.train_base is not None:
+            return {
+                name: [(data, read_base(data, self.train_base))]
+                for name, data in self.tables.items()
+            }
         tables = {name: (data, self.base_of(name)) for name, data in self.tables.items()}
         return {
             name: training_tables(self.training, table, list(tables.values()))
@@ -155,10 +175,27 @@ class ErrorStudy(Study):
         else:
             usual = tuple(dict.fromkeys(("wu", default_predictor(data))))
             everyone = candidates(self.predictors or usual, self.features, data)
+        if self.train_base is not None:
+            return self._predicting_other_bases(everyone)
         if not self.train_on:
             return everyone
         named = candidates(self.predictors, self.features, data, alone=True)
         return self.others[table].able(everyone, [candidate.name for candidate in named])
+
+    def _predicting_other_bases(self, everyone: Sequence[Candidate]) -> list[Candidate]:
+        """Those that predict from other bases than that of their training.
+
+        Raises InputError where a predictor that was asked for is none of them.
+        """
+        able = [
+            one for one in everyone if isinstance(one.predictor, PredictsOtherBases | Untrained)
+        ]
+        asked = [Candidate.of(one).name for one in self.predictors if one != "default"]
+        for name in {*asked}.difference(one.name for one in able):
+            raise InputError(
+                f"'{name}' predicts from the base of its training alone; leave out the train base"
+            )
+        return able
 
     def _check_training(self, candidate: Candidate) -> None:
         """Raise InputError where a predictor cannot learn from other tables than its own."""

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from mlscale.cli.options import configuration
 from mlscale.cli.study import options
 from mlscale.cli.study.text import MEAN_HEADERS, means_together, summary_cells
 from mlscale.cli.text import columns
@@ -62,6 +63,13 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         f"{options.AGAIN}, for predictors that learn from several. Applications that are tested "
         "are left out of it",
     )
+    group.add_argument(
+        "--train-base",
+        type=configuration,
+        metavar="CONFIG",
+        help="train on profiles at this base, while those of --base are predicted; for predictors "
+        "that predict from other bases ('sampled') and what learns nothing",
+    )
 
 
 def as_text(document: dict[str, Any]) -> str:
@@ -109,15 +117,24 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
             f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "
             f"mean errors of {first['n_applications']} applications, after Holm."
         )
-    trained = TRAINED[document.get("training", "own-table")]
-    if "train_on" in first:
-        trained = f" {', '.join(first['train_on'])} ({first['n_training_kernels']} kernels)"
-        if first["left_out_of_training"]:
-            left_out = ", ".join(first["left_out_of_training"])
-            notes += f"\nLeft out of the training, as they are tested: {left_out}."
+    trained, note = _training(document, first)
+    notes += note
     return (
         f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
         f"base {HardwareConfig(**first['base'])}, {document['protocol']}{trained}, "
         f"{first['n_seeds']} seeds, {document['clusters']} clusters\n"
         f"{columns(headers, lines)}{notes}"
     )
+
+
+def _training(document: dict[str, Any], first: dict[str, Any]) -> tuple[str, str]:
+    """Return what was trained on, behind the protocol, and a note on what was left out of it."""
+    if "train_base" in document:
+        return f", trained at {HardwareConfig(**document['train_base'][first['table']])}", ""
+    if "train_on" not in first:
+        return TRAINED[document.get("training", "own-table")], ""
+    note = ""
+    if first["left_out_of_training"]:
+        left_out = ", ".join(first["left_out_of_training"])
+        note = f"\nLeft out of the training, as they are tested: {left_out}."
+    return f" {', '.join(first['train_on'])} ({first['n_training_kernels']} kernels)", note
