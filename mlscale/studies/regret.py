@@ -1,10 +1,10 @@
 """Regret: what following advice costs, as measured, above the true optimum.
 
-The advice for a kernel comes from predictors that were trained without it, or from a strategy
-without a predictor.
+The advice for a kernel, or for a run of several, comes from predictors that were trained without
+its applications, or from a strategy without a predictor.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from mlscale.advice import objectives as advice
 from mlscale.advice.objectives import Limits
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -23,7 +23,8 @@ from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.errors import CLUSTERS, clusters_of
-from mlscale.studies.metrics import kernel_means
+from mlscale.studies.runs import Run, random_runs
+from mlscale.studies.splits import SPLITS
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
@@ -44,32 +45,49 @@ class Goal:
         """Measured power with the static power, (K, C, E, M) [W]; None where not measured."""
         return None if data.power_w is None else data.power_w + self.static_power_w
 
-    def best(self, objective: str, time_ms: Floats, power_w: Floats | None, base: Index) -> Index:
-        """The best configuration of a kernel; where none keeps the limits, the least breach.
+    def best(
+        self, objective: str, time_ms: Floats, power_w: Floats | None, launches: Floats, base: Index
+    ) -> Index:
+        """The best configuration of a run; where none keeps the limits, the least breach.
 
-        time_ms [ms] and power_w [W] are (C, E, M).
+        time_ms [ms] and power_w [W] are (K, C, E, M), launches (K,). Every kernel is to keep the
+        limits by itself.
         """
-        base_time_ms = float(time_ms[base])
-        if advice.feasible(self.limits, time_ms, power_w, base_time_ms).any():
-            return advice.best_index(objective, time_ms, power_w, base_time_ms, self.limits)
-        return _least(advice.limit_ratio(self.limits, time_ms, power_w, base_time_ms))
+        keeps = self.keeps(time_ms, power_w, base)
+        if not keeps.any():
+            ratio = advice.limit_ratio(self.limits, time_ms, power_w, _at(base, time_ms))
+            return _least(ratio.max(axis=0))
+        run_ms, run_w = advice.run_in_sequence(time_ms, power_w, launches)
+        return advice.best_index(
+            objective, np.where(keeps, run_ms, np.nan), run_w, float(run_ms[base])
+        )
+
+    def keeps(self, time_ms: Floats, power_w: Floats | None, base: Index) -> Mask:
+        """Where each of the kernels (K, C, E, M) keeps the limits, (C, E, M)."""
+        kept = advice.feasible(self.limits, time_ms, power_w, _at(base, time_ms))
+        return np.asarray(kept.all(axis=0))
 
     def best_fixed(
-        self, objective: str, data: Measurements, training: Sequence[int] | Indices
-    ) -> Index:
-        """The one configuration that serves the training kernels best.
+        self, objective: str, data: Measurements, trainings: Sequence[Sequence[int]]
+    ) -> list[Index]:
+        """For each set of training kernels the one configuration that serves them best.
 
         The one at which the fewest of them break a limit, of these the one of the least mean
         ratio of the objective to what `best` would reach from the measured surfaces.
         """
         base = data.grid.index(self.base)
-        broken = np.zeros(data.grid.shape)
-        ratios = np.zeros(data.grid.shape)
-        for time, power in _by_kernel(data.time_ms, self.power_w(data), training):
-            values = advice.objective_values(objective, time, power)
-            ratios += values / values[self.best(objective, time, power, base)]
-            broken += ~advice.feasible(self.limits, time, power, float(time[base]))
-        return _least(np.where(broken == broken.min(), ratios, np.inf))
+        values = advice.objective_values(objective, data.time_ms, self.power_w(data))
+        ratios, broken = np.empty(values.shape), np.empty(values.shape)
+        for k in range(len(values)):
+            costs = _rows(data.time_ms, self.power_w(data), [k])
+            ratios[k] = values[k] / values[k][self.best(objective, *costs, np.ones(1), base)]
+            broken[k] = ~self.keeps(*costs, base)
+        fixed = []
+        for training in trainings:
+            breaches = broken[list(training)].sum(axis=0)
+            mean = ratios[list(training)].mean(axis=0)
+            fixed.append(_least(np.where(breaches == breaches.min(), mean, np.inf)))
+        return fixed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,7 +97,8 @@ class RegretStudy(Study):
     predictors: without any, all that apply to a table and learn. features: without any, the kind
     that suits a table best. objectives: without any, those of energy, or time without power. A
     predictor that knows no power is left out of what needs power. static_power_w: to add to dynamic
-    power, or power of unknown kind.
+    power, or power of unknown kind. runs: how many random runs of the held-out kernels to advise
+    one configuration each; 0 to advise each kernel by itself.
     """
 
     predictors: Sequence[AnyPredictor] = ()
@@ -88,11 +107,16 @@ class RegretStudy(Study):
     limits: Limits = NO_LIMITS
     static_power_w: float | None = None
     clusters: int | None = None
+    runs: int = 0
 
     @property
     def settings(self) -> Row:
-        """The number of clusters, and the limits."""
-        return {"clusters": self.clusters or CLUSTERS, "limits": vars(self.limits)}
+        """The number of clusters, the limits, and the number of runs."""
+        return {
+            "clusters": self.clusters or CLUSTERS,
+            "limits": vars(self.limits),
+            "runs": self.runs,
+        }
 
     @cached_property
     def goals(self) -> dict[str, Goal]:
@@ -130,6 +154,8 @@ class RegretStudy(Study):
     @cached_property
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
+        if self.runs and self.split != SPLITS[0]:
+            raise InputError(f"runs are drawn where the protocol is '{SPLITS[0]}'")
         return [
             Part(table, candidate, self.split, seed, None, count, (goal.base,))
             for table, goal in self.goals.items()
@@ -152,7 +178,8 @@ class RegretStudy(Study):
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """What each part chooses."""
         return part_choices, [
-            (part, self.tables[part.table], self.goals[part.table]) for part in self.parts
+            (part, self.tables[part.table], self.goals[part.table], self.runs)
+            for part in self.parts
         ]
 
     def choices(self, results: Sequence[Any]) -> Rows:
@@ -160,25 +187,29 @@ class RegretStudy(Study):
 
         regret_percent: 100 (objective there / objective at the best configuration that keeps the
         limits - 1); None where the choice breaks a limit, so that the two cannot be compared.
-        best_saving_percent: what the true optimum saves against the base. A kernel of which no
-        configuration keeps the limits is left out.
+        best_saving_percent: what the true optimum saves against the base. A kernel or run of which
+        no configuration keeps the limits is left out.
         """
         rows = (
-            self._choice(part, objective, k, (c, e, m))
+            self._choice(part, objective, run, (c, e, m))
             for part, result in zip(self.parts, results, strict=True)
-            for objective, indices in result["indices"].items()
-            for k, (c, e, m) in zip(result["kernels"], indices, strict=True)
+            for objective, indices in result.items()
+            for run, (c, e, m) in zip(self._judged(part), indices, strict=True)
         )
         return [row for row in rows if row is not None]
 
-    def _choice(self, part: Part, objective: str, k: int, chosen: Index) -> Row | None:
+    def _judged(self, part: Part) -> list[Run]:
+        return judged(part, self.tables[part.table], self.runs)
+
+    def _choice(self, part: Part, objective: str, run: Run, chosen: Index) -> Row | None:
         data, goal = self.tables[part.table], self.goals[part.table]
-        [(time_ms, power_w)] = _by_kernel(data.time_ms, goal.power_w(data), [k])
         base = data.grid.index(goal.base)
-        values = advice.objective_values(objective, time_ms, power_w)
-        feasible = advice.feasible(goal.limits, time_ms, power_w, float(time_ms[base]))
+        costs = _rows(data.time_ms, goal.power_w(data), run.kernels)
+        feasible = goal.keeps(*costs, base)
         if not feasible.any():
             return None
+        time_ms, power_w = advice.run_in_sequence(*costs, np.array(run.launches))
+        values = advice.objective_values(objective, time_ms, power_w)
         least = float(values[feasible].min())
         regret = float(100 * (values[chosen] / least - 1)) if feasible[chosen] else None
         return {
@@ -187,8 +218,7 @@ class RegretStudy(Study):
             "advisor": part.candidate.name,
             "features": part.candidate.features,
             "seed": part.seed,
-            "application": data.applications[k],
-            "kernel": data.kernels[k],
+            **self._name(data, run),
             **data.grid.config(chosen).as_dict(),
             "breaks_limits": not feasible[chosen],
             "regret_percent": regret,
@@ -197,11 +227,19 @@ class RegretStudy(Study):
             "slowdown_percent": float(advice.slowdown_percent(time_ms[chosen], time_ms[base])),
         }
 
+    def _name(self, data: Measurements, run: Run) -> Row:
+        """What a row calls a run: its number and applications, or the kernel that it is."""
+        if not self.runs:
+            [k] = run.kernels
+            return {"application": data.applications[k], "kernel": data.kernels[k]}
+        applications = dict.fromkeys(data.applications[k] for k in run.kernels)
+        return {"run": run.number, "applications": ", ".join(applications)}
+
     def rows(self, results: Sequence[Any]) -> Rows:
         """One row of figures for each table, objective and advisor.
 
-        Regrets are summed up over kernels, the mean over seeds of each; None where no choice kept
-        the limits. Raises InputError where no configuration of any kernel keeps them.
+        Regrets are summed up over kernels or runs, the mean over seeds of each; None where no
+        choice kept the limits. Raises InputError where no configuration of any kernel keeps them.
         """
         groups = grouped(self.choices(results), "table", "objective", "advisor", "features")
         if not groups:
@@ -210,24 +248,30 @@ class RegretStudy(Study):
 
     def _row(self, group: Rows) -> Row:
         first = group[0]
+        what = "run" if self.runs else "kernel"
         compared = [row for row in group if not row["breaks_limits"]]
-        regrets = kernel_means(
-            np.array([[row["regret_percent"]] for row in compared]), [r["kernel"] for r in compared]
-        )
+        regrets = {
+            name: float(np.mean([row["regret_percent"] for row in rows]))
+            for (name,), rows in grouped(compared, what).items()
+        }
         each = list(regrets.values())
-        worst = max(regrets, key=lambda kernel: regrets[kernel]) if regrets else None
-        judged = {row["kernel"] for row in group}
+        worst = max(regrets, key=lambda name: regrets[name]) if regrets else None
+        applications = {row[what]: row.get("applications") for row in group}
+        of_table = (part for part in self.parts if part.table == first["table"])
+        n_all = len({run.number for part in of_table for run in self._judged(part)})
         return {
             **{name: first[name] for name in ("table", "objective", "advisor", "features")},
             "base": self.goals[first["table"]].base.as_dict(),
-            "n_kernels": len(judged),
-            "n_beyond_limits": len(self.tables[first["table"]].kernels) - len(judged),
+            f"n_{what}s": len(applications),
+            "n_beyond_limits": n_all - len(applications),
             "n_seeds": self.seeds,
             "breaks_limits_percent": 100 * (1 - len(compared) / len(group)),
             "regret_mean": float(np.mean(each)) if each else None,
+            "regret_standard_error": _standard_error(each),
             "regret_median": float(np.median(each)) if each else None,
             "regret_p90": float(np.percentile(each, 90)) if each else None,
-            "worst_kernel": worst,
+            f"worst_{what}": worst,
+            **({"worst_run_applications": applications.get(worst)} if self.runs else {}),
             "worst_regret": None if worst is None else regrets[worst],
             **{
                 f"{name}_mean": float(np.mean([row[f"{name}_percent"] for row in group]))
@@ -236,9 +280,27 @@ class RegretStudy(Study):
         }
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
-        """advice: the rows; choices: what was chosen for each kernel and seed."""
-        return {"advice": [flat(row) for row in self.rows(results)],
-                "choices": self.choices(results)}  # fmt: skip
+        """advice: the rows; choices: what was chosen for each kernel or run, and seed; runs."""
+        tables = {
+            "advice": [flat(row) for row in self.rows(results)],
+            "choices": self.choices(results),
+        }
+        return {**tables, "runs": self._launches()} if self.runs else tables
+
+    def _launches(self) -> Rows:
+        """What each run launches, and how often."""
+        return [
+            {
+                "table": table,
+                "run": run.number,
+                "application": data.applications[k],
+                "kernel": data.kernels[k],
+                "launches": launches,
+            }
+            for table, data in self.tables.items()
+            for run in random_runs(data.applications, self.runs)
+            for k, launches in zip(run.kernels, run.launches, strict=True)
+        ]
 
 
 def known_objectives(candidate: Candidate, goal: Goal) -> tuple[str, ...]:
@@ -248,53 +310,73 @@ def known_objectives(candidate: Candidate, goal: Goal) -> tuple[str, ...]:
     return tuple(o for o in goal.objectives if o == "time" and not goal.limits.max_power_w)
 
 
-def part_choices(part: Part, data: Measurements, goal: Goal) -> dict[str, Any]:
-    """Choose for every held-out kernel from what was learnt without it. Raises InputError.
+def judged(part: Part, data: Measurements, runs: int) -> list[Run]:
+    """The random runs to advise, or without any each held-out kernel as a run of its own."""
+    if runs:
+        return random_runs(data.applications, runs)
+    held_out = (int(k) for _, test in part.folds(data) for k in test)
+    return [Run(k + 1, (k,), (1.0,)) for k in held_out]
 
-    Gives the kernels, by position in the table, and by objective the index chosen for each.
+
+def part_choices(
+    part: Part, data: Measurements, goal: Goal, runs: int = 0
+) -> dict[str, list[Index]]:
+    """Choose for every held-out kernel, or run of them, from what was learnt without it.
+
+    Gives by objective the index chosen for each of `judged`. A kernel is predicted from its fold,
+    and the fixed configuration is learnt from what no fold of the run's kernels holds out. Raises
+    InputError.
     """
-    folds = part.folds(data)
-    held_out = [int(k) for _, test in folds for k in test]
     objectives = known_objectives(part.candidate, goal)
     base = data.grid.index(goal.base)
-    indices: dict[str, list[Index]]
-    if part.candidate.name == HIGHEST:
-        indices = {o: [data.grid.index("highest")] * len(held_out) for o in objectives}
-    elif part.candidate.name == BASE:
-        indices = {o: [base] * len(held_out) for o in objectives}
-    elif part.candidate.name == FIXED:
-        indices = {}
-        for o in objectives:
-            fixed = [(goal.best_fixed(o, data, train), len(test)) for train, test in folds]
-            indices[o] = [best for best, count in fixed for _ in range(count)]
-    else:
-        predicted = list(_by_kernel(*_predictions(part, data, goal)))
-        indices = {
-            o: [goal.best(o, time_ms, power_w, base) for time_ms, power_w in predicted]
-            for o in objectives
-        }
-    return {"kernels": held_out, "indices": indices}
+    subjects = judged(part, data, runs)
+    if part.candidate.name in (HIGHEST, BASE):
+        always = base if part.candidate.name == BASE else data.grid.index("highest")
+        return {o: [always] * len(subjects) for o in objectives}
+    if part.candidate.name == FIXED:
+        trained_on = {int(k): set(train.tolist()) for train, test in part.folds(data) for k in test}
+        trainings = [
+            sorted(set.intersection(*(trained_on[k] for k in run.kernels))) for run in subjects
+        ]
+        return {o: goal.best_fixed(o, data, trainings) for o in objectives}
+    predicted = _predictions(part, data, goal)
+    costs = [(*_rows(*predicted, run.kernels), np.array(run.launches)) for run in subjects]
+    return {o: [goal.best(o, *of_run, base) for of_run in costs] for o in objectives}
 
 
 def _predictions(part: Part, data: Measurements, goal: Goal) -> tuple[Floats, Floats | None]:
-    """Time [ms] and power [W] of the held-out kernels, (K, C, E, M), in the order of the folds."""
+    """Predicted time [ms] and power [W], (K, C, E, M); NaN of kernels that no fold holds out."""
     has_power = data.power_samples is not None and part.candidate.predicts("power")
     quantities = ("time", "power") if has_power else ("time",)
     make = partial(part.predictors, quantities, intervals=False)
-    costs: dict[str, list[Floats]] = {quantity: [] for quantity in quantities}
-    for fold in cross_validate(data, part.bases, part.folds(data), make):
-        costs[fold.predictor.quantity].append(fold.predicted)
-    time_ms = np.concatenate(costs["time"])
-    power_w = np.concatenate(costs["power"]) + goal.static_power_w if has_power else None
-    return time_ms, power_w
+    shape = (len(data.kernels), *data.grid.shape)
+    costs = {quantity: np.full(shape, np.nan) for quantity in quantities}
+    folds = part.folds(data)
+    held_out = [test for _, test in folds for _ in quantities]
+    predictions = cross_validate(data, part.bases, folds, make)
+    for test, fold in zip(held_out, predictions, strict=True):
+        costs[fold.predictor.quantity][test] = fold.predicted
+    return costs["time"], costs["power"] + goal.static_power_w if has_power else None
 
 
-def _by_kernel(
-    time_ms: Floats, power_w: Floats | None, kernels: Sequence[int] | Indices | None = None
-) -> Iterator[tuple[Floats, Floats | None]]:
-    """Time and power (C, E, M) of each kernel, all unless some are named by position."""
-    for k in range(len(time_ms)) if kernels is None else kernels:
-        yield time_ms[k], None if power_w is None else power_w[k]
+def _rows(
+    time_ms: Floats, power_w: Floats | None, kernels: Sequence[int]
+) -> tuple[Floats, Floats | None]:
+    """Time and power of some kernels by position, (n, C, E, M)."""
+    rows = list(kernels)
+    return time_ms[rows], None if power_w is None else power_w[rows]
+
+
+def _at(base: Index, time_ms: Floats) -> Floats:
+    """The time of kernels (K, C, E, M) at the base, (K, 1, 1, 1) [ms]."""
+    return time_ms[:, *base][:, None, None, None]
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    """Of the mean of independent values; None of fewer than two."""
+    if len(values) < 2:
+        return None
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _least(values: Floats) -> Index:

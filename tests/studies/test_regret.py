@@ -14,6 +14,7 @@ from mlscale.advice.objectives import Limits
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
+from mlscale.studies.runs import Run
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 PROTOCOL = "leave-one-application-out"
@@ -120,9 +121,9 @@ class TestLeakage:
             candidate = Candidate.of(advisor, "raw" if advisor == "nearest" else None)
         part = Part("made", candidate, PROTOCOL, 0, bases=(MID,))
         honest, other = (regret.part_choices(part, data, goal) for data in (DATA, spoilt))
-        where = honest["kernels"].index(k)
+        where = regret.judged(part, DATA, 0).index(Run(k + 1, (k,), (1.0,)))
         for objective in goal.objectives:
-            assert honest["indices"][objective][where] == other["indices"][objective][where]
+            assert honest[objective][where] == other[objective][where]
 
 
 class TestLimits:
@@ -164,9 +165,9 @@ class TestLimits:
         assert (rows["nearest"]["n_kernels"], rows["nearest"]["n_beyond_limits"]) == (3, 3)
 
     def test_where_nothing_keeps_the_limits_the_least_breach_is_chosen(self) -> None:
-        time = np.array([[[4.0, 2.0, 3.0]]])
+        time = np.array([[[[4.0, 2.0, 3.0]]]])
         goal = regret.Goal(MID, ("time",), Limits(max_time_ms=1))
-        assert goal.best("time", time, None, (0, 0, 0)) == (0, 0, 1)
+        assert goal.best("time", time, None, np.ones(1), (0, 0, 0)) == (0, 0, 1)
 
 
 class TestAsking:

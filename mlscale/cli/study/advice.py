@@ -4,13 +4,14 @@ import argparse
 from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits
-from mlscale.cli.options import add_limits
+from mlscale.cli.options import add_limits, whole_number
 from mlscale.cli.study import options
 from mlscale.cli.study.text import means_together
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, shortened
 from mlscale.data.grid import HardwareConfig
-from mlscale.studies.base import Rows, grouped
+from mlscale.studies.base import Row, Rows, grouped
 from mlscale.studies.errors import CLUSTERS
+from mlscale.studies.runs import LAUNCH_SIGMA, MOST_APPLICATIONS
 
 SUMMARIES = {
     "advice": "how much more than the true optimum the advised configurations cost (regret)",
@@ -23,9 +24,10 @@ def parents(_: str) -> list[argparse.ArgumentParser]:
         options.predictors(several=True, default="all that learn and apply"),
         options.features(several=True),
         options.parent(_add_objectives),
+        options.parent(_add_runs),
         options.base(),
         options.clusters(str(CLUSTERS)),
-        options.common("the tables advice and choices"),
+        options.common("the tables advice and choices, and with --runs the table runs"),
     ]
 
 
@@ -40,6 +42,17 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
 
 
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs",
+        type=whole_number,
+        metavar="N",
+        help="advise one configuration for each of N random runs, mixes of 1 to "
+        f"{MOST_APPLICATIONS} held-out applications with log-normal launches "
+        f"(sigma {LAUNCH_SIGMA:g}), instead of one for each kernel",
+    )
+
+
 def as_text(document: dict[str, Any]) -> str:
     """Return a block for each table and objective; after several, their mean regrets together."""
     under = Limits(**document["limits"]).under()
@@ -52,23 +65,35 @@ def as_text(document: dict[str, Any]) -> str:
 
 
 def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
-    headers = ["advisor", "features", "mean", "median", "p90", "worst", "worst kernel"]
+    what, error = ("run", ["std. error"]) if document["runs"] else ("kernel", [])
+    headers = ["advisor", "features", "mean", *error, "median", "p90", "worst", f"worst {what}"]
     headers += ["saves %", "time %", *(["breaks limits %"] if under else [])]
     lines = []
     for row in rows:
-        figures = [row[k] for k in ("regret_mean", "regret_median", "regret_p90", "worst_regret")]
-        line = [row["advisor"], row["features"] or "", *map(_number, figures)]
-        line += [row["worst_kernel"] or "-", _number(row["saving_mean"])]
+        figures = ["mean", *(["standard_error"] if error else []), "median", "p90"]
+        line = [row["advisor"], row["features"] or ""]
+        line += [_number(row[f"regret_{figure}"]) for figure in figures]
+        line += [_number(row["worst_regret"]), _worst(row), _number(row["saving_mean"])]
         line.append(f"{row['slowdown_mean']:+.1f}")
         lines.append(line + ([f"{row['breaks_limits_percent']:.1f}"] if under else []))
     first = rows[0]
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
     return (
-        f"{first['table']}: regret of {first['objective']} [%]{under}, {first['n_kernels']} kernels"
+        f"{first['table']}: regret of {first['objective']} [%]{under}, "
+        f"{first[f'n_{what}s']} {'random ' if document['runs'] else ''}{what}s"
         f"{beyond if first['n_beyond_limits'] else ''}, base {HardwareConfig(**first['base'])}, "
         f"{document['protocol']}, {first['n_seeds']} seeds, {document['clusters']} clusters; "
         f"the optimum saves {first['best_saving_mean']:.1f} %\n{columns(headers, lines)}"
     )
+
+
+def _worst(row: Row) -> str:
+    """Return whose regret is the largest: the kernel, or the run's number with its applications."""
+    if "worst_kernel" in row:
+        return row["worst_kernel"] or "-"
+    if row["worst_run"] is None:
+        return "-"
+    return f"{row['worst_run']} ({shortened(row['worst_run_applications'], 40)})"
 
 
 def _number(value: float | None) -> str:

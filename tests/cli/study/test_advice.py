@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,35 @@ class TestOutput:
         assert len(choices) == 4 * 6
         assert {c["engine_mhz"] for c in choices if c["advisor"] == "highest-clocks"} == {"1000.0"}
 
+    def test_runs_are_advised_instead_of_kernels(
+        self, capsys: Capture, table: Path, tmp_path: Path
+    ) -> None:
+        out, _ = succeed(
+            *(capsys, "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy"),
+            *("--runs", 12, "-o", tmp_path / "out"),
+        )
+        heading, header = out.splitlines()[:2]
+        assert heading.startswith("made: regret of energy [%], 12 random runs, base cu=8")
+        assert re.split("  +", header) == [
+            *("advisor", "features", "mean", "std. error", "median", "p90", "worst", "worst run"),
+            *("saves %", "time %"),
+        ]
+        with (tmp_path / "out/choices.csv").open() as file:
+            choices = list(csv.DictReader(file))
+        assert len(choices) == 4 * 12
+        assert {choice["run"] for choice in choices} == {str(n) for n in range(1, 13)}
+        with (tmp_path / "out/advice.csv").open() as file:
+            highest = next(csv.DictReader(file))
+        number, names = highest["worst_run"], highest["worst_run_applications"]
+        assert f"{number} ({names})" in out or f"{number} ({names[:20]}" in out
+        [chosen] = (c for c in choices if c["advisor"] == highest["advisor"] and c["run"] == number)
+        assert (chosen["applications"], chosen["regret_percent"]) == (
+            *(names, highest["worst_regret"]),
+        )
+        with (tmp_path / "out/runs.csv").open() as file:
+            launched = [row["application"] for row in csv.DictReader(file) if row["run"] == number]
+        assert ", ".join(launched) == names
+
     def test_what_is_done_is_taken_up(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         command = ("study", "advice", table, *ONLY_NEAREST, "-o", tmp_path / "out")
         first, _ = succeed(capsys, *command)
@@ -70,6 +100,8 @@ class TestRefused:
                 "unrecognized arguments: --quantity time; see 'mlscale study advice",
             ),
             (["--base", "mid", "--base", "mid"], "argument --base: may be given once; see"),
+            (["--runs", "0"], "argument --runs: '0' is not a whole number of at least 1"),
+            (["--runs", "5", "--protocol", "k-fold"], "runs are drawn where the protocol is"),
             (["--minimize", "joy"], "invalid choice: 'joy'"),
             (["--max-power", "-1"], "argument --max-power: '-1' is not a positive, finite number"),
             (["--static-power", "5"], "'made': power_w is board power, static power included"),
