@@ -9,7 +9,7 @@ from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
-from mlscale.profilers.reader import titles
+from mlscale.profilers.layouts import titles
 from mlscale.profilers.sampled.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _table_options() -> argparse.ArgumentParser:
         help="board power of all rows: watts, or a monitor's log of the run (the mean while the "
         "GPU works)",
     )
-    parser.add_argument("--gpu", metavar="INDEX", help="one GPU of a log of several")
+    parser.add_argument("--gpu", metavar="INDEX", help="one GPU of a log or a trace of several")
     options.add_output_table(parser)
     return parser
 
@@ -207,6 +207,7 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
             base=arguments.base,
             application=arguments.application,
             each=arguments.each,
+            gpu=arguments.gpu,
             progress=bar.update,
         )
     text = f"{output}: {_summary(imported, arguments.each)}"

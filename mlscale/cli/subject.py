@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="board power at the base: watts, or a monitor's log of the run (the mean while the "
         "GPU works)",
     )
-    group.add_argument("--gpu", metavar="INDEX", help="one GPU of a log of several")
+    group.add_argument("--gpu", metavar="INDEX", help="one GPU of a log or a trace of several")
     group.add_argument(
         "--interval",
         type=options.positive_number,
@@ -149,7 +149,8 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
     """The profiles that the files hold, with the power of --power. Raises InputError."""
     paths = [options.input_file(file) for file in files]
     if len(paths) == 1 and is_tidy(paths[0]):
-        _refuse_of_logs(arguments, paths[0])
+        names = ["interval", "time"] if _is_log(arguments.power) else ["gpu", "interval", "time"]
+        options.refuse_unused(arguments, names, f"as {paths[0]} is no log")
         table = read_table(paths[0])
         device, base = _device_and_base(table, arguments, model)
     else:
@@ -169,8 +170,11 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
 
     base = arguments.base or {}
     if log_format(paths[0]) is None:
-        _refuse_of_logs(arguments, paths[0])
-        imported = import_exports(paths, device=arguments.device, base=base)
+        options.refuse_unused(arguments, ["interval", "time"], f"as {paths[0]} is no log")
+        imported = import_exports(paths, device=arguments.device, base=base, gpu=arguments.gpu)
+        if not imported.gpus and not _is_log(arguments.power):
+            why = f"as {paths[0]} does not say on which GPU its kernels ran"
+            options.refuse_unused(arguments, ["gpu"], why)
         return imported.table, imported.config
     facts = RunFacts(
         device=arguments.device,
@@ -181,12 +185,6 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     )
     logs = import_logs(paths, facts=facts)
     return logs.table, only_config(logs.table)
-
-
-def _refuse_of_logs(arguments: argparse.Namespace, path: Path) -> None:
-    """Raise UsageError on options that only logs take; --gpu is of a log of power too."""
-    names = ["interval", "time"] if _is_log(arguments.power) else ["gpu", "interval", "time"]
-    options.refuse_unused(arguments, names, f"as {path} is no log")
 
 
 def _is_log(power: str | None) -> bool:

@@ -22,7 +22,7 @@ HYPER_PARAMETERS = ("features", "clusters", "seed")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     from mlscale.counters.features import FEATURE_KINDS
-    from mlscale.profilers import TOOLS
+    from mlscale.profilers import COUNTING_TOOLS
 
     parser.add_argument(
         "table",
@@ -56,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kinds.add_argument(
         "--features-of",
-        choices=TOOLS,
+        choices=COUNTING_TOOLS,
         metavar="TOOL",
         help="leave out the features of Table II that this profiler cannot give, and counters of "
-        f"another tool, and take the features of Table II: {', '.join(TOOLS)}",
+        f"another tool, and take the features of Table II: {', '.join(COUNTING_TOOLS)}",
     )
     parser.add_argument(
         "--clusters",

@@ -19,10 +19,21 @@ from mlscale.data.tables import Table
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import ByteProgress, no_progress
-from mlscale.profilers import codexl, ncu, ncu_text, nvprof, rocprof
+from mlscale.profilers import (
+    codexl,
+    ncu,
+    ncu_text,
+    nsys,
+    nsys_sqlite,
+    nvprof,
+    rocprof,
+    torch_averages,
+    torch_trace,
+)
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.layouts import ExportLayout
 from mlscale.profilers.mapping import (
     Share,
     TableFeature,
@@ -30,7 +41,7 @@ from mlscale.profilers.mapping import (
     peak_shares,
     table_features,
 )
-from mlscale.profilers.reader import Export, ExportLayout, open_export
+from mlscale.profilers.reader import Export, open_export
 
 _Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 _READERS: dict[str, _Reader] = {
@@ -47,6 +58,11 @@ _READERS: dict[str, _Reader] = {
     "rocprof-stats": rocprof.read_stats,
     "rocprofv3-stats": rocprof.read_stats,
     "codexl": codexl.read_calls,
+    "nsys-sum": nsys.read_sum,
+    "nsys-trace": nsys.read_trace,
+    "nsys-sqlite": nsys_sqlite.read_sqlite,
+    "torch-trace": torch_trace.read_trace,
+    "torch-averages": torch_averages.read_averages,
 }
 _MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
     "rocprof-machine": rocprof.read_machine,
@@ -54,7 +70,7 @@ _MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
 }
 _SUMMED_BY_THE_TOOL = (
     *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
-    *("rocprof-stats", "rocprofv3-stats"),
+    *("rocprof-stats", "rocprofv3-stats", "nsys-sum", "torch-averages"),
 )
 
 
@@ -70,6 +86,7 @@ class ImportedTable:
         kernels: how many there are.
         launches: how many the rows stand for.
         features: each feature of Table II with its least near status over the kernels.
+        gpus: the numbers of the GPUs that a trace has launches on; none where no file says them.
     """
 
     table: Table
@@ -79,6 +96,7 @@ class ImportedTable:
     kernels: int
     launches: int
     features: dict[str, TableFeature]
+    gpus: tuple[str, ...] = ()
 
 
 def import_profile(
@@ -88,16 +106,18 @@ def import_profile(
     tool: str | None = None,
     application: str | None = None,
     each: bool = False,
+    gpu: str | None = None,
 ) -> Profiles:
     """Read a profiler's CSV exports of one run as profiles to predict from.
 
     files: one file, or several of the same run: further passes, and a trace for the times.
     device: a key of the device table, or any name; needed where the files do not say it.
     base: what the GPU was set to as far as the files do not say it: 'cu_count', 'engine_mhz'
-    [MHz] and 'memory_mhz' [MHz]. tool: 'ncu', 'nvprof', 'rocprof', 'rocprofv3' or 'codexl'; None
-    knows it by the files. application: of all kernels; None takes the program that was profiled.
-    each: a kernel's profile is the median over its launches in place of their mean. Raises
-    InputError where a file cannot be read or the files contradict each other.
+    [MHz] and 'memory_mhz' [MHz]. tool: one of TOOLS, as 'ncu' or 'nsys'; None knows it by the
+    files. application: of all kernels; None takes the program that was profiled.
+    each: a kernel's profile is the median over its launches in place of their mean. gpu: whose
+    launches to take of a trace of several GPUs, by its number there. Raises InputError where a
+    file cannot be read or the files contradict each other.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
@@ -110,11 +130,12 @@ def import_profile(
         base=base,
         application=application,
         each=each,
+        gpu=gpu,
     )
     return profiles_at(imported.table, imported.config, imported.table.text["device"][0])
 
 
-def import_exports(
+def import_exports(  # noqa: PLR0913 - what the files do not say, each by its name
     paths: Sequence[Path],
     tool: str | None = None,
     *,
@@ -122,6 +143,7 @@ def import_exports(
     base: Mapping[str, float] | None = None,
     application: str | None = None,
     each: bool = False,
+    gpu: str | None = None,
     progress: ByteProgress = no_progress,
 ) -> ImportedTable:
     """Read the files of one run of one tool into a tidy table.
@@ -133,7 +155,7 @@ def import_exports(
     contents: list[FileContent] = []
     layouts: list[ExportLayout] = []
     for path in paths:
-        content, layout = _read(path, tool, each, progress)
+        content, layout = _read(path, tool, each, gpu, progress)
         tools = {layout.tool, *(other.tool for other in layouts)}
         if len(tools) > 1 and tools != {"rocprof", "rocprofv3"}:
             raise InputError(
@@ -172,6 +194,7 @@ def import_exports(
         kernels=len(set(table.text["kernel"])),
         launches=sum(record.launches for record in records),
         features=of_run,
+        gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
     )
 
 
@@ -228,7 +251,7 @@ def append(table: Table, new: Table, source: str) -> Table:
 
 
 def _read(
-    path: Path, tool: str | None, each: bool, progress: ByteProgress
+    path: Path, tool: str | None, each: bool, gpu: str | None, progress: ByteProgress
 ) -> tuple[FileContent, ExportLayout]:
     with open_export(path, progress) as export:
         layout = export.layout
@@ -243,7 +266,7 @@ def _read(
             _MACHINE_READERS[layout.key](export, content)
             return content, layout
         records = _READERS[layout.key](export, content, needed_counters(layout.tool))
-        content.collect(records, each)
+        content.collect(records, each, gpu)
         content.skipped = export.skipped
     return content, layout
 
@@ -275,6 +298,11 @@ def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
         facts = {"time_s": record.time_s, "peak_bytes_per_s": 1.0}
         if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
             return ""
+    if not any(record.counters for record in records):
+        return (
+            "it has times and no counters: to predict, profile its kernels too, as with ncu "
+            "--section SpeedOfLight (docs/profiling.md), and give both files"
+        )
     return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
 
 
@@ -428,6 +456,9 @@ def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
                 "or the tool's output and were passed over"
             )
     if not any(record.counters for record in records):
-        messages.append(f"{contents[0].source}: times without counters: no features")
+        messages.append(
+            f"{contents[0].source}: times without counters: no features; to predict, profile its "
+            "kernels too (docs/profiling.md) and give both files"
+        )
     for message in messages:
         warnings.warn(message, DataWarning, stacklevel=3)

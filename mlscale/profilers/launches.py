@@ -1,13 +1,16 @@
 """Launches as the readers give them, and groups of launches, summed while the file streams by."""
 
 import math
+import warnings
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.timeline import Timeline
 
 
 @dataclass(slots=True)
@@ -17,7 +20,8 @@ class LaunchRecord:
     launch: its number in the run; workgroups and workgroup_size [threads] None where the file
     does not say; time_s None where it says none, and the launch is dropped where it is not
     positive; weight: launches it stands for; is_new: False for a further row of a launch already
-    counted.
+    counted; gpu: its number among the GPUs of the file, '' where the file does not say; begin_ns:
+    when it began, on the file's own clock.
     """
 
     line: int
@@ -29,6 +33,8 @@ class LaunchRecord:
     counters: dict[str, float]
     weight: int = 1
     is_new: bool = True
+    gpu: str = ""
+    begin_ns: int | Fraction | None = None
 
 
 class NumberSet:
@@ -135,6 +141,8 @@ class FileContent:
         span_s: from the first kernel's begin to the last one's end; None where the file does not
             say when kernels ran.
         busy_s: the part of span_s in which at least one kernel ran; copies and fills are none.
+        gpu_facts: by GPU, further facts of it; those of the GPU that is read become facts.
+        gpus: the numbers of all GPUs on which it has launches, where it says them.
     """
 
     source: str
@@ -146,9 +154,17 @@ class FileContent:
     skipped: int = 0
     span_s: float | None = None
     busy_s: float | None = None
+    gpu_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
 
-    def collect(self, records: Iterable[LaunchRecord], each: bool) -> None:
-        """Sum the records up, one group a launch with `each`. Raises InputError on none."""
+    def collect(self, records: Iterable[LaunchRecord], each: bool, gpu: str | None = None) -> None:
+        """Sum the records up, one group a launch with `each`.
+
+        gpu: which GPU's launches to take, where the file has those of several. Raises InputError
+        on none, and where the GPU is not said or not there.
+        """
+        groups_of: dict[str, dict[GroupKey, LaunchGroup]] = {}
+        timelines: dict[str, Timeline] = defaultdict(Timeline)
         for record in records:
             if record.time_s is not None and not record.time_s > 0:
                 self.dropped += 1
@@ -159,16 +175,46 @@ class FileContent:
                 record.workgroup_size,
                 record.launch if each else None,
             )
-            group = self.groups.get(key)
+            groups = groups_of.setdefault(record.gpu, {})
+            group = groups.get(key)
             if group is None:
                 if "\ufffd" in record.kernel or not record.kernel.strip():
                     raise InputError(
                         f"{self.source}: row {record.line}: the kernel's name is "
                         + ("damaged text" if record.kernel.strip() else "empty")
                     )
-                group = self.groups[key] = LaunchGroup()
+                group = groups[key] = LaunchGroup()
             group.add(record)
-        if not self.groups:
+            if record.begin_ns is not None and record.time_s is not None:
+                timelines[record.gpu].add(record.begin_ns, record.time_s)
+        if not groups_of:
             lost = f" with a positive time ({self.dropped} without)" if self.dropped else ""
             says = f"; the profiler says: {self.complaint[:300]}" if self.complaint else ""
             raise InputError(f"{self.source}: has a header but no kernel launch{lost}{says}")
+        number = self._gpu(groups_of, gpu)
+        self.groups = groups_of[number]
+        self.gpus = tuple(sorted(filter(None, groups_of)))
+        self.span_s, self.busy_s = timelines[number].span_s, timelines[number].busy_s
+        for fact, value in self.gpu_facts.get(number, {}).items():
+            self.facts[fact][value] += 1
+
+    def _gpu(self, groups_of: dict[str, dict[GroupKey, LaunchGroup]], gpu: str | None) -> str:
+        """The GPU whose launches count: the only one, or the one that was chosen."""
+        if len(groups_of) == 1:
+            [number] = groups_of
+            if gpu is not None and number not in ("", gpu):
+                warnings.warn(
+                    f"{self.source}: is of GPU {number} alone, which was taken for GPU {gpu}",
+                    DataWarning,
+                    stacklevel=3,
+                )
+            return number
+        if gpu in groups_of:
+            return gpu
+        launches = ", ".join(
+            f"{number or 'one that it does not name'}"
+            f" ({sum(group.launches for group in groups_of[number].values())} launches)"
+            for number in sorted(groups_of)
+        )
+        lacks = "" if gpu is None else f"has no launches on GPU {gpu}; "
+        raise InputError(f"{self.source}: {lacks}is of GPUs {launches}; choose one with --gpu")

@@ -8,11 +8,10 @@ from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.profilers.launches import FileContent, LaunchRecord
 from mlscale.profilers.reader import Export
-from mlscale.profilers.timeline import Timeline
 from mlscale.profilers.values import parse_counter, parse_number
 
 _CORRELATION = re.compile(r"\s\[\d+\]$")
-_DEVICE_NUMBER = re.compile(r"\s\(\d+\)$")
+_DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _WITH_UNIT = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
 _LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)", re.ASCII)
@@ -44,8 +43,13 @@ def in_file_units(values: Floats, unit: str) -> Floats:
     return values / _PREFIX["G"] if unit == "B/s" else values
 
 
-def _count_device(content: FileContent, text: str) -> None:
-    content.facts["device_name"][_DEVICE_NUMBER.sub("", text.strip())] += 1
+def numbered_gpu(text: str, content: FileContent) -> str:
+    """The number of 'Tesla P100 (0)', whose name is put on the facts of that GPU; '' without."""
+    match = _DEVICE.fullmatch(text.strip())
+    name, number = (match["name"], match["number"]) if match else (text.strip(), "")
+    if name:
+        content.gpu_facts[number] = {"device_name": name}
+    return number
 
 
 def read_metrics(
@@ -64,7 +68,7 @@ def read_metrics(
     for line, row in export.rows():
         count = export.whole(line, row, invocations, "a number of launches", least=1)
         name = row[kernel]
-        _count_device(content, row[device])
+        content.facts["device_name"][_DEVICE.sub(r"\g<name>", row[device].strip())] += 1
         is_new = name not in launches
         if launches.setdefault(name, count) != count:
             raise InputError(
@@ -113,18 +117,13 @@ def read_trace(
     block = export.columns("Block X", "Block Y", "Block Z")
     device = export.find("Device")
     content.application = export.command
-    timeline = Timeline()
     launch = 0
     for line, row, (scale, scale_start) in _rows_below_units(export, duration, start):
         if not row[grid[0]].strip():
             continue
         time_s = scale * parse_number(row[duration], export.where(line, duration))
         start_s = scale_start * parse_number(row[start], export.where(line, start))
-        if math.isfinite(start_s + time_s):
-            begin_ns = round(start_s * 1e9)
-            timeline.add(begin_ns, begin_ns + round(time_s * 1e9))
-        if device is not None:
-            _count_device(content, row[device])
+        gpu = "" if device is None else numbered_gpu(row[device], content)
         launch += 1
         yield LaunchRecord(
             line=line,
@@ -134,8 +133,9 @@ def read_trace(
             workgroup_size=math.prod(export.size(line, row, axis) for axis in block),
             time_s=time_s,
             counters={},
+            gpu=gpu,
+            begin_ns=round(start_s * 1e9) if math.isfinite(start_s) else None,
         )
-    content.span_s, content.busy_s = timeline.span_s, timeline.busy_s
 
 
 def read_summary(

@@ -7,143 +7,43 @@ file is never held as a whole.
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TextIO
 
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
+from mlscale.profilers.json_chunks import is_json_trace, text_chunks
+from mlscale.profilers.layouts import (
+    NCU_TEXT,
+    NSYS_SQLITE,
+    TORCH_TRACE,
+    ExportLayout,
+    layout_of,
+)
 from mlscale.profilers.values import is_whole, parse_counter, quick_number
 
-TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 LONGEST_LINE = 4 << 20
 _LONGEST_HEADER = 1 << 20
 _PROGRESS_LINES = 10_000
 _SIZE = re.compile(r"[0-9]{1,18}(\.0+)?")
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
+_DASHES = re.compile(r" *-+(  ?-+)+ *")
+_OTHER_REPORT = re.compile(r"\W*Time ?\(%\)\W+Total Time")  # of nsys
+_SQLITE = b"SQLite format 3\0"
 _TOOL_ERROR = re.compile(
+    r"^SKIPPED: .* does not contain CUDA (kernel|trace) data|"
     r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
 )
 NCU_SECTION = re.compile(r"    Section: \S")
 _NCU_LAUNCH = re.compile(r"  \S|\[\d+\] \S")  # a launch, or its process and program
 _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 
-
-@dataclass(frozen=True)
-class ExportLayout:
-    """One kind of table that a profiler writes.
-
-    Attributes:
-        key: names the reader.
-        tool: whose mapping to Table II holds.
-        title: what a user is shown.
-        needs: names of columns, all of which it has; a name with '|' is any of several.
-        lacks: names of columns of which it has none.
-        first: the name of the first column.
-        ends_at_blank: a blank line ends the table.
-        every_row_quoted: a line that does not begin with a quote is the program's own output.
-        braces: cells such as {64, 1, 1} have commas that part no fields.
-    """
-
-    key: str
-    tool: str
-    title: str
-    needs: tuple[str, ...]
-    lacks: tuple[str, ...] = ()
-    first: str | None = None
-    ends_at_blank: bool = False
-    every_row_quoted: bool = False
-    braces: bool = False
-
-    def fits(self, names: Sequence[str]) -> bool:
-        """Whether a header is of this layout."""
-        if self.first is not None and (not names or names[0] != self.first):
-            return False
-        present = set(names)
-        return all(present & set(need.split("|")) for need in self.needs) and not (
-            present & set(self.lacks)
-        )
-
-
-LAYOUTS = (
-    ExportLayout(
-        "ncu-details", "ncu", "Nsight Compute, details page",
-        ("Kernel Name", "Metric Name", "Metric Unit", "Metric Value"), first="ID",
-        every_row_quoted=True,
-    ),
-    ExportLayout(
-        "ncu-summary", "ncu", "Nsight Compute, summary of kernels",
-        ("Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"),
-        first="Process ID", every_row_quoted=True,
-    ),
-    ExportLayout(
-        "ncu-raw", "ncu", "Nsight Compute, raw page",
-        ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
-    ),
-    ExportLayout(
-        "nvprof-metrics", "nvprof", "nvprof --metrics",
-        ("Device", "Kernel", "Invocations", "Metric Name", "Avg"), ends_at_blank=True,
-        every_row_quoted=True,
-    ),
-    ExportLayout(
-        "nvprof-trace", "nvprof", "nvprof --print-gpu-trace",
-        ("Start", "Duration", "Grid X", "Block X", "Name"), ends_at_blank=True,
-    ),
-    ExportLayout(
-        "nvprof-summary", "nvprof", "nvprof --print-gpu-summary",
-        ("Time(%)", "Time", "Calls", "Avg", "Name"), ends_at_blank=True,
-    ),
-    ExportLayout(
-        "rocprofv3-counters", "rocprofv3", "rocprofv3 counter collection",
-        ("Kernel_Name", "Dispatch_Id|Dispatch_ID", "Counter_Name", "Counter_Value"),
-    ),
-    ExportLayout(
-        "rocprofv3-trace", "rocprofv3", "rocprofv3 kernel trace",
-        ("Kind", "Kernel_Name", "Dispatch_Id", "Start_Timestamp", "End_Timestamp"),
-    ),
-    ExportLayout(
-        "rocprof", "rocprof", "rocprof v1 or v2",
-        ("KernelName|Kernel_Name", "grd|Grid_Size", "wgr|Workgroup_Size"),
-        lacks=("Counter_Name", "Kind"),
-    ),
-    ExportLayout(
-        "rocprofv3-stats", "rocprofv3", "rocprofv3 statistics of kernels",
-        ("Calls", "TotalDurationNs", "AverageNs", "MinNs"), first="Name",
-    ),
-    ExportLayout(
-        "rocprof-stats", "rocprof", "rocprof v1 statistics of kernels",
-        ("Calls", "TotalDurationNs", "AverageNs"), first="Name",
-    ),
-    ExportLayout(
-        "rocprof-machine", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
-        ("gpu_arch", "cu_per_gpu"), lacks=("Kernel_Name",),
-    ),
-    ExportLayout(
-        "rocprofv3-agents", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
-        ("Agent_Type", "Cu_Count", "Name", "Product_Name"),
-    ),
-    ExportLayout(
-        "codexl", "codexl", "CodeXL or APP Profiler",
-        ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
-    ),
-)  # fmt: skip
-NCU_TEXT = ExportLayout("ncu-text", "ncu", "Nsight Compute, text", ())  # it has no header
 _METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
-_NSYS = ({"Total Time (ns)", "Instances"}, {"Start (ns)", "Duration (ns)"})  # statistics, trace
-
-
-def titles(tool: str) -> list[str]:
-    """What is read of a tool, in words."""
-    return [layout.title for layout in (*LAYOUTS, NCU_TEXT) if layout.tool == tool]
-
-
-def layout_of(names: Sequence[str]) -> ExportLayout | None:
-    """The layout of a header; None where it is no header that is known."""
-    return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
 
 @dataclass
@@ -151,8 +51,9 @@ class Export:
     """An open export whose table begins at the next line.
 
     header: the names, stripped; command: the program that was profiled, where the file says;
-    complaint: the tool's own error line above the table; skipped: how many lines inside the table
-    were the program's or the tool's own output.
+    lines: with their numbers, or of JSON pieces of any length; complaint: the tool's own error line
+    above the table; borders: where the columns of a table in text stand; skipped: how many lines
+    inside the table were the program's or the tool's own output.
     """
 
     path: Path
@@ -164,6 +65,7 @@ class Export:
     command: str | None
     lines: Iterator[tuple[int, str]]
     complaint: str | None = None
+    borders: tuple[slice, ...] = ()
     skipped: int = field(default=0, init=False)
 
     def where(self, line: int, column: int | str | None = None) -> str:
@@ -210,6 +112,9 @@ class Export:
 
         Raises InputError on a ragged row and on a field that does not end in its line.
         """
+        if self.borders:
+            yield from self._rows_of_text()
+            return
         numbers: list[int] = []
         reader = csv.reader(
             self._table(numbers), delimiter=self.delimiter, strict=True, skipinitialspace=True
@@ -236,6 +141,27 @@ class Export:
                     )
                 fields += [""] * (width - len(fields))
             yield line, fields
+
+    def _rows_of_text(self) -> Iterator[tuple[int, list[str]]]:
+        """Rows of a table in text, up to a blank line, dashes, or a line without a last cell."""
+        for number, line in self.lines:
+            if not line[self.borders[-1]].strip() or _DASHES.fullmatch(line):
+                return
+            gaps = [line[one.stop : next_.start] for one, next_ in pairwise(self.borders)]
+            if any(gap.strip() for gap in [line[: self.borders[0].start], *gaps]):
+                raise InputError(
+                    f"{self.where(number)}: does not stand in the columns of its header; use the "
+                    "file as the profiler wrote it, or export it as CSV"
+                )
+            yield number, [line[border].strip() for border in self.borders]
+
+    def further_tables(self) -> list[int]:
+        """The rows below what was read in which tables of the same kind begin."""
+        return [
+            export.header_line
+            for export in iter(lambda: _next_table(self.path, self.lines), None)
+            if export.layout == self.layout
+        ]
 
     def _table(self, numbers: list[int]) -> Iterator[str]:
         """Lines of the table alone; each line's number is put on `numbers` as it is read."""
@@ -268,7 +194,14 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is not a regular file")
         with path.open("rb") as binary:
-            mark = binary.read(4)
+            mark = binary.read(len(_SQLITE))
+        if mark == _SQLITE:
+            yield Export(path, NSYS_SQLITE, (), 0, "", False, None, iter(()))
+            return
+        if is_json_trace(path):
+            with text_chunks(path, progress) as chunks:
+                yield Export(path, TORCH_TRACE, (), 0, "", False, None, chunks)
+            return
         encoding = "utf-16" if mark[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
         file = path.open(encoding=encoding, errors="replace")
     except OSError as error:
@@ -303,23 +236,63 @@ def _numbered(path: Path, file: TextIO, progress: ByteProgress) -> Iterator[tupl
         raise InputError(f"{path}: row {number + 1}: is damaged text: {error}") from None
 
 
+@dataclass
+class _Above:
+    """What stands above a table: the first line, and what the tool says."""
+
+    first: str = ""
+    complaint: str | None = None
+    other_report: int | None = None  # the row of a table of nsys that is not of kernels
+
+
 def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
-    separators, complaint, command, first = [",", ";"], None, None, None
+    above = _Above()
+    export = _next_table(path, lines, above)
+    if export is not None:
+        return export
+    if not above.first:
+        raise InputError(f"{path}: is empty")
+    if above.complaint:
+        what = "traced" if above.complaint.startswith("SKIPPED") else "profiled"
+        raise InputError(
+            f"{path}: no kernels were {what}; the profiler says: {above.complaint[:300]}"
+        )
+    if above.other_report is not None:
+        raise InputError(
+            f"{path}: row {above.other_report}: this report of Nsight Systems is not one of "
+            "kernels; give nsys stats --report cuda_gpu_trace (docs/profiling.md)"
+        )
+    raise InputError(
+        f"{path}: holds no table that mlscale knows; it begins with '{above.first[:60]}'; "
+        "see docs/profiling.md for the commands that write one"
+    )
+
+
+def _next_table(
+    path: Path, lines: Iterator[tuple[int, str]], above: _Above | None = None
+) -> Export | None:
+    """The next table that a reader knows; None without. What stands above it goes to `above`."""
+    above = above or _Above()
+    separators, command, last = [",", ";"], None, (0, "")
     launch: dict[str, tuple[int, str]] = {}  # the last lines that may begin ncu's text
     for number, line in lines:
-        first = first or line.strip()
-        complaint = complaint or _complaint(line)
+        above.first = above.first or line.strip()
+        above.complaint = above.complaint or _complaint(line)
+        if above.other_report is None and _OTHER_REPORT.match(line):
+            above.other_report = number
         if line.startswith("# ListSeparator="):
             separators = [line.partition("=")[2].strip()[:1] or ","]
         command = _command(line) or command
         if _NCU_LAUNCH.match(line):
             launch[line[0]] = (number, line)
         elif " " in launch and NCU_SECTION.match(line):
-            above = [*sorted(launch.values()), (number, line)]
+            begin = [*sorted(launch.values()), (number, line)]
             return Export(
-                path, NCU_TEXT, (), number, "", False, _program(launch), chain(above, lines),
-                complaint,
+                path, NCU_TEXT, (), number, "", False, _program(launch), chain(begin, lines),
+                above.complaint,
             )  # fmt: skip
+        if _DASHES.fullmatch(line) and (export := _text_table(path, *last, line, lines)):
+            return export
         for separator in separators:
             names = _fields(line, separator)
             layout = layout_of(names)
@@ -334,17 +307,24 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
                     quoted=line.startswith('"'),
                     command=command,
                     lines=lines,
-                    complaint=complaint,
+                    complaint=above.complaint,
                 )
             _refuse_known(path, number, set(names))
-    if first is None:
-        raise InputError(f"{path}: is empty")
-    if complaint:
-        raise InputError(f"{path}: no kernels were profiled; the profiler says: {complaint[:300]}")
-    raise InputError(
-        f"{path}: holds no table that mlscale knows; it begins with '{first[:60]}'; "
-        "see docs/profiling.md for the commands that write one"
-    )
+        last = (number, line)
+    return None
+
+
+def _text_table(
+    path: Path, number: int, header: str, dashes: str, lines: Iterator[tuple[int, str]]
+) -> Export | None:
+    """A table in text, whose columns are as wide as the dashes below its header."""
+    spans = [match.span() for match in re.finditer("-+", dashes)]
+    borders = (*(slice(*span) for span in spans[:-1]), slice(spans[-1][0], None))
+    names = [header[border].strip() for border in borders]
+    layout = layout_of(names)
+    if layout is None:
+        return None
+    return Export(path, layout, tuple(names), number, "", False, None, lines, borders=borders)
 
 
 def _refuse_known(path: Path, number: int, names: set[str]) -> None:
@@ -354,11 +334,6 @@ def _refuse_known(path: Path, number: int, names: set[str]) -> None:
             f"{path}: row {number}: cannot read nvprof's metrics launch by launch "
             "(--print-gpu-trace with --metrics); run --metrics alone, and give "
             "--print-gpu-trace alone as a further file"
-        )
-    if any(names >= columns for columns in _NSYS):
-        raise InputError(
-            f"{path}: row {number}: Nsight Systems (nsys) gives times and no counters; "
-            "profile with Nsight Compute: ncu --section SpeedOfLight (docs/profiling.md)"
         )
 
 

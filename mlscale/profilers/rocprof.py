@@ -9,7 +9,6 @@ from mlscale.errors import InputError
 from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
 from mlscale.profilers.mapping import device_key
 from mlscale.profilers.reader import Export
-from mlscale.profilers.timeline import Timeline
 from mlscale.profilers.values import is_whole, parse_timestamp
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
@@ -29,23 +28,15 @@ def _time_columns(export: Export) -> tuple[int, int] | None:
     return None if begin is None or end is None else (begin, end)
 
 
-def _seconds(
-    export: Export,
-    line: int,
-    row: list[str],
-    columns: tuple[int, int] | None,
-    timeline: Timeline | None = None,
-) -> float | None:
-    """End minus begin, put on a timeline; None where either is not given. Raises InputError."""
+def _interval(
+    export: Export, line: int, row: list[str], columns: tuple[int, int] | None
+) -> tuple[int | Fraction | None, float | None]:
+    """When it began [ns], and end minus begin [s]; None where not given. Raises InputError."""
     if columns is None:
-        return None
+        return None, None
     begin = _timestamp(export, line, row, columns[0])
     end = _timestamp(export, line, row, columns[1])
-    if begin is None or end is None:
-        return None
-    if timeline is not None:
-        timeline.add(begin, end)
-    return float(end - begin) / 1e9
+    return begin, None if begin is None or end is None else float(end - begin) / 1e9
 
 
 def _timestamp(export: Export, line: int, row: list[str], column: int) -> int | Fraction | None:
@@ -72,7 +63,7 @@ def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
 
 
 def read_wide(
-    export: Export, content: FileContent, needed: Collection[str]
+    export: Export, _content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max.
 
@@ -88,7 +79,7 @@ def read_wide(
     columns = [(i, name) for i, name in enumerate(export.header) if name in needed]
     channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
-    timeline = None if any(_COUNTER.match(name) for name in export.header) else Timeline()
+    counts = any(_COUNTER.match(name) for name in export.header)
     seen = NumberSet()
     for line, row in export.rows():
         if _HELPER.match(row[kernel]):
@@ -98,7 +89,7 @@ def read_wide(
                 f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
                 "been joined from several?"
             )
-        time_s = _seconds(export, line, row, times, timeline)
+        begin_ns, time_s = _interval(export, line, row, times)
         if duration is not None and row[duration].strip().startswith("-"):
             time_s = -math.inf
         counters = {name: export.counter(line, row, i) for i, name in columns}
@@ -108,10 +99,9 @@ def read_wide(
             counters.setdefault(f"{name}_max", max(values))
         workgroups, items = _geometry(export, line, row, (grid, size))
         yield LaunchRecord(
-            line, _kernel(row[kernel]), row[number], workgroups, items, time_s, counters
-        )
-    if timeline is not None:
-        content.span_s, content.busy_s = timeline.span_s, timeline.busy_s
+            line, _kernel(row[kernel]), row[number], workgroups, items, time_s, counters,
+            begin_ns=None if counts else begin_ns,
+        )  # fmt: skip
 
 
 def read_long(
@@ -134,7 +124,7 @@ def read_long(
         dispatch = export.whole(line, row, number, _DISPATCH)
         of_process = "" if process is None else row[process]
         rank = processes.setdefault(of_process, len(processes))
-        time_s = _seconds(export, line, row, times)
+        _, time_s = _interval(export, line, row, times)
         if time_s is not None and time_s <= 0:
             content.dropped += 1
             continue
@@ -169,17 +159,17 @@ def read_long(
 
 
 def read_trace(
-    export: Export, content: FileContent, _needed: Collection[str]
+    export: Export, _content: FileContent, _needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each kernel dispatch of a trace, in whatever order. Raises InputError."""
     kind, kernel, number = export.columns("Kind", "Kernel_Name", "Dispatch_Id")
     grid = export.columns("Grid_Size_X", "Grid_Size_Y", "Grid_Size_Z")
     size = export.columns("Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
-    times, timeline = _time_columns(export), Timeline()
+    times, agent = _time_columns(export), export.find("Agent_Id")
     for line, row in export.rows():
         if row[kind] != "KERNEL_DISPATCH" or _HELPER.match(row[kernel]):
             continue
-        time_s = _seconds(export, line, row, times, timeline)
+        begin_ns, time_s = _interval(export, line, row, times)
         axes = [_geometry(export, line, row, pair) for pair in zip(grid, size, strict=True)]
         yield LaunchRecord(
             line=line,
@@ -189,8 +179,9 @@ def read_trace(
             workgroup_size=math.prod(items for _, items in axes),
             time_s=math.nan if time_s is None else time_s,
             counters={},
+            gpu="" if agent is None else row[agent].strip().removeprefix("Agent "),
+            begin_ns=begin_ns,
         )
-    content.span_s, content.busy_s = timeline.span_s, timeline.busy_s
 
 
 def read_stats(

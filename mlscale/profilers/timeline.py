@@ -17,14 +17,13 @@ class Timeline:
         self._begins_ns = array("d")  # since the origin: as floats, absolute times are not exact
         self._ends_ns = array("d")
 
-    def add(self, begin_ns: int | Fraction, end_ns: int | Fraction) -> None:
-        """Count a kernel in that runs from begin to end; one that ends before it begins is none."""
-        if end_ns <= begin_ns:
-            return
+    def add(self, begin_ns: int | Fraction, time_s: float) -> None:
+        """Count a kernel in: when it began, and for how long it ran."""
         if not self._begins_ns:
             self._origin_ns = begin_ns
-        self._begins_ns.append(float(begin_ns - self._origin_ns))
-        self._ends_ns.append(float(end_ns - self._origin_ns))
+        begin_since_ns = float(begin_ns - self._origin_ns)
+        self._begins_ns.append(begin_since_ns)
+        self._ends_ns.append(begin_since_ns + time_s * 1e9)
 
     @property
     def span_s(self) -> float | None:

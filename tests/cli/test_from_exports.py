@@ -90,11 +90,12 @@ def test_power_of_also_is_not_used_and_said_to_be(capsys: Capture, tmp_path: Pat
         assert (unused in document["warnings"]) == is_warned  # type: ignore[operator]
 
 
-def test_gpu_is_of_a_log_alone(capsys: Capture, tmp_path: Path) -> None:
+def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:
+    base = ["--base", "engine=1980,memory=2619"]  # else there are warnings of the clocks too
     for power in ([], ["--power", "520"]):
-        message = refuse(capsys, tmp_path, "advise", BY_HAND, "--gpu", "0", *power)
+        message = refuse(capsys, tmp_path, "advise", BY_HAND, *base, "--gpu", "0", *power)
         assert message.startswith("--gpu: of no effect as ")
-        assert f"{BY_HAND} is no log;" in message
+        assert f"{BY_HAND} does not say on which GPU its kernels ran;" in message
     log = tmp_path / "no.csv"  # is read, and only then found not to be there
     assert main(["advise", BY_HAND, "--gpu", "0", "--power", str(log)]) == 2
     message = capsys.readouterr().err

@@ -26,7 +26,7 @@ USAGE = {
     "study without table": (["study", "errors"], "required: TABLE"),
     "option without value": (["study", "errors", "t.csv", "--seeds"], "--seeds: expected one"),
     "unknown study": (["study", "mistakes", "t.csv"], "invalid choice: 'mistakes'"),
-    "unknown import": (["import", "nsys", "f", "-o", "t.csv"], "invalid choice: 'nsys'"),
+    "unknown import": (["import", "vtune", "f", "-o", "t.csv"], "invalid choice: 'vtune'"),
 }
 
 CHOICES = {

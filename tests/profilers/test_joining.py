@@ -74,20 +74,6 @@ def test_two_processes_of_one_v3_file_are_not_one_launch(tmp_path: Path) -> None
     assert imported.launches == 4
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name",
-        "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Device,Strm,Name",
-    ],
-)
-def test_nsys_is_told_from_ncu(tmp_path: Path, header: str) -> None:
-    """Headers of nsys stats 2023: cuda_gpu_kern_sum and cuda_gpu_trace."""
-    message = r"row 2: Nsight Systems \(nsys\) gives times and no counters; profile with .*: ncu "
-    with pytest.raises(InputError, match=message):
-        read(tmp_path, f"Processing [run.sqlite]\n{header}\n")
-
-
 def test_nvprofs_metrics_launch_by_launch_are_refused(tmp_path: Path) -> None:
     """Columns as nvprof is described to write them; no such file was ever seen: none is read."""
     text = (

@@ -20,7 +20,7 @@ Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]
 def timeline(*intervals: tuple[int | Fraction, int | Fraction]) -> Timeline:
     line = Timeline()
     for begin, end in intervals:
-        line.add(begin, end)
+        line.add(begin, float(end - begin) / 1e9)
     return line
 
 
@@ -32,7 +32,7 @@ def test_overlapping_and_nested_kernels_count_once() -> None:
 
 
 def test_without_a_kernel_nothing_is_known() -> None:
-    line = timeline((7, 7), (9, 8))
+    line = timeline()
     assert line.span_s is None
     assert line.busy_s is None
 

@@ -1,0 +1,141 @@
+"""The kinds of tables that profilers write, each known by the names in its header."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
+TOOLS = (*COUNTING_TOOLS, "nsys", "torch")  # the last two give times alone
+NSYS_UNITS_NS = {"ns": 1, "us": 10**3, "\u03bcs": 10**3, "\u00b5s": 10**3, "ms": 10**6, "s": 10**9}
+
+
+@dataclass(frozen=True)
+class ExportLayout:
+    """One kind of table that a profiler writes.
+
+    Attributes:
+        key: names the reader.
+        tool: whose mapping to Table II holds.
+        title: what a user is shown.
+        needs: names of columns, all of which it has; a name with '|' is any of several.
+        lacks: names of columns of which it has none.
+        first: the name of the first column.
+        ends_at_blank: a blank line ends the table.
+        every_row_quoted: a line that does not begin with a quote is the program's own output.
+        braces: cells such as {64, 1, 1} have commas that part no fields.
+    """
+
+    key: str
+    tool: str
+    title: str
+    needs: tuple[str, ...]
+    lacks: tuple[str, ...] = ()
+    first: str | None = None
+    ends_at_blank: bool = False
+    every_row_quoted: bool = False
+    braces: bool = False
+
+    def fits(self, names: Sequence[str]) -> bool:
+        """Whether a header is of this layout."""
+        if self.first is not None and (not names or names[0] != self.first):
+            return False
+        present = set(names)
+        return all(present & set(need.split("|")) for need in self.needs) and not (
+            present & set(self.lacks)
+        )
+
+
+def _in_units(name: str) -> str:
+    """A column of nsys in any unit of time; old versions leave out the unit, which is ns."""
+    return "|".join([name, *(f"{name} ({unit})" for unit in NSYS_UNITS_NS)])
+
+
+LAYOUTS = (
+    ExportLayout(
+        "ncu-details", "ncu", "Nsight Compute, details page",
+        ("Kernel Name", "Metric Name", "Metric Unit", "Metric Value"), first="ID",
+        every_row_quoted=True,
+    ),
+    ExportLayout(
+        "ncu-summary", "ncu", "Nsight Compute, summary of kernels",
+        ("Kernel Name", "Invocations", "Metric Name", "Metric Unit", "Average"),
+        first="Process ID", every_row_quoted=True,
+    ),
+    ExportLayout(
+        "ncu-raw", "ncu", "Nsight Compute, raw page",
+        ("Kernel Name", "Process ID"), lacks=("Metric Name",), first="ID", every_row_quoted=True,
+    ),
+    ExportLayout(
+        "nvprof-metrics", "nvprof", "nvprof --metrics",
+        ("Device", "Kernel", "Invocations", "Metric Name", "Avg"), ends_at_blank=True,
+        every_row_quoted=True,
+    ),
+    ExportLayout(
+        "nvprof-trace", "nvprof", "nvprof --print-gpu-trace",
+        ("Start", "Duration", "Grid X", "Block X", "Name"), ends_at_blank=True,
+    ),
+    ExportLayout(
+        "nvprof-summary", "nvprof", "nvprof --print-gpu-summary",
+        ("Time(%)", "Time", "Calls", "Avg", "Name"), ends_at_blank=True,
+    ),
+    ExportLayout(
+        "nsys-sum", "nsys", "Nsight Systems, cuda_gpu_kern_sum",
+        (_in_units("Total Time"), "Instances", "Name"),
+        lacks=("Category", "Style", "Source", "PID"), ends_at_blank=True,
+    ),
+    ExportLayout(
+        "nsys-trace", "nsys", "Nsight Systems, cuda_gpu_trace",
+        (_in_units("Start"), _in_units("Duration"), "GrdX", "BlkX", "Name"), ends_at_blank=True,
+    ),
+    ExportLayout(
+        "torch-averages", "torch", "PyTorch's profiler, table of key_averages()",
+        ("Self CPU", "# of Calls"), first="Name",
+    ),
+    ExportLayout(
+        "rocprofv3-counters", "rocprofv3", "rocprofv3 counter collection",
+        ("Kernel_Name", "Dispatch_Id|Dispatch_ID", "Counter_Name", "Counter_Value"),
+    ),
+    ExportLayout(
+        "rocprofv3-trace", "rocprofv3", "rocprofv3 kernel trace",
+        ("Kind", "Kernel_Name", "Dispatch_Id", "Start_Timestamp", "End_Timestamp"),
+    ),
+    ExportLayout(
+        "rocprof", "rocprof", "rocprof v1 or v2",
+        ("KernelName|Kernel_Name", "grd|Grid_Size", "wgr|Workgroup_Size"),
+        lacks=("Counter_Name", "Kind"),
+    ),
+    ExportLayout(
+        "rocprofv3-stats", "rocprofv3", "rocprofv3 statistics of kernels",
+        ("Calls", "TotalDurationNs", "AverageNs", "MinNs"), first="Name",
+    ),
+    ExportLayout(
+        "rocprof-stats", "rocprof", "rocprof v1 statistics of kernels",
+        ("Calls", "TotalDurationNs", "AverageNs"), first="Name",
+    ),
+    ExportLayout(
+        "rocprof-machine", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
+        ("gpu_arch", "cu_per_gpu"), lacks=("Kernel_Name",),
+    ),
+    ExportLayout(
+        "rocprofv3-agents", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
+        ("Agent_Type", "Cu_Count", "Name", "Product_Name"),
+    ),
+    ExportLayout(
+        "codexl", "codexl", "CodeXL or APP Profiler",
+        ("ExecutionOrder", "GlobalWorkSize"), first="Method", braces=True,
+    ),
+)  # fmt: skip
+# These have no header.
+NCU_TEXT = ExportLayout("ncu-text", "ncu", "Nsight Compute, text", ())
+NSYS_SQLITE = ExportLayout("nsys-sqlite", "nsys", "Nsight Systems, SQLite", ())
+TORCH_TRACE = ExportLayout("torch-trace", "torch", "PyTorch's profiler, Chrome trace", ())
+_WITHOUT_HEADER = (NCU_TEXT, NSYS_SQLITE, TORCH_TRACE)
+
+
+def titles(tool: str) -> list[str]:
+    """What is read of a tool, in words."""
+    return [layout.title for layout in (*LAYOUTS, *_WITHOUT_HEADER) if layout.tool == tool]
+
+
+def layout_of(names: Sequence[str]) -> ExportLayout | None:
+    """The layout of a header; None where it is no header that is known."""
+    return next((layout for layout in LAYOUTS if layout.fits(names)), None)

@@ -1,0 +1,111 @@
+"""The Chrome trace of PyTorch's profiler: an event for each kernel."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from mlscale.errors import InputError
+from mlscale.profilers.json_chunks import JsonValues
+from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.reader import Export
+
+_MICROSECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?")
+_CUPTI = "registers per thread"  # only NVIDIA's traces have it
+
+
+def read_trace(
+    export: Export, content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
+    """A launch for each event of a kernel; operators and copies are passed over.
+
+    AMD's traces count the grid in workgroups for some kernels and in work-items for others, so it
+    is not taken from them. Raises InputError without kernels, and on what is no such trace.
+    """
+    source = str(export.path)
+    members = _Members()
+    used: set[str] = set()
+    number = 0
+    for number, event in enumerate(members.kernels(JsonValues(source, export.lines)), 1):
+        name, arguments = event.get("name"), event.get("args")
+        if not isinstance(name, str):
+            raise InputError(f"{source}: kernel {number} of the trace has no name")
+        arguments = arguments if isinstance(arguments, dict) else {}
+        time_us, begin_us = (_microseconds(event.get(key)) for key in ("dur", "ts"))
+        is_cupti = _CUPTI in arguments
+        gpu = str(arguments.get("device", ""))
+        used.add(gpu)
+        yield LaunchRecord(
+            line=number,
+            kernel=name,
+            launch=str(number),
+            workgroups=_product(arguments.get("grid")) if is_cupti else None,
+            workgroup_size=_product(arguments.get("block")) if is_cupti else None,
+            time_s=math.nan if time_us is None else float(time_us) / 1e6,
+            counters={},
+            gpu=gpu,
+            begin_ns=None if begin_us is None else begin_us * 1000,
+        )
+    if not members.has_events:
+        raise InputError(f"{source}: is no trace of PyTorch's profiler: it has no traceEvents")
+    if not number:
+        raise InputError(
+            f"{source}: no kernels were traced; profile with ProfilerActivity.CUDA among the "
+            "activities"
+        )
+    content.gpu_facts.update(members.facts_of(used))
+
+
+class _Members:
+    """What a trace's members say beside its kernels."""
+
+    def __init__(self) -> None:
+        self.has_events = False
+        self._gpus: dict[str, dict[str, str | float]] = {}
+
+    def kernels(self, values: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The events of kernels."""
+        for member, value in values:
+            if member == "deviceProperties":
+                self._gpus = _gpus(value)
+            if member != "traceEvents":
+                continue
+            self.has_events = True
+            is_complete = isinstance(value, dict) and value.get("ph") == "X"
+            if is_complete and value.get("cat") in ("kernel", "Kernel"):
+                yield value
+
+    def facts_of(self, numbers: set[str]) -> dict[str, dict[str, str | float]]:
+        """By number what the trace says of GPUs; of one that it does not list, if all are alike.
+
+        AMD's numbers of a kernel's GPU count other devices too.
+        """
+        listed = list(self._gpus.values())
+        are_alike = bool(listed) and all(facts == listed[0] for facts in listed)
+        return {
+            number: self._gpus.get(number, listed[0] if are_alike else {}) for number in numbers
+        }
+
+
+def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
+    """By number what deviceProperties say of each GPU."""
+    gpus: dict[str, dict[str, str | float]] = {}
+    for entry in value if isinstance(value, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            gpus[str(entry.get("id"))] = {"device_name": entry["name"]}
+            if isinstance(entry.get("numSms"), int):
+                gpus[str(entry.get("id"))]["cu_count"] = float(entry["numSms"])
+    return gpus
+
+
+def _microseconds(value: Any) -> Fraction | None:
+    """A time as the trace writes it, a whole number or a text with decimals; None if it is none."""
+    text = str(value)
+    return Fraction(text) if _MICROSECONDS.fullmatch(text) else None
+
+
+def _product(value: Any) -> float | None:
+    """The product of three sizes; None where the trace has none."""
+    is_size = isinstance(value, list) and all(isinstance(size, int) for size in value)
+    return float(math.prod(value)) if is_size and len(value) == 3 and min(value) > 0 else None
