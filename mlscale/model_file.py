@@ -82,23 +82,7 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     was not given.
     """
     path = Path(path)
-    content = read_bytes(path)
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(info.file_size for info in archive.infolist()) > _LARGEST_BYTES:
-                raise zipfile.BadZipFile(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
-            members = {info.filename: archive.read(info) for info in archive.infolist()}
-    except _UNREADABLE as error:
-        raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
-    document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}")
-    if document.get("format") != FORMAT:
-        raise InputError(f"{path}: is not an mlscale model file")
-    version = document.get("format_version")
-    if version != FORMAT_VERSION:
-        raise InputError(
-            f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
-            "use the mlscale that wrote it, or train the model again"
-        )
+    document, members = _content(path)
     try:
         grid, base = restore_grid(document)
         restored = {
@@ -118,6 +102,40 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
     except _DAMAGED as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
+
+
+def predictor_names(path: Path | str) -> list[str]:
+    """Return the names of a model file's predictors; an own one is called module:Class.
+
+    No class is needed for that. Raises InputError on a file that is damaged or foreign.
+    """
+    document, _ = _content(Path(path))
+    try:
+        return [str(saved["name"]) for saved in document["predictors"].values()]
+    except _DAMAGED as error:
+        raise InputError(f"{path}: is a damaged model file: {error}") from None
+
+
+def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return a model file's document, and its members. Raises InputError."""
+    content = read_bytes(path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(info.file_size for info in archive.infolist()) > _LARGEST_BYTES:
+                raise zipfile.BadZipFile(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
+            members = {info.filename: archive.read(info) for info in archive.infolist()}
+    except _UNREADABLE as error:
+        raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
+    document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}")
+    if document.get("format") != FORMAT:
+        raise InputError(f"{path}: is not an mlscale model file")
+    version = document.get("format_version")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: has model format {version}, this mlscale reads {FORMAT_VERSION}; "
+            "use the mlscale that wrote it, or train the model again"
+        )
+    return document, members
 
 
 def predict(

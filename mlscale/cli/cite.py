@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the references. Raises InputError on a name that is not known."""
     names = [name for word in arguments.name for name in _citable(word)]
     names = list(dict.fromkeys(names or citable_names()))
-    references = references_of(names)
+    references = references_of([name for name in names if ":" not in name])  # else an own class
     if arguments.bibtex:
         paragraphs = [reference.as_bibtex() for reference, _ in references]
     else:
@@ -38,11 +38,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _citable(word: str) -> list[str]:
-    """Return the name itself, or the predictors of the model file of that name."""
+    """Return the name itself, or the names of the predictors of the model file of that name."""
     known = word in citable_names()
     if known or not (word.endswith(MODEL_SUFFIX) or os.path.isfile(word)):  # noqa: PTH113
         return [word]
-    from mlscale.model_file import load
+    from mlscale.model_file import predictor_names
 
-    model = load(options.input_file(word))
-    return [predictor.name for predictor in model.predictors.values()]
+    return predictor_names(options.input_file(word))
