@@ -33,7 +33,7 @@ from mlscale.profilers import (
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launches import FileContent, LaunchRecord
-from mlscale.profilers.layouts import ExportLayout
+from mlscale.profilers.layouts import COUNTING_TOOLS, ExportLayout
 from mlscale.profilers.mapping import (
     Share,
     TableFeature,
@@ -298,7 +298,7 @@ def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
         facts = {"time_s": record.time_s, "peak_bytes_per_s": 1.0}
         if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
             return ""
-    if not any(record.counters for record in records):
+    if tool not in COUNTING_TOOLS:
         return (
             "it has times and no counters: to predict, profile its kernels too, as with ncu "
             "--section SpeedOfLight (docs/profiling.md), and give both files"
