@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mlscale.advice.advise import OperatingPoint, absolute, whole_power
+from mlscale.advice.advise import absolute, whole_power
 from mlscale.advice.caps import CapCurve, cap_curve
 from mlscale.advice.objectives import (
     SAME,
@@ -18,6 +18,7 @@ from mlscale.advice.objectives import (
     saving_percent,
     slowdown_percent,
 )
+from mlscale.advice.recommendation import OperatingPoint
 from mlscale.arrays import Floats
 from mlscale.data.device import Device
 from mlscale.data.devices import device_keys, load_device

@@ -139,21 +139,25 @@ def best_index(
     base_time_ms: float,
     limits: Limits | None = None,
     engine_mhz: Sequence[float] | None = None,
+    peak_power_w: Floats | None = None,
 ) -> Index:
-    """Where on the grid one kernel's objective is least among what keeps the limits.
+    """Where on the grid the objective is least among what keeps the limits.
 
-    time_ms [ms], power_w [W] (C, E, M); engine_mhz (E,) [MHz], for the objective 'clock'. Of
-    equal objectives the one of shorter time is taken, of these the one of lower power, of these
-    the first in the order of the grid: fewest CUs, then lowest engine clock, then lowest memory
-    clock. Raises InputError, saying what is nearest, where nothing keeps the limits.
+    time_ms [ms], power_w [W] (C, E, M), of a kernel or of a run; engine_mhz (E,) [MHz], for the
+    objective 'clock'; peak_power_w (C, E, M) [W]: what a limit of power holds for, by default
+    power_w; of a run the power of its most demanding kernel. Of equal objectives the one of
+    shorter time is taken, of these the one of lower power, of these the first in the order of
+    the grid: fewest CUs, then lowest engine clock, then lowest memory clock. Raises InputError,
+    saying what is nearest, where nothing keeps the limits.
     """
     limits = limits or Limits()
     values = objective_values(objective, time_ms, power_w, engine_mhz)
     if not _finite(time_ms, power_w).any():
         raise InputError("no configuration has all its values")
-    left = feasible(limits, time_ms, power_w, base_time_ms)
+    limited_w = power_w if peak_power_w is None else peak_power_w
+    left = feasible(limits, time_ms, limited_w, base_time_ms)
     if not left.any():
-        raise InputError(_nearest(limits, time_ms, power_w, base_time_ms))
+        raise InputError(_nearest(limits, time_ms, limited_w, base_time_ms))
     for key in (values, time_ms, power_w):
         if key is not None:
             left &= key <= key[left].min() * (1 + SAME)
@@ -172,15 +176,16 @@ def slowdown_percent(time_ms: Floats | float, base_time_ms: Floats | float) -> F
 
 
 def run_in_sequence(
-    time_ms: Floats, power_w: Floats | None, launches: Floats
+    time_ms: Floats, power_w: Floats | None, launches: Floats, idle_ms: float = 0.0
 ) -> tuple[Floats, Floats | None]:
     """Kernels run one after the other: summed time [ms], and mean power over that time [W].
 
-    time_ms, power_w (K, C, E, M) of one launch each; launches (K,): how often each kernel runs.
-    Time x power of the answer, (C, E, M), is the sum of all launches' energies.
+    time_ms, power_w (K, C, E, M) of one launch each; launches (K,): how often each kernel runs;
+    idle_ms: when none runs. Time x power of the answer, (C, E, M), is the sum of all launches'
+    energies; what the GPU draws while idle is not known, and left out.
     """
     of_kernels = launches[:, None, None, None] * time_ms
-    total = of_kernels.sum(axis=0)
+    total = of_kernels.sum(axis=0) + idle_ms
     return total, None if power_w is None else (of_kernels * power_w).sum(axis=0) / total
 
 

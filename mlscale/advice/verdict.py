@@ -1,10 +1,11 @@
 """The verdict: the advice in one sentence, the way one engineer would tell it to another."""
 
-from mlscale.advice.advise import Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
+_COVERAGE = f"{100 * COVERAGE:g} %: "
 _AXES = {
     "cu_count": "{:g} CUs",
     "engine_mhz": "the engine clock to {:g} MHz",
@@ -13,33 +14,51 @@ _AXES = {
 
 
 def verdict(advice: Advice) -> str:
-    """Say what to set, what it costs and what it saves, with the intervals where there are any.
-
-    Of several kernels it is about the one configuration for all of them, each run once.
+    """Say what to set for the whole run, what it costs and what it saves, with the intervals.
 
     Example:
         >>> print(verdict(mlscale.advise(model, profiles)))  # doctest: +SKIP
-        Set the engine clock to 1350 MHz: 21.2 % less energy (90 % interval 15.0 to 26.1 %) and
-        3.9 % slower (2.1 to 6.0 %) than at the base, cu=132,engine=1980,memory=2619.
+        Set the engine clock to 1410 MHz (of 1980): 3.8 % slower (90 %: 1.9 to 6.0), 21 % less
+        energy (14 to 27), for the run of 66.1 ms (1 203 launches of 14 kernels); counters cover
+        94 % of it.
     """
-    several = len(advice.kernels) > 1
-    overall = advice.whole_run
-    if overall is None:
-        return f"No single configuration serves every kernel{advice.limits.under()}; see each."
-    best, base = overall.best.config, overall.base.config
-    subject = f"For the {len(advice.kernels)} kernels, each run once: " if several else ""
+    run = advice.whole_run
+    best, base = run.best.config, run.base.config
     if best == base:
-        return f"{subject}Stay at the base, {base}: {_nothing_better(advice)}."
-    effects = [_change(overall.slowdown_percent, overall.slowdown_range, "faster", "slower")]
+        return f"Stay at the base, {base}: {_nothing_better(advice)}{_of_run(advice)}."
+    effects = [_change(run.slowdown_percent, run.slowdown_range, "faster", "slower", _COVERAGE)]
     if advice.objective in SAVED:
         more, less = (f"{word} {SAVED[advice.objective]}" for word in ("more", "less"))
-        effects.insert(0, _change(overall.saving_percent, overall.saving_range, more, less))
-    text = f"{subject}Set {_settings(best, base)}: {' and '.join(effects)} than at the base, {base}"
+        effects.append(_change(run.saving_percent, run.saving_range, more, less))
+    text = f"Set {_settings(best, base)}: {', '.join(effects)}{_of_run(advice)}"
     if best.engine_mhz == advice.lowest_mhz < base.engine_mhz:
         text += "; no lower engine clock was tried"
     elif advice.objective == "clock":
         text += f"; no lower engine clock keeps {' and '.join(advice.limits.words().values())}"
     return text + "."
+
+
+def _of_run(advice: Advice) -> str:
+    """What the run is, and how much of it was profiled; nothing for one launch of one kernel."""
+    run, count = advice.run, len(advice.kernels)
+    if advice.is_one_launch:
+        return ""
+    of_what = "1 kernel" if count == 1 else f"{count} kernels"
+    if run.launches is None:
+        of_what += ", each run once"
+    else:
+        launches = f"{run.launches:,.0f}".replace(",", " ")
+        of_what = f"{launches} launches of {of_what}"
+    text = f", for the run of {_time(advice.whole_run.base.time_ms)} ({of_what})"
+    if run.counters_cover_percent < 100:
+        text += f"; counters cover {run.counters_cover_percent:.0f} % of it"
+    return text
+
+
+def _time(time_ms: float) -> str:
+    if time_ms < 1000:
+        return f"{time_ms:.3g} ms"
+    return f"{time_ms / 1000:.3g} s" if time_ms < 1e6 else f"{time_ms / 1000:.0f} s"
 
 
 def _nothing_better(advice: Advice) -> str:
@@ -53,24 +72,39 @@ def _nothing_better(advice: Advice) -> str:
 
 
 def _settings(best: HardwareConfig, base: HardwareConfig) -> str:
-    """The settings that differ from the base."""
+    """The settings that differ from the base, with what they are there."""
     former = base.as_dict()
-    changed = {axis: value for axis, value in best.as_dict().items() if value != former[axis]}
-    return " and ".join(_AXES[axis].format(value) for axis, value in changed.items())
+    return " and ".join(
+        f"{_AXES[axis].format(value)} ({'of' if value < former[axis] else 'up from'} "
+        f"{former[axis]:g})"
+        for axis, value in best.as_dict().items()
+        if value != former[axis]
+    )
 
 
-def _change(percent: float, ends: tuple[float, float] | None, negative: str, positive: str) -> str:
-    """A change [%] in words, with its interval: '3.9 % slower (90 % interval 2.1 to 6.0 %)'."""
+def _change(
+    percent: float,
+    ends: tuple[float, float] | None,
+    negative: str,
+    positive: str,
+    coverage: str = "",
+) -> str:
+    """A change [%] in words, with its interval: '3.9 % slower (90 %: 2.1 to 6.0)'."""
 
     def word(value: float) -> str:
         return negative if value < 0 else positive
 
-    text = f"{abs(percent):.1f} % {word(percent)}"
+    text = f"{_percent(percent)} % {word(percent)}"
     if ends is None:
         return text
     low, high = sorted(ends)
     if low * high >= 0:
         near, far = sorted((abs(low), abs(high)))
-        return f"{text} ({100 * COVERAGE:g} % interval {near:.1f} to {far:.1f} %)"
-    sides = f"{abs(low):.1f} % {negative} to {high:.1f} % {positive}"
-    return f"{text} ({100 * COVERAGE:g} % interval {sides})"
+        return f"{text} ({coverage}{_percent(near)} to {_percent(far)})"
+    sides = f"{_percent(low)} % {negative} to {_percent(high)} % {positive}"
+    return f"{text} ({coverage}{sides})"
+
+
+def _percent(value: float) -> str:
+    """Without its sign, two digits of it."""
+    return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"

@@ -7,26 +7,21 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import compress
 from typing import Any
 
-import numpy as np
-
-from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
+from mlscale.advice.advise import advise
 from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
+from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
 from mlscale.cli import options, subject
-from mlscale.cli.text import columns, flag_lines, number, print_or_write, shortened
+from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
+from mlscale.cli.text import columns, print_or_write
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
-WHOLE_RUN = "whole run"
 _OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power")
-MOST_POINTS = 12  # of a front that a table shows
-_AXES = ["CUs", "engine MHz", "memory MHz"]
-_INTERVAL = f"{100 * COVERAGE:g} % interval"
 
 Row = dict[str, Any]
 
@@ -41,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "engine clock within a limit of time, by default 5 %% slower than the base (default: "
         "energy, or clock where model or profile give no energy)",
     )
-    options.add_limits(parser)
+    options.add_limits(parser, "the whole run")
     options.add_also(parser)
     parser.add_argument(
         "--next-profile",
@@ -83,13 +78,13 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
                 "limits": asdict(advice.limits),
                 "static_power_w": advice.static_power_w,
                 "coverage": COVERAGE,
-                "kernels": [{"kernel": r.kernel, **_nested(r)} for r in advice.kernels],
-                "whole_run": advice.whole_run and _nested(advice.whole_run),
+                "kernels": [_of_kernel(kernel) for kernel in advice.kernels],
+                "whole_run": {**asdict(advice.run), **_nested(advice.whole_run)},
                 "warnings": list(advice.warnings),
             }
         )
     if form == "table":
-        return _advice_table(model, advice)
+        return advice_table(advice, model.device, model.base)
     for warning in advice.warnings:
         print(f"mlscale: warning: {warning}", file=sys.stderr)
     rows = []
@@ -97,6 +92,7 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
         best, front = recommendation.best, recommendation.front
         for point in dict.fromkeys([best, *front]):
             row: Row = {"kernel": recommendation.kernel or WHOLE_RUN, **_flat(point)}
+            row |= _share(recommendation)
             row |= {"best": int(point == best), "on_front": int(point in front)}
             if point == best:
                 row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
@@ -104,71 +100,20 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
     return _as_csv(rows)
 
 
-def _advice_table(model: Model, advice: Advice) -> str:
-    """Return the best configurations, the front, flags and warnings for a terminal."""
-    best = advice.kernels[0].best
-    costs = ["time ms", *["power W"] * (best.power_w is not None)]
-    costs += ["energy mJ"] * (best.energy_mj is not None)
-    has_saving = advice.objective != "clock"
-    headers = ["kernel", *_AXES, *costs, "time %", _INTERVAL]
-    headers += ["saves %", _INTERVAL] if has_saving else []
-    lines = []
-    for r in advice.recommendations:
-        line = [_name(r), *_cells(r.best), f"{r.slowdown_percent:+.1f}", _ends(r.slowdown_range)]
-        line += [f"{r.saving_percent:.1f}", _ends(r.saving_range)] if has_saving else []
-        lines.append(line)
-    text = f"{verdict(advice)}\n\n"
-    least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
-    text += f"{least}{advice.limits.under()}:\n{columns(*_without_empty(headers, lines))}\n"
-    percents = "time % and saves % are" if has_saving else "time % is"
-    text += f"\nbase {model.base} on {model.device}; {percents} against it\n"
-    points = [
-        [_name(r), *_cells(point), _marks(point, r)]
-        for r in advice.recommendations
-        for point in _some(r)
-    ]
-    if points:
-        is_whole = len(points) == sum(len(r.front) for r in advice.recommendations)
-        some = "" if is_whole else " (some of its points; all with --format csv)"
-        text += f"\nPareto front of time and energy{some}:\n"
-        text += columns(["kernel", *_AXES, *costs, ""], points) + "\n"
-    notes = flag_lines({r.kernel or "": r.flags for r in advice.kernels})
-    notes += [f"warning: {warning}\n" for warning in advice.warnings]
-    return text + ("\n" if notes else "") + "".join(notes)
+def _of_kernel(kernel: Recommendation) -> Row:
+    """Return a kernel's recommendation, and what becomes of it in the whole run."""
+    row: Row = {"kernel": kernel.kernel, **_share(kernel), **_nested(kernel)}
+    if kernel.share:
+        slowdown = {"slowdown_percent": kernel.slowdown_in_run_percent}
+        row["at_whole_run_best"] = {**_flat(kernel.share.at_best), **slowdown}
+    return row
 
 
-def _some(recommendation: Recommendation) -> list[OperatingPoint]:
-    """Return the front, of a long one a few points of it, the best and the base among them."""
-    front = recommendation.front
-    places = set(np.linspace(0, len(front) - 1, MOST_POINTS).round().tolist())
-    ends = (recommendation.best, recommendation.base)
-    if len(front) <= MOST_POINTS:
-        return list(front)
-    return [point for place, point in enumerate(front) if place in places or point in ends]
-
-
-def _name(recommendation: Recommendation) -> str:
-    return shortened(recommendation.kernel or WHOLE_RUN)
-
-
-def _ends(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}"
-
-
-def _without_empty(headers: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Return a table without the columns that no row has anything in."""
-    full = [any(cells) for cells in zip(*lines, strict=True)]
-    return list(compress(headers, full)), [list(compress(line, full)) for line in lines]
-
-
-def _cells(point: OperatingPoint) -> list[str]:
-    costs = (point.time_ms, point.power_w, point.energy_mj)
-    axes = [f"{axis:g}" for axis in point.config.as_dict().values()]
-    return axes + [number(cost) for cost in costs if cost is not None]
-
-
-def _marks(point: OperatingPoint, recommendation: Recommendation) -> str:
-    return ", ".join(n for n in ("best", "base") if point == getattr(recommendation, n))
+def _share(recommendation: Recommendation) -> Row:
+    share = recommendation.share
+    if share is None:
+        return {"launches": None, "share_percent": None}
+    return {"launches": share.launches, "share_percent": share.percent}
 
 
 def _nested(recommendation: Recommendation) -> Row:
@@ -219,7 +164,7 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
     rows = [{"kernel": point.kernel or WHOLE_RUN, **_flat(point)} for point in points]
     if form == "csv":
         return _as_csv(rows)
-    headers = ["kernel", *_AXES, "narrower %"]
+    headers = ["kernel", *AXES, "narrower %"]
     lines = [
         [
             point.kernel or WHOLE_RUN,

@@ -130,25 +130,28 @@ def add_output_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add what an advised configuration must keep, and what makes dynamic power whole."""
+def add_limits(parser: argparse.ArgumentParser, of: str) -> None:
+    """Add what an advised configuration must keep, and what makes dynamic power whole.
+
+    of: what the limits of time are of, such as 'the kernel'.
+    """
     parser.add_argument(
         "--max-power",
         type=positive_number,
         metavar="W",
-        help="only where the power is at most that",
+        help="only where the power of each kernel is at most that",
     )
     parser.add_argument(
         "--max-time",
         type=positive_number,
         metavar="MS",
-        help="only where the time is at most that",
+        help=f"only where the time of {of} is at most that",
     )
     parser.add_argument(
         "--max-slowdown",
         type=number_from_0,
         metavar="PCT",
-        help="only where the time is at most that many percent longer than at the base",
+        help=f"only where {of} takes at most that many percent longer than at the base",
     )
     add_static_power(parser)
 

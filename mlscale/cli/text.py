@@ -23,13 +23,27 @@ def shortened(name: str, width: int = 60) -> str:
     return name if len(name) <= width else f"{name[: width - 20]}…{name[-19:]}"
 
 
-def flag_lines(flags: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a line for each flag of each kernel; what all kernels share stands once."""
-    first, *others = flags.values()
-    shared = [flag for flag in first if others and all(flag in own for own in others)]
-    lines = [f"flag: all kernels: {flag}\n" for flag in shared]
+def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
+    """Return a line for each flag of each kernel; what several kernels share stands once.
+
+    most: of the kernels, from the first, whose own flags are told; the others' are counted.
+    """
+    kernels_of: dict[str, list[str]] = {}
     for kernel, own in flags.items():
-        lines += [f"flag: {shortened(kernel)}: {flag}\n" for flag in own if flag not in shared]
+        for flag in own:
+            kernels_of.setdefault(flag, []).append(kernel)
+    shared = {flag: len(kernels) for flag, kernels in kernels_of.items() if len(kernels) > 1}
+    lines = [
+        f"flag: {'all' if count == len(flags) else count} kernels: {flag}\n"
+        for flag, count in shared.items()
+    ]
+    own_flags = [(k, flag) for k, own in flags.items() for flag in own if flag not in shared]
+    told = set(list(flags)[:most])
+    lines += [
+        f"flag: {shortened(kernel)}: {flag}\n" for kernel, flag in own_flags if kernel in told
+    ]
+    if untold := sum(kernel not in told for kernel, _ in own_flags):
+        lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")
     return lines
 
 

@@ -75,6 +75,14 @@ class Profiles:
         return np.ones(len(self.kernels)) if self.launches is None else self.launches
 
     @property
+    def idle_ms(self) -> float:
+        """When the GPU waits in the traced run [ms], by the metadata. Raises InputError."""
+        said = self.metadata.get("idle_ms", 0.0)
+        if isinstance(said, int | float) and 0 <= said < np.inf:
+            return float(said)
+        raise InputError(f"metadata idle_ms is {said!r}, not a time [ms] of at least 0")
+
+    @property
     def has_counters(self) -> Mask:
         """Which kernels were profiled, (K,): those with any counter; all where no kernel has one.
 

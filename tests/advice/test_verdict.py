@@ -6,8 +6,9 @@ import pytest
 from synthetic import frugal
 
 from mlscale import HardwareConfig, train
-from mlscale.advice.advise import Advice, OperatingPoint, Recommendation, advise
+from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits
+from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.verdict import verdict
 
 BASE = HardwareConfig(8, 800.0, 700.0)
@@ -35,6 +36,7 @@ def advice(objective: str, best: HardwareConfig = BEST, limits: Limits | None = 
         static_power_w=None,
         kernels=(recommendation(best),),
         whole_run=recommendation(best, kernel=None),
+        run=Run(launches=None, idle_ms=0.0, counters_cover_percent=100.0),
         lowest_mhz=500.0,
         warnings=(),
     )
@@ -45,30 +47,28 @@ class TestSentences:
 
     def test_of_energy_with_both_intervals(self) -> None:
         assert verdict(advice("energy")) == (
-            "Set the engine clock to 600 MHz: 20.6 % less energy (90 % interval 12.0 to 28.0 %) "
-            "and 11.1 % slower (90 % interval 1.5 % faster to 14.0 % slower) than at the base, "
-            "cu=8,engine=800,memory=700."
+            "Set the engine clock to 600 MHz (of 800): 11 % slower (90 %: 1.5 % faster to 14 % "
+            "slower), 21 % less energy (12 to 28)."
         )
 
     def test_of_the_lowest_clock_with_its_limit(self) -> None:
         assert verdict(advice("clock", limits=Limits(max_slowdown_percent=12))) == (
-            "Set the engine clock to 600 MHz: 11.1 % slower (90 % interval 1.5 % faster to 14.0 % "
-            "slower) than at the base, cu=8,engine=800,memory=700; no lower engine clock keeps a "
-            "slowdown of at most 12 %."
+            "Set the engine clock to 600 MHz (of 800): 11 % slower (90 %: 1.5 % faster to 14 % "
+            "slower); no lower engine clock keeps a slowdown of at most 12 %."
         )
 
     @pytest.mark.parametrize("objective", ["clock", "energy"])
     def test_the_lowest_that_was_tried_is_told(self, objective: str) -> None:
         limits = Limits(max_slowdown_percent=12)
         text = verdict(replace(advice(objective, limits=limits), lowest_mhz=600.0))
-        assert text.endswith(
-            "than at the base, cu=8,engine=800,memory=700; no lower engine clock was tried."
-        )
+        assert text.endswith("; no lower engine clock was tried.")
+        assert "keeps" not in text
 
     def test_every_axis_that_changes_is_named(self) -> None:
         text = verdict(advice("time", HardwareConfig(16, 1000.0, 900.0)))
         assert text.startswith(
-            "Set 16 CUs and the engine clock to 1000 MHz and the memory clock to 900 MHz: "
+            "Set 16 CUs (up from 8) and the engine clock to 1000 MHz (up from 800) and the memory "
+            "clock to 900 MHz (up from 700): "
         )
 
     @pytest.mark.parametrize(
@@ -87,8 +87,53 @@ class TestSentences:
     def test_without_intervals_none_is_named(self) -> None:
         plain = replace(recommendation(), saving_range=None, slowdown_range=None)
         assert verdict(replace(advice("energy"), whole_run=plain)) == (
-            "Set the engine clock to 600 MHz: 20.6 % less energy and 11.1 % slower than at the "
-            "base, cu=8,engine=800,memory=700."
+            "Set the engine clock to 600 MHz (of 800): 11 % slower, 21 % less energy."
+        )
+
+    def test_two_digits_of_a_percentage(self) -> None:
+        run = replace(
+            recommendation(),
+            slowdown_percent=3.84,
+            slowdown_range=(1.94, 9.96),
+            saving_percent=-0.04,
+            saving_range=(-9.94, -0.04),
+        )
+        assert verdict(replace(advice("energy"), whole_run=run)) == (
+            "Set the engine clock to 600 MHz (of 800): 3.8 % slower (90 %: 1.9 to 10), 0.0 % more "
+            "energy (0.0 to 9.9)."
+        )
+
+
+class TestOfTheRun:
+    """Expected: the numbers of `recommendation` and of the run, in words by hand."""
+
+    @pytest.mark.parametrize(
+        ("time_ms", "launches", "said"),
+        [
+            (66.123, 1203.0, "66.1 ms (1 203 launches of 1 kernel)"),
+            (1234.0, 1234567.0, "1.23 s (1 234 567 launches of 1 kernel)"),
+            (12345678.0, 2.0, "12346 s (2 launches of 1 kernel)"),
+        ],
+    )
+    def test_its_time_and_launches(self, time_ms: float, launches: float, said: str) -> None:
+        told = advice("energy")
+        base = replace(told.whole_run.base, time_ms=time_ms)
+        told = replace(
+            told,
+            whole_run=replace(told.whole_run, base=base),
+            run=Run(launches, idle_ms=0.0, counters_cover_percent=100.0),
+        )
+        assert verdict(told).endswith(f"less energy (12 to 28), for the run of {said}.")
+
+    def test_how_much_counters_cover(self) -> None:
+        run = Run(20.0, 0.0, counters_cover_percent=93.7)
+        kernels = (recommendation(),) * 2
+        told = replace(advice("clock"), run=run, kernels=kernels)
+        assert "1.8 ms (20 launches of 2 kernels); counters cover 94 % of it; no" in verdict(told)
+        stay = replace(advice("energy", BASE), run=run, kernels=kernels)
+        assert verdict(stay) == (
+            "Stay at the base, cu=8,engine=800,memory=700: nothing is predicted to need less "
+            "energy, for the run of 1.8 ms (20 launches of 2 kernels); counters cover 94 % of it."
         )
 
 
@@ -101,11 +146,6 @@ class TestSeveralKernels:
         profiles = replace(profiles, time_ms=profiles.time_ms * 0 + [2.0, 4.0])
         text = verdict(advise(model, profiles))
         saving = 100 * (1 - 4.8 * 34.48 / (6 * 65.84))
-        assert text.startswith("For the 2 kernels, each run once: Set 16 CUs and the engine clock")
-        assert f"{saving:.1f} % less energy and 20.0 % faster" in text
-
-    def test_none_for_all_is_said(self) -> None:
-        two = replace(advice("time", limits=Limits(max_time_ms=1)), whole_run=None)
-        assert verdict(two) == (
-            "No single configuration serves every kernel, under a time of at most 1 ms; see each."
-        )
+        assert text.startswith("Set 16 CUs (up from 8) and the engine clock to 400 MHz (of 800)")
+        assert f": 20 % faster, {saving:.0f} % less energy, for the run of 6 ms" in text
+        assert "(2 kernels, each run once); no lower engine clock was tried." in text

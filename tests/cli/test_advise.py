@@ -46,11 +46,13 @@ class TestFormats:
         out, err = succeed(capsys, "advise", *files)
         assert err == ""
         lines = [line.split() for line in out.splitlines()]
-        assert lines[0][:5] == ["For", "the", "2", "kernels,", "each"]
+        assert lines[0][:5] == ["Set", "16", "CUs", "(up", "from"]
         assert ["Least", "energy:"] in lines
-        assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "-33.3", "54.3"] in lines
-        assert "Pareto front of time and energy:" in out
-        assert ["compute0", "16", "600", "400", "1.333", "45.12", "60.16", "best"] in lines
+        # In the run, at 400 MHz, the compute kernel takes 2 ms x 8/16 x 800/400.
+        compute = ["compute0", "33.3", "16", "600", "400", "1.333", "45.12", "60.16", "-33.3"]
+        assert [*compute, "54.3", "+0.0"] in lines
+        assert "Pareto front of time and energy of the whole run (each kernel's with" in out
+        assert ["16", "400", "1000", "4.800", "34.48", "165.5", "best"] in lines
         assert "whole run" in out
         assert f"base {MID} on made-gpu" in out
 
@@ -135,7 +137,7 @@ class TestRefused:
             (["--static-power", "9"], "power_w is board power, static power included"),
             (
                 ["--max-power", "30"],
-                "kernel 'compute0': no configuration keeps a power of at most 30 W; the",
+                "the whole run: no configuration keeps a power of at most 30 W; the",
             ),
         ],
     )

@@ -47,7 +47,7 @@ def test_demo_shows_the_advice_for_an_export_first(
     assert command is not None
     assert main(command[1].split()) == 0
     advice = capsys.readouterr().out
-    assert advice.startswith("For the 2 kernels, each run once: Set the engine clock to ")
+    assert advice.startswith("Set the engine clock to ")
     assert f"{command[0]}\n{advice}" in demo[1]
     assert demo[1].index(advice) < demo[1].index("Simulated data")
     assert "written by hand (not measured)" in demo[1][: demo[1].index(advice)]

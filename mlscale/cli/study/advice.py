@@ -39,7 +39,7 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
         choices=tuple(COSTS),
         help=f"{options.AGAIN} (default: energy, edp and ed2p; time without power)",
     )
-    add_limits(parser)
+    add_limits(parser, "the kernel")
 
 
 def _add_runs(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,105 @@
+"""What advice consists of: configurations, what they cost, and what is best among them."""
+
+from dataclasses import dataclass, field
+
+from mlscale.advice.objectives import Limits, slowdown_percent
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.surfaces import Surfaces
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A configuration and what it costs: [ms], [W], [mJ]; None where that is not known."""
+
+    config: HardwareConfig
+    time_ms: float
+    power_w: float | None
+    energy_mj: float | None
+
+
+@dataclass(frozen=True)
+class RunShare:
+    """What a kernel is of the whole run.
+
+    launches: how often it runs. percent: of the kernels' time at the base [%]. at_best: one
+    launch of it at the configuration that is best for the run.
+    """
+
+    launches: float
+    percent: float
+    at_best: OperatingPoint
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The best configuration of one launch of a kernel, or of the whole run (kernel None).
+
+    saving_percent: of the objective, against the base; slowdown_percent: of time, against the
+    base; saving_range and slowdown_range: their intervals where the predictors give intervals.
+    front: the Pareto
+    front of time and energy from the quickest to the most frugal, of equal points the first in
+    the order of the grid; empty where energy is unknown. share: of a kernel.
+    """
+
+    kernel: str | None
+    best: OperatingPoint
+    base: OperatingPoint
+    saving_percent: float
+    saving_range: tuple[float, float] | None
+    slowdown_percent: float
+    slowdown_range: tuple[float, float] | None
+    front: tuple[OperatingPoint, ...]
+    flags: tuple[str, ...]
+    share: RunShare | None = None
+
+    @property
+    def slowdown_in_run_percent(self) -> float:
+        """Of a kernel: its slowdown at the configuration that is best for the run [%]."""
+        at_best = self.best if self.share is None else self.share.at_best
+        return float(slowdown_percent(at_best.time_ms, self.base.time_ms))
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the whole run is made up of its kernels.
+
+    launches: of all kernels; None where the profile does not say, and each runs once. idle_ms:
+    the part of its time in which the GPU waits, the same at every configuration [ms].
+    counters_cover_percent: the share of the kernels' time at the base that kernels with counters
+    have [%].
+    """
+
+    launches: float | None
+    idle_ms: float
+    counters_cover_percent: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to set for the whole run, and what each kernel would like best.
+
+    kernels: of one launch each, in the order of the profile. whole_run: the one configuration for
+    the run, which is each kernel as often as its launches say. lowest_mhz: the lowest engine
+    clock that was tried. surfaces: what all this rests on, by quantity every kernel's absolute
+    values [ms], [W], with intervals that hold at once.
+    """
+
+    objective: str
+    limits: Limits
+    static_power_w: float | None
+    kernels: tuple[Recommendation, ...]
+    whole_run: Recommendation
+    run: Run
+    lowest_mhz: float
+    warnings: tuple[str, ...]
+    surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_one_launch(self) -> bool:
+        """Whether the whole run is a single launch of a single kernel."""
+        return len(self.kernels) == 1 and self.whole_run.base == self.kernels[0].base
+
+    @property
+    def recommendations(self) -> tuple[Recommendation, ...]:
+        """That of each kernel, then that of the whole run, where it is more than one launch."""
+        return self.kernels if self.is_one_launch else (*self.kernels, self.whole_run)

@@ -1,0 +1,124 @@
+"""The advice as a table for a terminal."""
+
+from collections.abc import Sequence
+from itertools import compress
+
+import numpy as np
+
+from mlscale.advice.objectives import SAME
+from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
+from mlscale.advice.verdict import verdict
+from mlscale.cli.text import columns, flag_lines, number, shortened
+from mlscale.data.grid import HardwareConfig
+from mlscale.predictions import COVERAGE
+
+WHOLE_RUN = "whole run"
+AXES = ["CUs", "engine MHz", "memory MHz"]
+MOST_KERNELS = 10  # that have a line of their own
+MOST_POINTS = 12  # of a front
+_INTERVAL = f"{100 * COVERAGE:g} % interval"
+_OF_KERNELS = (
+    "; a kernel's numbers are of one launch\nat its own best, in run % is its time at the best of "
+    "the whole run"
+)
+
+
+def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
+    """Return the verdict, the best configurations, the front, flags and warnings."""
+    largest, others = _by_share(advice)
+    has_saving = advice.objective != "clock"
+    headers = ["kernel", "share %", *AXES, *_costs(advice), "time %", _INTERVAL]
+    headers += ["saves %", _INTERVAL] * has_saving + ["in run %"]
+    lines = [_line(kernel, advice) for kernel in largest]
+    if others:
+        lines.append(_line_of_others(others, headers))
+    if not advice.is_one_launch:
+        lines.append(_line(advice.whole_run, advice))
+    least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
+    text = f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n"
+    text += columns(*_without_empty(headers, lines))
+    percents = "time % and saves % are" if has_saving else "time % is"
+    text += f"\n\nbase {base} on {device}; {percents} against it"
+    text += "" if advice.is_one_launch else _OF_KERNELS
+    text += _front(advice)
+    flags = {kernel.kernel or "": kernel.flags for kernel in (*largest, *others)}
+    notes = flag_lines(flags, most=MOST_KERNELS)
+    notes += [f"warning: {warning}\n" for warning in advice.warnings]
+    return text + "\n" + ("\n" if notes else "") + "".join(notes)
+
+
+def _by_share(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
+    """The kernels of most time, and the others. One other has the line that it would be told in."""
+    ordered = sorted(advice.kernels, key=_percent, reverse=True)
+    count = MOST_KERNELS if len(ordered) > MOST_KERNELS + 1 else len(ordered)
+    return ordered[:count], ordered[count:]
+
+
+def _percent(of: Recommendation) -> float:
+    return 100.0 if of.share is None else of.share.percent
+
+
+def _line(of: Recommendation, advice: Advice) -> list[str]:
+    has_share = of.share is not None and not advice.is_one_launch
+    percent = "" if advice.is_one_launch else f"{_percent(of):.1f}"
+    cells = [shortened(of.kernel or WHOLE_RUN), percent]
+    cells += [*_cells(of.best), f"{of.slowdown_percent:+.1f}", _ends(of.slowdown_range)]
+    if advice.objective != "clock":
+        cells += [f"{of.saving_percent:.1f}", _ends(of.saving_range)]
+    most = advice.limits.max_slowdown_percent
+    is_slower = has_share and most is not None and of.slowdown_in_run_percent > most + SAME
+    in_run = f"{of.slowdown_in_run_percent:+.1f}" if has_share else ""
+    return [*cells, in_run + ", above the limit" * is_slower]
+
+
+def _line_of_others(others: Sequence[Recommendation], headers: Sequence[str]) -> list[str]:
+    """A line that sums up the kernels that have none of their own."""
+    percent = sum(map(_percent, others))
+    slowdown = sum(_percent(kernel) * kernel.slowdown_in_run_percent for kernel in others) / percent
+    cells = dict.fromkeys(headers, "-") | {_INTERVAL: ""}
+    cells |= {"kernel": f"and {len(others)} others", "share %": f"{percent:.1f}"}
+    cells["in run %"] = f"{slowdown:+.1f}"
+    return [cells[header] for header in headers]
+
+
+def _front(advice: Advice) -> str:
+    """The front of the whole run, of a long one a few points, the best and the base among them."""
+    run = advice.whole_run
+    if not run.front:
+        return ""
+    places = set(np.linspace(0, len(run.front) - 1, MOST_POINTS).round().tolist())
+    points = list(run.front)
+    if len(points) > MOST_POINTS:
+        ends = (run.best, run.base)
+        points = [p for place, p in enumerate(points) if place in places or p in ends]
+    more = ["all its points"] * (len(points) < len(run.front))
+    more += [] if advice.is_one_launch else ["each kernel's"]
+    of_run = "" if advice.is_one_launch else " of the whole run"
+    note = f" ({' and '.join(more)} with --format csv)" if more else ""
+    marks = [", ".join(n for n in ("best", "base") if p == getattr(run, n)) for p in points]
+    lines = [[*_cells(point), mark] for point, mark in zip(points, marks, strict=True)]
+    table = columns([*AXES, *_costs(advice), ""], lines)
+    return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
+
+
+def _costs(advice: Advice) -> list[str]:
+    """The headers of what an operating point costs."""
+    best = advice.whole_run.best
+    costs = ["time ms", *["power W"] * (best.power_w is not None)]
+    return costs + ["energy mJ"] * (best.energy_mj is not None)
+
+
+def _cells(point: OperatingPoint) -> list[str]:
+    costs = (point.time_ms, point.power_w, point.energy_mj)
+    axes = [f"{axis:g}" for axis in point.config.as_dict().values()]
+    return axes + [number(cost) for cost in costs if cost is not None]
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}"
+
+
+def _without_empty(headers: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return a table without the columns that no row has anything in."""
+    full = [any(cells) for cells in zip(*lines, strict=True)]
+    return list(compress(headers, full)), [list(compress(line, full)) for line in lines]
