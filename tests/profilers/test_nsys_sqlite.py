@@ -1,0 +1,105 @@
+"""Nsight Systems' SQLite export: read and never run, whatever is in it. Made files."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic.traces import BUSY_S, SPAN_S, F, G, write_sqlite
+
+from mlscale import DataWarning, InputError
+from mlscale.profilers import ImportedTable, import_exports
+
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+CLOCKS = {"engine_mhz": 1410.0, "memory_mhz": 1215.0}
+
+
+def load(path: Path, **options: Any) -> ImportedTable:
+    return import_exports([path], base=CLOCKS, **options)
+
+
+def change(path: Path, *statements: str) -> Path:
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+    return path
+
+
+def test_launches_names_sizes_span_and_gpu(tmp_path: Path) -> None:
+    """The run of LAUNCHES; 8 x 2 workgroups of 128 threads, 4 of 64 x 2."""
+    table = load(write_sqlite(tmp_path / "run 1%#?.sqlite")).table
+    assert table.text["device"][0] == "a100-sxm4-40gb"
+    assert table.text["kernel"] == [F, G]
+    assert table.numbers["launches"].tolist() == [2, 1]
+    assert table.numbers["time_ms"] == pytest.approx([0.04, 0.02])
+    assert table.numbers["workgroups"].tolist() == [16, 4]
+    assert table.numbers["workgroup_size"].tolist() == [128, 128]
+    assert table.metadata["idle_ms"] == pytest.approx(1e3 * (SPAN_S - BUSY_S))
+
+
+def test_of_several_gpus_one_is_chosen(tmp_path: Path) -> None:
+    path = write_sqlite(tmp_path / "run.sqlite", devices=(0, 1, 1))
+    with pytest.raises(InputError, match=r"GPUs 0 \(1 launches\), 1 \(2 launches\); choose"):
+        load(path)
+    assert load(path, gpu="1").launches == 2
+
+
+def test_without_kernels(tmp_path: Path) -> None:
+    path = write_sqlite(tmp_path / "none.sqlite", devices=())
+    with pytest.raises(InputError, match=r"no kernels were traced$"):
+        load(path)
+    path = write_sqlite(tmp_path / "graphs.sqlite", devices=(), graphs=3)
+    with pytest.raises(InputError, match="no kernels were traced; 3 launches of CUDA graphs were"):
+        load(path)
+
+
+def test_graphs_beside_kernels_are_warned_of(tmp_path: Path) -> None:
+    path = write_sqlite(tmp_path / "run.sqlite", graphs=3)
+    with pytest.warns(DataWarning, match="3 launches of CUDA graphs .* --cuda-graph-trace=node"):
+        load(path)
+
+
+def test_nothing_is_written_beside_it(tmp_path: Path) -> None:
+    """Also where its author left it in a mode in which SQLite writes two files beside it."""
+    path = change(write_sqlite(tmp_path / "run.sqlite"), "PRAGMA journal_mode = WAL")
+    load(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_view_is_not_read(tmp_path: Path) -> None:
+    """It could compute for ever: this one counts without an end."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    path = change(
+        write_sqlite(tmp_path / "run.sqlite", devices=()),
+        f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {endless}",
+    )
+    with pytest.raises(InputError, match="no kernels were traced"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "UPDATE StringIds SET value = CAST(x'ff' AS TEXT) WHERE id = 7",
+            "kernel's name is damaged text",
+        ),
+        ("DELETE FROM StringIds WHERE id = 7", "kernel 1 lacks its name"),
+        ("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 'many'", "kernel 1 lacks its name"),
+        ("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 0", "kernel 1, 'void f.*a size of 0"),
+        ("DROP TABLE StringIds", "has no table StringIds"),
+        ("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME gridX TO x", "has no column gridX"),
+    ],
+)
+def test_damaged_content_is_refused(tmp_path: Path, statement: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load(change(write_sqlite(tmp_path / "run.sqlite"), statement))
+
+
+def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = write_sqlite(tmp_path / "run.sqlite")
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(InputError, match="cannot be read as SQLite"):
+        load(path)

@@ -1,0 +1,142 @@
+"""The Chrome trace of PyTorch's profiler, and JSON that comes in pieces. Made files."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic.traces import BUSY_S, SPAN_S, F, G, chrome_trace, write_json
+
+from mlscale import InputError
+from mlscale.profilers import ImportedTable, import_exports, json_chunks
+from mlscale.profilers.json_chunks import JsonValues
+
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+CLOCKS = {"engine_mhz": 1410.0, "memory_mhz": 1215.0}
+
+
+def load(path: Path, **options: Any) -> ImportedTable:
+    return import_exports([path], base=CLOCKS, **options)
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.pt.trace.json.gz"])
+def test_launches_sizes_span_and_gpu(tmp_path: Path, name: str) -> None:
+    """The run of LAUNCHES; operators, copies and annotations are no kernels."""
+    table = load(write_json(tmp_path / name, chrome_trace())).table
+    assert table.text["device"][0] == "a100-sxm4-40gb"
+    assert table.text["kernel"] == [F, G]
+    assert table.numbers["launches"].tolist() == [2, 1]
+    assert table.numbers["time_ms"] == pytest.approx([0.04, 0.02])
+    assert table.numbers["workgroups"].tolist() == [16, 4]
+    assert table.numbers["workgroup_size"].tolist() == [128, 128]
+    assert table.metadata["idle_ms"] == pytest.approx(1e3 * (SPAN_S - BUSY_S))
+
+
+def test_times_since_1970_keep_their_nanoseconds(tmp_path: Path) -> None:
+    """A float holds 1.7e15 us to within a quarter of one: 1 ns of idle would be lost."""
+    text = json.dumps(chrome_trace())
+    for begin, shown in (("100", "1695835573000100.0"), ("130", "1695835573000130.0"),
+                         ("160", "1695835573000160.0")):  # fmt: skip
+        assert shown in text, begin
+    text = text.replace("1695835573000160.0", "1695835573000150.001")
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    assert load(path).table.metadata["idle_ms"] == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_of_several_gpus_one_is_chosen(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "run.json", chrome_trace(devices=(0, 1, 1)))
+    with pytest.raises(InputError, match=r"GPUs 0 \(1 launches\), 1 \(2 launches\); choose"):
+        load(path)
+    assert load(path, gpu="1").launches == 2
+
+
+def test_what_it_says_of_the_gpu_may_come_last(tmp_path: Path) -> None:
+    document = chrome_trace()
+    properties = document.pop("deviceProperties")
+    path = write_json(tmp_path / "run.json", {**document, "deviceProperties": properties})
+    assert load(path).table.text["device"][0] == "a100-sxm4-40gb"
+
+
+def test_amds_grid_is_not_taken_and_its_numbers_count_other_devices(tmp_path: Path) -> None:
+    document = chrome_trace(
+        devices=(2, 2, 2),
+        deviceProperties=[{"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}],
+    )
+    for event in document["traceEvents"]:
+        event.get("args", {}).pop("registers per thread", None)
+    table = load(write_json(tmp_path / "run.json", document)).table
+    assert table.text["device"][0] == "mi300x"
+    assert "workgroups" not in table.numbers
+
+
+def test_a_launch_without_a_time_is_left_out(tmp_path: Path) -> None:
+    document = chrome_trace()
+    del document["traceEvents"][-1]["dur"]
+    with pytest.warns(match="1 rows without a positive time"):
+        assert load(write_json(tmp_path / "run.json", document)).launches == 2
+
+
+def test_without_kernels(tmp_path: Path) -> None:
+    document = chrome_trace()
+    document["traceEvents"] = document["traceEvents"][:4]
+    with pytest.raises(InputError, match=r"no kernels were traced; profile with .*\.CUDA"):
+        load(write_json(tmp_path / "run.json", document))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (lambda text: text[:-500], "is no valid JSON .*cut off"),
+        (lambda text: text.replace(b'"ph"', b'"ph', 1), "is no valid JSON"),
+        (lambda text: text.replace(b'"args": {', b'"args": ' + b"[" * 100_000, 1), "no valid JSON"),
+        (lambda text: gzip.compress(text)[:-20], "cannot be unpacked: .*cut off"),
+        (lambda _: gzip.compress(b'{"a": 1}'), "no trace of PyTorch's profiler"),
+        (lambda _: gzip.compress(b"Name,Calls\nf,1\n"), "is no valid JSON at 'Name,Calls f,1'"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path: Path, damaged: Any, message: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(damaged(json.dumps(chrome_trace()).encode()))
+    with pytest.raises(InputError, match=message):
+        load(path)
+
+
+def test_a_file_that_unpacks_beyond_the_bound_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bounds are ours: smaller here, so that the test is quick."""
+    monkeypatch.setattr(json_chunks, "MOST_CHARACTERS", 3 << 20)
+    path = tmp_path / "run.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": [' + b"1, " * (2 << 20) + b"1]}"))
+    with pytest.raises(InputError, match="unpacks to more than"):
+        load(path)
+    monkeypatch.setattr(json_chunks, "LONGEST_VALUE", 1 << 20)
+    with pytest.raises(InputError, match="has a value longer than 1 MiB"):
+        load(path)
+
+
+NUMBERS = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text()
+JSON = st.recursive(
+    NUMBERS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
+)
+
+
+@given(
+    st.dictionaries(st.text().filter(lambda name: name != "traceEvents"), JSON),
+    st.lists(JSON),
+    st.integers(1, 30),
+    st.sampled_from([None, 2]),
+)
+def test_pieces_of_any_length_give_what_the_whole_gives(
+    members: dict[str, Any], events: list[Any], length: int, indent: int | None
+) -> None:
+    """Against json.loads of the whole."""
+    text = json.dumps({**members, "traceEvents": events}, indent=indent)
+    pieces = [text[i : i + length] for i in range(0, len(text), length)]
+    values = list(JsonValues("made", iter(enumerate(pieces, 1))))
+    assert [value for name, value in values if name == "traceEvents"] == events
+    assert {name: value for name, value in values if name != "traceEvents"} == members
