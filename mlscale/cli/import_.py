@@ -75,7 +75,7 @@ def _table_options() -> argparse.ArgumentParser:
         "file",
         nargs="+",
         metavar="FILE",
-        help="an export, and further passes of the same run and its trace; or logs, each of a run",
+        help="an export, further passes of the same run and its traces; or logs, each of a run",
     )
     parser.add_argument(
         "--device",
@@ -121,6 +121,7 @@ def _export_options() -> argparse.ArgumentParser:
         help="a row for each launch, as repetitions (default: the mean over the launches of a "
         "kernel with the same grid and block)",
     )
+    parser.add_argument("--skip-untimed", action="store_true", help=options.SKIP_UNTIMED)
     parser.add_argument(
         "-v",
         "--verbose",
@@ -165,8 +166,10 @@ def _is_log(arguments: argparse.Namespace) -> bool:
         return arguments.format in sampled.TOOLS
     first = Path(arguments.file[0])
     form = sampled.log_format(first)
-    if form is not None and (arguments.each or arguments.verbose):
-        raise InputError(f"{first}: is of {form.title}; --each and --verbose are for exports")
+    if form is not None and (arguments.each or arguments.verbose or arguments.skip_untimed):
+        raise InputError(
+            f"{first}: is of {form.title}; --each, --skip-untimed and --verbose are for exports"
+        )
     if form is None and (arguments.interval or arguments.time):
         raise InputError(f"{first}: is no monitor's log; --interval and --time are for logs")
     return form is not None
@@ -208,6 +211,7 @@ def _import_export(arguments: argparse.Namespace, output: Path) -> str:
             application=arguments.application,
             each=arguments.each,
             gpu=arguments.gpu,
+            skip_untimed=arguments.skip_untimed,
             progress=bar.update,
         )
     text = f"{output}: {_summary(imported, arguments.each)}"
@@ -273,8 +277,14 @@ def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
 def _summary(imported: "ImportedTable", each: bool) -> str:
     """Return what was imported, in one line."""
     statuses = [feature.status for feature in imported.features.values()]
+    covered = ""
+    if "total_time_ms" in imported.table.numbers and imported.covered > 0:
+        covered = (
+            f"counters cover {100 * imported.covered:.3g} % of the {number(imported.time_ms)} ms "
+            "of the run's kernels; "
+        )
     return (
-        f"{imported.kernels} kernels from {imported.launches} launches "
+        f"{covered}{imported.kernels} kernels from {imported.launches} launches "
         f"({'one row for each' if each else 'means'}) on {imported.table.text['device'][0]} at "
         f"{imported.config}; Table II: {statuses.count('exact')} exact, "
         f"{statuses.count('nearest')} nearest, {statuses.count('missing')} missing"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from mlscale.predictors.base import Predictor
 
 LARGEST_SEED = 2**32 - 1
+SKIP_UNTIMED = (
+    "leave out the kernels of an export that no file says a time of, in place of an error"
+)
 
 
 def refuse_unused(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:

@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the GPU was set to: cu=132,engine=1980,memory=2619 (clocks in MHz); of a table "
         "with several configurations, the one to predict from",
     )
+    group.add_argument("--skip-untimed", action="store_true", help=options.SKIP_UNTIMED)
     group.add_argument(
         "--power",
         metavar="W|FILE",
@@ -151,6 +152,7 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
     if len(paths) == 1 and is_tidy(paths[0]):
         names = ["interval", "time"] if _is_log(arguments.power) else ["gpu", "interval", "time"]
         options.refuse_unused(arguments, names, f"as {paths[0]} is no log")
+        options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is no export")
         table = read_table(paths[0])
         device, base = _device_and_base(table, arguments, model)
     else:
@@ -171,11 +173,18 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     base = arguments.base or {}
     if log_format(paths[0]) is None:
         options.refuse_unused(arguments, ["interval", "time"], f"as {paths[0]} is no log")
-        imported = import_exports(paths, device=arguments.device, base=base, gpu=arguments.gpu)
+        imported = import_exports(
+            paths,
+            device=arguments.device,
+            base=base,
+            gpu=arguments.gpu,
+            skip_untimed=arguments.skip_untimed,
+        )
         if not imported.gpus and not _is_log(arguments.power):
             why = f"as {paths[0]} does not say on which GPU its kernels ran"
             options.refuse_unused(arguments, ["gpu"], why)
         return imported.table, imported.config
+    options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is a log")
     facts = RunFacts(
         device=arguments.device,
         base=base,

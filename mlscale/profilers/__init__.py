@@ -6,7 +6,8 @@ records of them, which are summed while the file streams by (launches); passes a
 (mapping), and the result is a tidy table or profiles (importing).
 """
 
-from mlscale.profilers.importing import ImportedTable, append, import_exports, import_profile
+from mlscale.profilers.appending import append
+from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
 from mlscale.profilers.layouts import COUNTING_TOOLS, TOOLS
 from mlscale.profilers.mapping import obtainable_features
 

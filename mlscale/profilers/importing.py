@@ -5,11 +5,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC_NEEDED
 from mlscale.data.devices import facts_to_carry, find_device
@@ -31,6 +27,7 @@ from mlscale.profilers import (
     torch_trace,
 )
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
+from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_unjoined
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launches import FileContent, LaunchRecord
 from mlscale.profilers.layouts import COUNTING_TOOLS, ExportLayout
@@ -42,6 +39,7 @@ from mlscale.profilers.mapping import (
     table_features,
 )
 from mlscale.profilers.reader import Export, open_export
+from mlscale.profilers.run_table import described, launches_by_kernel, run_table
 
 _Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 _READERS: dict[str, _Reader] = {
@@ -72,6 +70,11 @@ _SUMMED_BY_THE_TOOL = (
     *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
     *("rocprof-stats", "rocprofv3-stats", "nsys-sum", "torch-averages"),
 )
+_OF_ROCM = {"rocprof", "rocprofv3"}
+_VENDORS = {  # a tool of several makers' GPUs is not here
+    **dict.fromkeys(("ncu", "nvprof", "nsys"), "NVIDIA"),
+    **dict.fromkeys((*_OF_ROCM, "codexl"), "AMD"),
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class ImportedTable:
         config: what the run was made at.
         kernels: how many there are.
         launches: how many the rows stand for.
+        time_ms: the time of them all.
+        covered: the share of it that kernels with counters take.
         features: each feature of Table II with its least near status over the kernels.
         gpus: the numbers of the GPUs that a trace has launches on; none where no file says them.
     """
@@ -95,29 +100,34 @@ class ImportedTable:
     config: HardwareConfig
     kernels: int
     launches: int
+    time_ms: float
+    covered: float
     features: dict[str, TableFeature]
     gpus: tuple[str, ...] = ()
 
 
-def import_profile(
+def import_profile(  # noqa: PLR0913 - what the files do not say, each by its name
     files: str | Path | Sequence[str | Path],
     device: str | None = None,
     base: Mapping[str, float] | None = None,
     tool: str | None = None,
     application: str | None = None,
     each: bool = False,
+    *,
     gpu: str | None = None,
+    skip_untimed: bool = False,
 ) -> Profiles:
-    """Read a profiler's CSV exports of one run as profiles to predict from.
+    """Read a profiler's exports of one run as profiles to predict from.
 
-    files: one file, or several of the same run: further passes, and a trace for the times.
+    files: one file, or several of the same run: further passes, and traces for times and launches.
     device: a key of the device table, or any name; needed where the files do not say it.
     base: what the GPU was set to as far as the files do not say it: 'cu_count', 'engine_mhz'
     [MHz] and 'memory_mhz' [MHz]. tool: one of TOOLS, as 'ncu' or 'nsys'; None knows it by the
     files. application: of all kernels; None takes the program that was profiled.
     each: a kernel's profile is the median over its launches in place of their mean. gpu: whose
-    launches to take of a trace of several GPUs, by its number there. Raises InputError where a
-    file cannot be read or the files contradict each other.
+    launches to take of a trace of several GPUs, by its number there. skip_untimed: kernels without
+    a time are left out. Raises InputError where a file cannot be read or the files contradict each
+    other.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
@@ -131,6 +141,7 @@ def import_profile(
         application=application,
         each=each,
         gpu=gpu,
+        skip_untimed=skip_untimed,
     )
     return profiles_at(imported.table, imported.config, imported.table.text["device"][0])
 
@@ -144,9 +155,10 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     application: str | None = None,
     each: bool = False,
     gpu: str | None = None,
+    skip_untimed: bool = False,
     progress: ByteProgress = no_progress,
 ) -> ImportedTable:
-    """Read the files of one run of one tool into a tidy table.
+    """Read the files of one run, counters of one tool and traces of any, into a tidy table.
 
     each: a row for each launch, as repetitions, in place of the mean. progress: is called with
     the number of bytes read. The rest is as in import_profile. Raises InputError; warns of what
@@ -155,110 +167,51 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     contents: list[FileContent] = []
     layouts: list[ExportLayout] = []
     for path in paths:
-        content, layout = _read(path, tool, each, gpu, progress)
-        tools = {layout.tool, *(other.tool for other in layouts)}
-        if len(tools) > 1 and tools != {"rocprof", "rocprofv3"}:
-            raise InputError(
-                f"{path}: is of {layout.tool}, {paths[0]} of {layouts[0].tool}; import one tool"
-            )
+        content, layout = _read(path, each, gpu, progress)
         contents.append(content)
         layouts.append(layout)
-    records = join(contents)
-    first_tool = layouts[0].tool
-    run = run_configuration(contents, device, base or {}, _lack_of_traffic(first_tool, records))
-    of_records = [_features_and_shares(first_tool, record, run) for record in records]
+    counter_tool = _counter_tool(contents, layouts, tool)
+    records = join(contents, skip_untimed)
+    run = run_configuration(contents, device, base or {}, _lack_of_traffic(counter_tool, records))
+    of_records = [_features_and_shares(counter_tool, record, run) for record in described(records)]
     features = [of_record[0] for of_record in of_records]
     shares = [of_record[1] for of_record in of_records]
     _check_traffic(paths[0], records, shares, run)
     of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
     programs = [content.application for content in contents if content.application]
     name = application or next(iter(programs), paths[0].stem)
-    table = _table(first_tool, records, features, shares, run, name)
+    table = run_table(counter_tool, records, features, shares, run, name)
     table.metadata.update(
         origin="measured",
-        counter_tool=first_tool,
+        counter_tool=counter_tool,
         source=", ".join(path.name for path in paths),
         feature_status={name: feature.status for name, feature in of_run.items()},
         utilisation_sources=_sources(shares),
         clocks={"requested": run.requested, "observed": run.observed},
-        launches=_launches(records),
+        launches=launches_by_kernel(records),
         **facts_to_carry(run.device),
         **_idle(contents),
     )
     _warn(contents, records)
     return ImportedTable(
         table=table,
-        tool=first_tool,
+        tool=counter_tool,
         titles=tuple(layout.title for layout in layouts),
         config=run.config,
         kernels=len(set(table.text["kernel"])),
-        launches=sum(record.launches for record in records),
+        launches=round(sum(record.launches for record in records)),
+        time_ms=run_time_s(records) * 1e3,
+        covered=covered_share(records),
         features=of_run,
         gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
     )
 
 
-def append(table: Table, new: Table, source: str) -> Table:
-    """Both tables' rows; a counter that one of them lacks is missing in its rows.
-
-    source: what messages call the table. Raises InputError where the tables are of different
-    devices or profilers.
-    """
-    for name, cells in new.text.items():
-        if name not in table.text:
-            raise InputError(f"{source}: has no column '{name}'; it is no imported table")
-        if name == "device" and set(cells) != set(table.text[name]):
-            raise InputError(
-                f"{source}: is of '{table.text[name][0]}', the new rows are of '{cells[0]}'"
-            )
-    old, tool = table.metadata, new.metadata["counter_tool"]
-    if old.get("counter_tool") != tool:
-        raise InputError(
-            f"{source}: its counters are of {old.get('counter_tool') or 'an unknown tool'}, the "
-            f"new ones of {tool}; one table has counters of one tool"
-        )
-    numbers = {
-        name: np.concatenate(
-            [part.numbers.get(name, np.full(len(part), np.nan)) for part in (table, new)]
-        )
-        for name in dict.fromkeys([*table.numbers, *new.numbers])
-    }
-    rank = ("exact", "nearest", "missing")
-    statuses, sources = old.get("feature_status", {}), old.get("utilisation_sources", {})
-    sources = {name: text.split("; ") for name, text in sources.items()}
-    for name, text in new.metadata["utilisation_sources"].items():
-        sources[name] = [*sources.get(name, []), *text.split("; ")]
-    metadata = {
-        **old,
-        **{name: value for name, value in new.metadata.items() if name != "clocks"},
-        "source": "; ".join(dict.fromkeys([old.get("source", ""), new.metadata["source"]])),
-        "utilisation_sources": {n: "; ".join(dict.fromkeys(t)) for n, t in sources.items()},
-        "launches": {**old.get("launches", {}), **new.metadata["launches"]},
-        "busy_spans": {**old.get("busy_spans", {}), **new.metadata.get("busy_spans", {})},
-        "feature_status": {
-            name: max(status, statuses.get(name, status), key=rank.index)
-            for name, status in new.metadata["feature_status"].items()
-        },
-    }
-    idle_ms = [of["idle_ms"] for of in (old, new.metadata) if "idle_ms" in of]
-    if idle_ms:  # a constant of each application, whatever its clocks
-        is_further = not set(new.text["application"]) <= set(table.text["application"])
-        metadata["idle_ms"] = sum(idle_ms) if is_further else idle_ms[0]
-    if not metadata["busy_spans"]:  # a profiler's export has none
-        del metadata["busy_spans"]
-    text = {name: [*table.text[name], *new.text[name]] for name in new.text}
-    return Table(source, text, numbers, metadata)
-
-
 def _read(
-    path: Path, tool: str | None, each: bool, gpu: str | None, progress: ByteProgress
+    path: Path, each: bool, gpu: str | None, progress: ByteProgress
 ) -> tuple[FileContent, ExportLayout]:
     with open_export(path, progress) as export:
         layout = export.layout
-        if tool is not None and layout.tool != tool:
-            raise InputError(
-                f"{path}: is of {layout.title}; import it with 'import {layout.tool}' or 'auto'"
-            )
         if each and layout.key in _SUMMED_BY_THE_TOOL:
             raise InputError(f"{path}: {layout.title} sums launches up; --each cannot part them")
         content = FileContent(str(path), complaint=export.complaint)
@@ -269,6 +222,31 @@ def _read(
         content.collect(records, each, gpu)
         content.skipped = export.skipped
     return content, layout
+
+
+def _counter_tool(
+    contents: list[FileContent], layouts: list[ExportLayout], tool: str | None
+) -> str:
+    """The tool whose counters these are, or whose times where there are none.
+
+    tool: the one that the user named. Raises InputError where the files do not go together.
+    """
+    files = list(zip(contents, layouts, strict=True))
+    counting = [file for file in files if file[0].has_counters] or files
+    first, layout = counting[0]
+    if tool is not None and tool not in (of_file.tool for _, of_file in counting):
+        raise InputError(
+            f"{first.source}: is of {layout.title}; import it with 'import {layout.tool}' or 'auto'"
+        )
+    for content, other in files:
+        one_tool = other.tool == layout.tool or {other.tool, layout.tool} == _OF_ROCM
+        vendors = {_VENDORS.get(other.tool), _VENDORS.get(layout.tool)} - {None}
+        if not one_tool and (content.has_counters or len(vendors) > 1):
+            raise InputError(
+                f"{content.source}: is of {other.tool}, {first.source} of {layout.tool}; a table "
+                "has counters of one tool, beside them traces of the same maker's GPUs"
+            )
+    return layout.tool
 
 
 def _features_and_shares(
@@ -344,76 +322,6 @@ def _least_near(features: list[TableFeature]) -> TableFeature:
     return min(features, key=lambda feature: ("nearest", "exact", "missing").index(feature.status))
 
 
-def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
-    """A name for each; grid and block are added where one function has several geometries."""
-    geometries: dict[str, set[tuple[float | None, float | None]]] = {}
-    for record in records:
-        geometry = (record.workgroups, record.workgroup_size)
-        geometries.setdefault(record.kernel, set()).add(geometry)
-    return [
-        record.kernel
-        if len(geometries[record.kernel]) == 1
-        else f"{record.kernel} [grid {record.workgroups or 0:g}, "
-        f"block {record.workgroup_size or 0:g}]"
-        for record in records
-    ]
-
-
-def _table(
-    tool: str,
-    records: list[KernelRecord],
-    features: list[dict[str, TableFeature]],
-    shares: list[dict[str, Share]],
-    run: RunConfiguration,
-    application: str,
-) -> Table:
-    rows = len(records)
-    numbers = {
-        "cu_count": np.full(rows, float(run.config.cu_count)),
-        "engine_mhz": np.full(rows, run.config.engine_mhz),
-        "memory_mhz": np.full(rows, run.config.memory_mhz),
-        "time_ms": np.array([record.time_s * 1e3 for record in records]),
-    }
-    columns = {name: _column([of_kernel[name].value for of_kernel in features]) for name in TABLE_2}
-    for name in dict.fromkeys(name for of_kernel in shares for name in of_kernel):
-        of_name = [of_kernel.get(name) for of_kernel in shares]
-        columns[name] = _column([None if share is None else share.value for share in of_name])
-    columns["workgroups"] = _column([record.workgroups for record in records])
-    columns["workgroup_size"] = _column([record.workgroup_size for record in records])
-    numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
-    if tool == "nvprof" and "workgroups" in numbers:
-        numbers["warps"] = numbers["workgroups"] * np.ceil(numbers["workgroup_size"] / 32)
-    for name in dict.fromkeys(counter for record in records for counter in record.counters):
-        if name not in TABLE_2 and name not in numbers:
-            values = _column([record.counters.get(name) for record in records])
-            numbers[name] = nvprof.in_file_units(values, run.units.get(name, ""))
-    text = {
-        "device": [run.device] * rows,
-        "application": [application] * rows,
-        "kernel": _kernel_names(records),
-    }
-    numbers |= _of_run(text["kernel"], records)
-    return Table("import", text, numbers)
-
-
-def _of_run(kernels: list[str], records: list[KernelRecord]) -> dict[str, Floats]:
-    """How much of the run each row's kernel is: its launches, and their time where traced [ms]."""
-    launches: dict[str, float] = dict.fromkeys(kernels, 0.0)
-    total_ms: dict[str, float] = dict.fromkeys(kernels, 0.0)
-    for kernel, record in zip(kernels, records, strict=True):
-        launches[kernel] += record.launches
-        total_ms[kernel] += record.launches * record.time_s * 1e3
-    columns = {"launches": np.array([launches[kernel] for kernel in kernels])}
-    if any(record.is_traced for record in records):
-        columns["total_time_ms"] = _column(
-            [
-                total_ms[kernel] if record.is_traced else None
-                for kernel, record in zip(kernels, records, strict=True)
-            ]
-        )
-    return columns
-
-
 def _idle(contents: list[FileContent]) -> dict[str, float]:
     """The GPU's idle time inside the traced run [ms], where traces give it: their mean."""
     idle_ms = [
@@ -422,25 +330,6 @@ def _idle(contents: list[FileContent]) -> dict[str, float]:
         if content.span_s is not None and content.busy_s is not None
     ]
     return {"idle_ms": statistics.fmean(idle_ms)} if idle_ms else {}
-
-
-def _column(values: Sequence[float | None]) -> Floats:
-    """A column of the table, NaN where there is no value."""
-    return np.array([np.nan if value is None else value for value in values])
-
-
-def _launches(records: list[KernelRecord]) -> dict[str, dict[str, Any]]:
-    """By kernel: the function's name, its geometry, and how many launches the row stands for."""
-    launches: dict[str, dict[str, Any]] = {}
-    for name, record in zip(_kernel_names(records), records, strict=True):
-        before = launches[name]["launches"] if name in launches else 0
-        launches[name] = {
-            "function": record.kernel,
-            "workgroups": record.workgroups,
-            "workgroup_size": record.workgroup_size,
-            "launches": before + record.launches,
-        }
-    return launches
 
 
 def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
@@ -462,3 +351,4 @@ def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
         )
     for message in messages:
         warnings.warn(message, DataWarning, stacklevel=3)
+    warn_of_unjoined(contents, records)

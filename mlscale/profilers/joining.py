@@ -4,10 +4,12 @@ import math
 import re
 import statistics
 import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup
+from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
+from mlscale.profilers.names import same_kernels
 
 _AGREEMENT = 0.01
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
@@ -29,15 +31,20 @@ class KernelRecord:
     kernel: str
     workgroups: float | None
     workgroup_size: float | None
-    launches: int
+    launches: float
     time_s: float
     is_traced: bool
     counters: dict[str, float]
     cycles: dict[str, float]
 
 
-def join(files: list[FileContent]) -> list[KernelRecord]:
-    """Join the files by kernel and geometry, or by launch. Raises InputError on a mismatch."""
+def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRecord]:
+    """Join the files by kernel and geometry, or by launch.
+
+    Names are matched over tools (names.same_kernels). Kernels that only a trace has are records
+    without counters; those that only the counters have keep the time and the launches that are
+    there. skip_untimed: kernels without any time are left out. Raises InputError on a mismatch.
+    """
     machines = [file for file in files if not file.groups]
     files = [file for file in files if file.groups]
     if not files:
@@ -45,39 +52,81 @@ def join(files: list[FileContent]) -> list[KernelRecord]:
             f"{machines[0].source}: tells of a machine, not of kernels; give it beside "
             "the file of the counters (pmc_perf.csv)"
         )
-    counting = [file for file in files if any(g.totals for g in file.groups.values())]
-    timing = [file for file in files if not any(g.totals for g in file.groups.values())]
-    if any(key.lacks_geometry for file in files for key in file.groups):
-        counting = [_by_kernel(file) for file in counting]
-        for file in timing:
-            if any(key.launch is not None for key in file.groups):
-                raise InputError(
-                    f"{file.source}: cannot be joined launch by launch; leave out --each"
-                )
-        timing = [_by_kernel(file) for file in timing]
-    first = (counting or timing)[0]
+    counting = [file for file in files if file.has_counters]
+    timing = [file for file in files if not file.has_counters]
+    counting, timing = _under_common_names(counting, timing)
+    files = [*counting, *timing]
+    bare = {key.kernel for file in files for key in file.groups if key.lacks_geometry}
+    geometries = _geometries(files, bare)
+    for file in timing:
+        if any(key.launch is not None and key.kernel in bare for key in file.groups):
+            raise InputError(f"{file.source}: cannot be joined launch by launch; leave out --each")
+    counting, timing = ([_by_kernel(file, bare) for file in some] for some in (counting, timing))
     for other in counting[1:]:
-        _check_same_launches(first, other)
-    if counting and all(key.launch is not None for key in first.groups):
-        timing = [_renumbered(file, first) for file in timing]
-    return [_record(key, counting, timing) for key in first.groups]
+        _check_same_launches(counting[0], other)
+    if counting and all(key.launch is not None for key in counting[0].groups):
+        timing = [_renumbered(file, counting[0]) for file in timing]
+    _check_that_some_join(counting, timing)
+    return _records(counting, timing, geometries, skip_untimed)
 
 
-def _by_kernel(file: FileContent) -> FileContent:
-    """The groups of each kernel as one, for files that do not say the geometry.
+def _under_common_names(
+    counting: list[FileContent], timing: list[FileContent]
+) -> tuple[list[FileContent], list[FileContent]]:
+    """The files with one name for each kernel, that of the file with counters if it tells more."""
+    timing = list(timing)
+    pooled: list[GroupKey] = []
+    for position, file in enumerate(timing):
+        before = [*counting, *timing[:position]]
+        names, common = {key.kernel: None for other in before for key in other.groups}, {}
+        theirs = {key.kernel: None for key in file.groups}
+        for same in same_kernels(names, theirs):
+            name = (same.counted if len(same.counted) == 1 else same.traced)[0]
+            common.update(dict.fromkeys((*same.counted, *same.traced), name))
+            if len(same.counted) + len(same.traced) > 2:
+                pooled.append(GroupKey(name, None, None))
+        counting = [_renamed(other, common) for other in counting]
+        timing[: position + 1] = [_renamed(other, common) for other in timing[: position + 1]]
+    if pooled:
+        warnings.warn(
+            f"{timing[0].source}: variants of {some_of(pooled)} are one kernel here, the mean over "
+            "their launches, since a file names them alike",
+            DataWarning,
+            stacklevel=4,
+        )
+    return counting, timing
 
-    A kernel launched with one geometry keeps it.
-    """
-    keys: dict[str, set[GroupKey]] = {}
-    pooled: dict[str, LaunchGroup] = {}
+
+def _renamed(file: FileContent, names: Mapping[str, str]) -> FileContent:
+    """The file under other names; what has one name then is pooled."""
+    groups: dict[GroupKey, LaunchGroup] = {}
     for key, group in file.groups.items():
-        keys.setdefault(key.kernel, set()).add(key._replace(launch=None))
-        pooled.setdefault(key.kernel, LaunchGroup()).merge(group)
-    groups = {
-        keys[kernel].pop() if len(keys[kernel]) == 1 else GroupKey(kernel, None, None): group
-        for kernel, group in pooled.items()
-    }
+        new = key._replace(kernel=names.get(key.kernel, key.kernel))
+        groups.setdefault(new, LaunchGroup()).merge(group)
     return replace(file, groups=groups)
+
+
+def _by_kernel(file: FileContent, kernels: Collection[str]) -> FileContent:
+    """The groups of each of the kernels as one, since some file does not say their geometry."""
+    groups: dict[GroupKey, LaunchGroup] = {}
+    for key, group in file.groups.items():
+        new = GroupKey(key.kernel, None, None) if key.kernel in kernels else key
+        groups.setdefault(new, LaunchGroup()).merge(group)
+    return replace(file, groups=groups)
+
+
+def _geometries(files: list[FileContent], kernels: Collection[str]) -> dict[str, GroupKey]:
+    """Those of the kernels that some file says to have but one grid and block, with these."""
+    geometries: dict[str, GroupKey] = {}
+    for file in files:
+        keys: dict[str, set[GroupKey]] = {}
+        for key in file.groups:
+            if key.kernel in kernels:
+                keys.setdefault(key.kernel, set()).add(key._replace(launch=None))
+        for kernel, of_kernel in keys.items():
+            if len(of_kernel) == 1 and not (key := of_kernel.pop()).lacks_geometry:
+                geometries.setdefault(kernel, key)
+    return geometries
 
 
 def _check_same_launches(first: FileContent, other: FileContent) -> None:
@@ -125,43 +174,91 @@ def _by_geometry(file: FileContent) -> dict[GroupKey, list[GroupKey]]:
     return launches
 
 
-def _record(key: GroupKey, counting: list[FileContent], timing: list[FileContent]) -> KernelRecord:
-    source = (counting or timing)[0].source
-    counters, cycles = _counters(source, key, counting)
-    traced = [_traced(file, key) for file in timing]
-    groups = [group for _, group in traced] or [file.groups[key] for file in counting]
-    times_s = [group.time_s for group in groups if group.time_s is not None]
-    if not times_s:
-        raise InputError(
-            f"{source}: says no time of {key}; give the trace of the same program as a "
-            "further file, or for ncu one with --section SpeedOfLight (docs/profiling.md)"
+def _check_that_some_join(counting: list[FileContent], timing: list[FileContent]) -> None:
+    for file in timing:
+        if counting and not counting[0].groups.keys() & file.groups.keys():
+            raise InputError(
+                f"{file.source}: has no kernel of {counting[0].source}, which has "
+                f"{next(iter(counting[0].groups))} where this has {next(iter(file.groups))}; is it "
+                "of another run, or were names shortened?"
+            )
+
+
+def _records(
+    counting: list[FileContent],
+    timing: list[FileContent],
+    geometries: Mapping[str, GroupKey],
+    skip_untimed: bool,
+) -> list[KernelRecord]:
+    """A record for each kernel that any file has. Raises InputError where one has no time."""
+    records: list[KernelRecord] = []
+    untimed: list[GroupKey] = []
+    recounted: list[GroupKey] = []
+    for key in dict.fromkeys(key for file in (*counting[:1], *timing) for key in file.groups):
+        counts = [file.groups[key] for file in counting if key in file.groups]
+        traces = [group for file in timing if (group := file.groups.get(key)) and group.time_s]
+        times_s = [group.time_s for group in counts if group.time_s]
+        if traces:
+            launches = statistics.fmean(group.launches for group in traces)
+            time_s = _mean_time_s(traces)
+            if counts and any(group.launches != counts[0].launches for group in traces):
+                recounted.append(key)
+        elif times_s:
+            launches, time_s = float(counts[0].launches), statistics.median(times_s)
+        else:
+            untimed.append(key)
+            continue
+        counters, cycles = _counters(counting, key) if counts else ({}, {})
+        geometry = geometries.get(key.kernel, key)
+        records.append(
+            KernelRecord(
+                kernel=key.kernel,
+                workgroups=geometry.workgroups,
+                workgroup_size=geometry.workgroup_size,
+                launches=launches,
+                time_s=time_s,
+                is_traced=bool(traces),
+                counters=counters,
+                cycles=cycles,
+            )
         )
-    counted = counting[0].groups[key].launches if counting else 0
-    if traced and counted and any(group.launches != counted for group in groups):
+    _refuse_or_warn_of_untimed((counting or timing)[0].source, untimed, records, skip_untimed)
+    if recounted:
         warnings.warn(
-            f"{timing[0].source}: {groups[0].launches} launches of {key} were timed, "
-            f"{counted} counted; each is averaged over its own",
+            f"{timing[0].source}: other numbers of launches were timed than counted of "
+            f"{some_of(recounted)}; counters and times are averaged over their own",
             DataWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
-    _check_not_zero(source, key, counters)
-    geometry = traced[0][0] if traced and key.workgroups is None else key
-    return KernelRecord(
-        kernel=key.kernel,
-        workgroups=geometry.workgroups,
-        workgroup_size=geometry.workgroup_size,
-        launches=groups[0].launches,
-        time_s=statistics.median(times_s),
-        is_traced=bool(traced),
-        counters=counters,
-        cycles=cycles,
-    )
+    return records
+
+
+def _mean_time_s(traces: list[LaunchGroup]) -> float:
+    """The mean over all launches of several traces [s]."""
+    total_s = math.fsum(group.launches * (group.time_s or 0.0) for group in traces)
+    return total_s / sum(group.launches for group in traces)
+
+
+def _refuse_or_warn_of_untimed(
+    source: str, untimed: list[GroupKey], records: list[KernelRecord], skip_untimed: bool
+) -> None:
+    if not untimed:
+        return
+    text = f"{source}: says no time of {some_of(untimed)}"
+    if not records or not skip_untimed:
+        skip = "; or leave such kernels out with --skip-untimed" if records else ""
+        raise InputError(
+            f"{text}; give the trace of the same program as a further file, or for ncu one with "
+            f"--section SpeedOfLight (docs/profiling.md){skip}"
+        )
+    warnings.warn(f"{text}; left out", DataWarning, stacklevel=4)
 
 
 def _counters(
-    source: str, key: GroupKey, counting: list[FileContent]
+    counting: list[FileContent], key: GroupKey
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The mean of each counter over the passes, and the cycles of its pass. Raises InputError."""
+    source = counting[0].source
     values: dict[str, list[float]] = {}
     cycles: dict[str, float] = {}
     for file in counting:
@@ -177,7 +274,9 @@ def _counters(
                 f"{source}: {key}: {name} is {min(waves):g} in one pass and {max(waves):g} in "
                 "another; the passes must be of the same launches"
             )
-    return {name: math.fsum(means) / len(means) for name, means in values.items()}, cycles
+    counters = {name: math.fsum(means) / len(means) for name, means in values.items()}
+    _check_not_zero(source, key, counters)
+    return counters, cycles
 
 
 def _check_not_zero(source: str, key: GroupKey, counters: dict[str, float]) -> None:
@@ -191,19 +290,3 @@ def _check_not_zero(source: str, key: GroupKey, counters: dict[str, float]) -> N
             f"{source}: {key}: every counter is 0, which is a failure of the profiler; profile "
             "it again"
         )
-
-
-def _traced(trace: FileContent, key: GroupKey) -> tuple[GroupKey, LaunchGroup]:
-    """What a trace says of a kernel, by its name alone where a geometry is not known.
-
-    Raises InputError where the trace says nothing of it.
-    """
-    match = key if key in trace.groups else None
-    if match is None:
-        by_name = (other for other in trace.groups if other.kernel == key.kernel)
-        match = next((o for o in by_name if key.lacks_geometry or o.lacks_geometry), None)
-    if match is None or trace.groups[match].time_s is None:
-        raise InputError(
-            f"{trace.source}: has no time of {key}; is it of another run, or were names truncated?"
-        )
-    return match, trace.groups[match]

@@ -1,16 +1,20 @@
 """Launches as the readers give them, and groups of launches, summed while the file streams by."""
 
 import math
+import re
 import warnings
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.timeline import Timeline
+from mlscale.text import shortened, without_controls
+
+_DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
 
 
 @dataclass(slots=True)
@@ -77,10 +81,16 @@ class GroupKey(NamedTuple):
 
     def __str__(self) -> str:
         """The group in a message, such as 'f(int)' (grid 8, block 64), launch 3."""
-        text = f"'{self.kernel[:80]}'"
+        text = f"'{shortened(self.kernel, 80)}'"
         if self.workgroups and self.workgroup_size:
             text += f" (grid {self.workgroups:g}, block {self.workgroup_size:g})"
         return text if self.launch is None else f"{text}, launch {self.launch}"
+
+
+def some_of(kernels: Sequence[GroupKey]) -> str:
+    """Kernels in a message: the only one, or how many there are and the first."""
+    first = str(kernels[0])
+    return first if len(kernels) == 1 else f"{len(kernels)} kernels, such as {first}"
 
 
 @dataclass(slots=True)
@@ -157,6 +167,11 @@ class FileContent:
     gpu_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
 
+    @property
+    def has_counters(self) -> bool:
+        """Whether it has counters of any kernel; a trace and a summary of times have none."""
+        return any(group.totals for group in self.groups.values())
+
     def collect(self, records: Iterable[LaunchRecord], each: bool, gpu: str | None = None) -> None:
         """Sum the records up, one group a launch with `each`.
 
@@ -170,7 +185,7 @@ class FileContent:
                 self.dropped += 1
                 continue
             key = GroupKey(
-                record.kernel,
+                without_controls(record.kernel),
                 record.workgroups,
                 record.workgroup_size,
                 record.launch if each else None,
@@ -178,10 +193,10 @@ class FileContent:
             groups = groups_of.setdefault(record.gpu, {})
             group = groups.get(key)
             if group is None:
-                if "\ufffd" in record.kernel or not record.kernel.strip():
+                if _DAMAGED.search(key.kernel) or not key.kernel.strip():
                     raise InputError(
                         f"{self.source}: row {record.line}: the kernel's name is "
-                        + ("damaged text" if record.kernel.strip() else "empty")
+                        + ("damaged text" if key.kernel.strip() else "empty")
                     )
                 group = groups[key] = LaunchGroup()
             group.add(record)

@@ -111,6 +111,35 @@ class TestImport:
         out, _ = succeed(capsys, "import", "nvprof", *files, *given)
         assert "1 kernels from 2 launches (means) on p100 at cu=56,engine=1000" in out
 
+    def test_the_share_that_counters_cover_comes_first(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """100 us of the counted kernel, 300 us of another in the trace."""
+        last = NVPROF_TRACE.splitlines()[-1]
+        other = last.replace("3,60,", "4,300,").replace("k(int, float*)", "other()")
+        files = [
+            written(tmp_path, "m.log", NVPROF_METRICS),
+            written(tmp_path, "t", NVPROF_TRACE + other),
+        ]
+        table = tmp_path / "t.csv"
+        given = ["--base", "engine=1000,memory=500", "-o", table]
+        out, err = succeed(capsys, "import", "auto", *files, *given)
+        assert out.startswith(
+            f"{table}: counters cover 25 % of the 0.4000 ms of the run's kernels; 2 kernels from "
+        )
+        assert "without counters are 1 kernel ('other()'): 75 % of the run's time" in err
+
+    def test_kernels_without_a_time(self, capsys: Capture, tmp_path: Path) -> None:
+        untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})
+        export = written(tmp_path, "run.csv", long_page(long_rows(), untimed))
+        given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE]
+        given += ["-o", tmp_path / "t.csv"]
+        assert "says no time of 'u'" in refuse(capsys, tmp_path, *given)
+        out, err = succeed(capsys, *given, "--skip-untimed")
+        assert ": 1 kernels from 1 launches" in out
+        assert "warning" in err
+        assert "says no time of 'u' (grid 16, block 128); left out" in err
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [

@@ -122,7 +122,8 @@ JOINS: dict[str, tuple[tuple[str, ...], str]] = {
         (V1, rocprof_v1({"SQ_WAVES": 10}, 2, [(0, 9), (10, 19)])), "has 2 launches of .* has 1"),
     "passes with other kernels": ((V1, V1.replace("f(int, int)", "g(int)")), "has no 'f.int, int"),
     "passes with other waves": ((V3, rocprofv3({"SQ_WAVES": 20})), "SQ_WAVES is 10 in one pass"),
-    "truncated names": ((V3, V3_TRACE.replace("f(int, int)", "f")), "were names truncated"),
+    "a trace of other kernels": (
+        (V3, V3_TRACE.replace("f(int, int)", "g")), "has no kernel of .* 'f.int, int.*has 'g' "),
     "metrics without a trace": ((NVPROF_METRICS,), "says no time of 'k.int, float"),
     "two GPUs": (
         (NVPROF_METRICS, NVPROF_TRACE.replace("P100-PCIE-16GB", "K80")), "of several GPUs"),

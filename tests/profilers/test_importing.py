@@ -75,7 +75,9 @@ class TestLaunches:
     def test_of_a_trace_count_and_not_the_counters(self, tmp_path: Path) -> None:
         """Three traced launches of 40, 60 and 80 us; nvprof counted two."""
         more = NVPROF_TRACE + NVPROF_TRACE.splitlines()[-1].replace("3,60", "4,80")
-        with pytest.warns(DataWarning, match="3 launches of .* were timed, 2 counted"):
+        with pytest.warns(
+            DataWarning, match="numbers of launches were timed than counted of 'k.int"
+        ):
             table = read(tmp_path, NVPROF_METRICS, more, **P100).table
         assert table.numbers["launches"].tolist() == [3]
         assert table.numbers["total_time_ms"] == pytest.approx([0.18])

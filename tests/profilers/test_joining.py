@@ -50,7 +50,7 @@ class TestTimesInAFileOfTheirOwn:
 
     def test_of_another_kernel(self, tmp_path: Path) -> None:
         other = times_alone(20, 30, 50).replace("f(int, int)", "g(int)")
-        with pytest.raises(InputError, match=r"has no time of 'f.int, int.*launch 0"):
+        with pytest.raises(InputError, match=r"has no kernel of .*'f.int, int.*launch 0 where"):
             each(tmp_path, COUNTED, other)
 
     @given(order=st.permutations([0, 1]))

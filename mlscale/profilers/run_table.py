@@ -1,0 +1,119 @@
+"""The tidy table of one run: a row for each kernel and geometry, or for each launch."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.counters.features import TABLE_2
+from mlscale.data.tables import Table
+from mlscale.profilers import nvprof
+from mlscale.profilers.configuration import RunConfiguration
+from mlscale.profilers.joining import KernelRecord
+from mlscale.profilers.mapping import Share, TableFeature
+
+
+def described(records: list[KernelRecord]) -> list[KernelRecord]:
+    """The records as features describe them: beside counted kernels others have time alone.
+
+    Their grid and block stay in their names and in the table's metadata.
+    """
+    if not any(record.counters for record in records):
+        return records
+    return [
+        record if record.counters else replace(record, workgroups=None, workgroup_size=None)
+        for record in records
+    ]
+
+
+def run_table(
+    counter_tool: str,
+    records: list[KernelRecord],
+    features: list[dict[str, TableFeature]],
+    shares: list[dict[str, Share]],
+    run: RunConfiguration,
+    application: str,
+) -> Table:
+    """The table; features and shares of each record as `mapping` gives them."""
+    rows = len(records)
+    numbers = {
+        "cu_count": np.full(rows, float(run.config.cu_count)),
+        "engine_mhz": np.full(rows, run.config.engine_mhz),
+        "memory_mhz": np.full(rows, run.config.memory_mhz),
+        "time_ms": np.array([record.time_s * 1e3 for record in records]),
+    }
+    columns = {name: _column([of_kernel[name].value for of_kernel in features]) for name in TABLE_2}
+    for name in dict.fromkeys(name for of_kernel in shares for name in of_kernel):
+        of_name = [of_kernel.get(name) for of_kernel in shares]
+        columns[name] = _column([None if share is None else share.value for share in of_name])
+    sized = described(records)
+    columns["workgroups"] = _column([record.workgroups for record in sized])
+    columns["workgroup_size"] = _column([record.workgroup_size for record in sized])
+    numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
+    if counter_tool == "nvprof" and "workgroups" in numbers:
+        numbers["warps"] = numbers["workgroups"] * np.ceil(numbers["workgroup_size"] / 32)
+    for name in dict.fromkeys(counter for record in records for counter in record.counters):
+        if name not in TABLE_2 and name not in numbers:
+            values = _column([record.counters.get(name) for record in records])
+            numbers[name] = nvprof.in_file_units(values, run.units.get(name, ""))
+    text = {
+        "device": [run.device] * rows,
+        "application": [application] * rows,
+        "kernel": _kernel_names(records),
+    }
+    numbers |= _of_run(text["kernel"], records)
+    return Table("import", text, numbers)
+
+
+def _of_run(kernels: list[str], records: list[KernelRecord]) -> dict[str, Floats]:
+    """How much of the run each row's kernel is: its launches, and their time where traced [ms]."""
+    launches: dict[str, float] = dict.fromkeys(kernels, 0.0)
+    total_ms: dict[str, float] = dict.fromkeys(kernels, 0.0)
+    for kernel, record in zip(kernels, records, strict=True):
+        launches[kernel] += record.launches
+        total_ms[kernel] += record.launches * record.time_s * 1e3
+    columns = {"launches": np.array([launches[kernel] for kernel in kernels])}
+    if any(record.is_traced for record in records):
+        columns["total_time_ms"] = _column(
+            [
+                total_ms[kernel] if record.is_traced else None
+                for kernel, record in zip(kernels, records, strict=True)
+            ]
+        )
+    return columns
+
+
+def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
+    """A name for each; grid and block are added where one function has several geometries."""
+    geometries: dict[str, set[tuple[float | None, float | None]]] = {}
+    for record in records:
+        geometry = (record.workgroups, record.workgroup_size)
+        geometries.setdefault(record.kernel, set()).add(geometry)
+    return [
+        record.kernel
+        if len(geometries[record.kernel]) == 1
+        else f"{record.kernel} [grid {record.workgroups or 0:g}, "
+        f"block {record.workgroup_size or 0:g}]"
+        for record in records
+    ]
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    """A column of the table, NaN where there is no value."""
+    return np.array([np.nan if value is None else value for value in values])
+
+
+def launches_by_kernel(records: list[KernelRecord]) -> dict[str, dict[str, Any]]:
+    """By kernel: the function's name, its geometry, and how many launches the row stands for."""
+    launches: dict[str, dict[str, Any]] = {}
+    for name, record in zip(_kernel_names(records), records, strict=True):
+        before = launches[name]["launches"] if name in launches else 0
+        launches[name] = {
+            "function": record.kernel,
+            "workgroups": record.workgroups,
+            "workgroup_size": record.workgroup_size,
+            "launches": before + record.launches,
+        }
+    return launches

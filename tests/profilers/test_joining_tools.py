@@ -1,0 +1,208 @@
+"""Counters of one tool joined to the trace of another: names, launches, and what does not join.
+
+Made files in the layouts of ncu and nvprof; every expected number is written into them. A launch
+that ncu counted takes 10 us there, and 16 workgroups of 128.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic.exports import BASE, NCU, NVPROF_TRACE, long_page, long_rows, read, rocprof_v1
+
+from mlscale import DataWarning, InputError
+from mlscale.data.profiles import profiles_at
+from mlscale.profilers import ImportedTable
+
+MADE = {"device": "made-gpu", "base": BASE}
+HEAD = "".join(NVPROF_TRACE.splitlines(keepends=True)[:4])
+SUMMARY = '==9== Profiling result:\n"Time(%)","Time","Calls","Avg","Name"\n%,us,,us,\n'
+
+
+def trace(*launches: tuple[str, int], grid: int = 16) -> str:
+    """nvprof's trace of launches of a kernel and for how many microseconds, without a GPU."""
+    header = (
+        HEAD.replace('"Device",', "").replace("GB/s,,,,", "GB/s,,,").replace("ms,us,", "us,us,")
+    )
+    rows = (
+        f'{1000 * i},{us},{grid},1,1,128,1,1,32,0,0,,,"1","7","{kernel} [{i}]"\n'
+        for i, (kernel, us) in enumerate(launches)
+    )
+    return header + "".join(rows)
+
+
+def summary(**launches: tuple[int, int]) -> str:
+    """nvprof's summary: of each kernel the number of launches and their mean in microseconds."""
+    rows = (f'1,{n * us},{n},{us},"{name}"\n' for name, (n, us) in launches.items())
+    return SUMMARY + "".join(rows)
+
+
+def counted(*kernels: str, grids: Sequence[str] = ("(8, 2, 1)",)) -> str:
+    rows = [
+        long_rows(i * len(grids) + j, kernel, grid=grid)
+        for i, kernel in enumerate(kernels)
+        for j, grid in enumerate(grids)
+    ]
+    return long_page(*rows)
+
+
+def by_kernel(imported: ImportedTable, column: str) -> dict[str, float]:
+    cells = imported.table.numbers[column].tolist()
+    return dict(zip(imported.table.text["kernel"], cells, strict=True))
+
+
+class TestBothHave:
+    def test_time_and_launches_are_the_traces(self, tmp_path: Path) -> None:
+        """Three launches of 30 us on average; ncu saw one, of 10 us, under another writing."""
+        timed = trace(("k<2>(float*)", 20), ("k<2>(float*)", 30), ("k<2>(float*)", 40))
+        with pytest.warns(DataWarning, match="other numbers of launches were timed than counted"):
+            imported = read(tmp_path, counted("void k<(int)2>(float *)"), timed, **MADE)
+        assert by_kernel(imported, "launches") == {"void k<(int)2>(float *)": 3}
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.03])
+        assert imported.table.numbers["total_time_ms"] == pytest.approx([0.09])
+        assert imported.table.numbers["VALUInsts"] == pytest.approx([40])
+        assert imported.table.metadata["counter_tool"] == imported.tool == "ncu"
+        assert imported.covered == 1
+        assert imported.launches == 3
+        assert imported.time_ms == pytest.approx(0.09)
+
+    def test_order_of_the_files_does_not_matter(self, tmp_path: Path) -> None:
+        imported = read(tmp_path, trace(("k", 20)), counted("void k(float *)"), **MADE)
+        assert imported.tool == "ncu"
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.02])
+
+    def test_grid_and_block_tell_launches_apart(self, tmp_path: Path) -> None:
+        """At 16 workgroups the trace has 20 us, at 32 none; ncu counted both."""
+        page = counted("k", grids=["(8, 2, 1)", "(32, 1, 1)"])
+        with pytest.warns(DataWarning, match="not in the trace.*1 kernel .*: 33 % of the run's"):
+            imported = read(tmp_path, page, trace(("k", 20)), **MADE)
+        assert by_kernel(imported, "time_ms") == pytest.approx(
+            {"k [grid 16, block 128]": 0.02, "k [grid 32, block 128]": 0.01}
+        )
+        total = imported.table.numbers["total_time_ms"]
+        np.testing.assert_allclose(total, [0.02, np.nan])
+
+    def test_by_name_alone_where_one_side_has_no_grid(self, tmp_path: Path) -> None:
+        """The mean of both grids' counters, weighted by their launches, once."""
+        page = counted("k", grids=["(8, 2, 1)", "(32, 1, 1)"])
+        with pytest.warns(DataWarning, match="timed than counted"):
+            imported = read(tmp_path, page, summary(k=(5, 40)), **MADE)
+        assert by_kernel(imported, "launches") == {"k": 5}
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.04})
+
+    def test_several_traces_are_repetitions(self, tmp_path: Path) -> None:
+        """2 launches of 20 us and 4 of 50 us: 3 in a run, of 40 us on average."""
+        texts = counted("k"), summary(k=(2, 20)), summary(k=(4, 50))
+        with pytest.warns(DataWarning, match="timed than counted"):
+            imported = read(tmp_path, *texts, **MADE)
+        assert by_kernel(imported, "launches") == {"k": 3}
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.04})
+
+    def test_variants_that_a_bare_name_does_not_tell_apart_are_pooled(self, tmp_path: Path) -> None:
+        """Counters of 400 and 800 instructions of the vector units, pooled by launches: 2 and 1."""
+        double = {name: (unit, str(2 * int(value))) if "pipe_alu" in name else (unit, value)
+                  for name, (unit, value) in NCU.items()}  # fmt: skip
+        page = long_page(
+            long_rows(0, "void n::k<int>(int *)"),
+            long_rows(1, "void n::k<int>(int *)"),
+            long_rows(2, "void n::k<float>(float *)", double),
+            long_rows(3, "void n::other()"),
+        )
+        message = "variants of 'k' are one kernel here, the mean over their launches"
+        with pytest.warns(DataWarning, match=message):
+            imported = read(tmp_path, page, summary(k=(3, 50), other=(1, 10)), **MADE)
+        assert by_kernel(imported, "launches") == {"k": 3, "void n::other()": 1}
+        once, twice = (
+            read(tmp_path, long_page(long_rows(0, "k", metrics)), **MADE).table.numbers
+            for metrics in (NCU, double)
+        )
+        name = "sm__inst_executed_pipe_alu.sum"
+        mean = (2 * once[name][0] + twice[name][0]) / 3
+        assert imported.table.numbers[name][0] == pytest.approx(mean)
+
+    def test_launch_by_launch_every_row_says_the_kernels_launches(self, tmp_path: Path) -> None:
+        page = long_page(long_rows(0, "k"), long_rows(1, "k"))
+        imported = read(tmp_path, page, trace(("void k", 20), ("void k", 40)), each=True, **MADE)
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.02, 0.04])
+        assert imported.table.numbers["launches"].tolist() == [2, 2]
+        assert imported.table.numbers["total_time_ms"] == pytest.approx([0.06, 0.06])
+
+
+class TestOneHas:
+    def test_kernels_that_were_only_timed_ride_along(self, tmp_path: Path) -> None:
+        """Of 100 us in all 60 are counted; f (25 us), g, h, i stand without counters."""
+        launches = [("k", 60), ("f", 25), ("g", 6), ("h", 5), ("i", 4)]
+        message = r"without counters are 4 kernels \('f', 'g', 'h', 1 other\): 40 % of the run's"
+        with pytest.warns(DataWarning, match=message):
+            imported = read(tmp_path, counted("k"), trace(*launches), **MADE)
+        assert imported.covered == pytest.approx(0.6)
+        profiles = profiles_at(imported.table, imported.config, "made-gpu")
+        assert profiles.kernels == ("k", "f", "g", "h", "i")
+        assert profiles.has_counters.tolist() == [True, False, False, False, False]
+        assert np.isnan(profiles.counters[1:]).all()
+        assert profiles.time_ms == pytest.approx([0.06, 0.025, 0.006, 0.005, 0.004])
+        assert profiles.weights.tolist() == [1, 1, 1, 1, 1]
+        assert imported.table.metadata["launches"]["f"]["workgroups"] == 16
+
+    def test_kernels_that_were_only_counted_keep_their_own(self, tmp_path: Path) -> None:
+        with pytest.warns(DataWarning, match=r"not in the trace, .* 1 kernel \('f'\): 10 % of"):
+            imported = read(tmp_path, counted("k", "f"), trace(("k", 90)), **MADE)
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.09, "f": 0.01})
+        assert imported.covered == 1
+
+    def test_no_kernel_joins(self, tmp_path: Path) -> None:
+        message = r"export1.csv: has no kernel of .*export0.csv, which has 'k\(int\)' .* 'f\(int\)'"
+        with pytest.raises(InputError, match=message):
+            read(tmp_path, counted("k(int)"), trace(("f(int)", 20)), **MADE)
+
+
+class TestUntimed:
+    PAGE = long_page(
+        long_rows(0, "k"),
+        *(
+            long_rows(i, f"u{i}", {n: v for n, v in NCU.items() if n != "gpu__time_duration.sum"})
+            for i in (1, 2)
+        ),
+    )
+
+    def test_are_refused_with_the_flag_that_leaves_them_out(self, tmp_path: Path) -> None:
+        message = "says no time of 2 kernels, such as 'u1'.*; or leave .* out with --skip-untimed"
+        with pytest.raises(InputError, match=message):
+            read(tmp_path, self.PAGE, **MADE)
+
+    def test_are_left_out_and_counted(self, tmp_path: Path) -> None:
+        with pytest.warns(DataWarning, match="says no time of 2 kernels, such as 'u1'.*; left out"):
+            imported = read(tmp_path, self.PAGE, skip_untimed=True, **MADE)
+        assert imported.table.text["kernel"] == ["k"]
+
+    def test_all_of_them_are_refused_all_the_same(self, tmp_path: Path) -> None:
+        page = long_page(long_rows(0, "u", {"launch__grid_size": ("", "1")}))
+        with pytest.raises(InputError, match="says no time of 'u'"):
+            read(tmp_path, page, skip_untimed=True, **MADE)
+
+
+class TestTools:
+    def test_of_counters_there_is_one(self, tmp_path: Path) -> None:
+        text = (
+            "==9== Metric result:\n"
+            '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+            '"made-gpu","k",1,"ipc","of ipc",0,0,2\n'
+        )
+        with pytest.raises(
+            InputError, match=r"is of nvprof, .* of ncu; a table has counters of one"
+        ):
+            read(tmp_path, counted("k"), text, **MADE)
+
+    def test_of_another_maker_are_refused(self, tmp_path: Path) -> None:
+        timed = rocprof_v1({}, 1, [(1000, 2000)])
+        with pytest.raises(InputError, match=r"is of rocprof, .* of ncu; .* the same maker's GPUs"):
+            read(tmp_path, counted("f(int, int)"), timed, **MADE)
+
+    @pytest.mark.parametrize("tool", ["ncu", None])
+    def test_of_the_counters_is_the_one_that_is_named(
+        self, tmp_path: Path, tool: str | None
+    ) -> None:
+        assert read(tmp_path, trace(("k", 20)), counted("k"), tool=tool, **MADE).tool == "ncu"
+        with pytest.raises(InputError, match="import it with 'import ncu' or 'auto'"):
+            read(tmp_path, trace(("k", 20)), counted("k"), tool="nvprof", **MADE)

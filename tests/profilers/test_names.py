@@ -1,0 +1,123 @@
+"""Kernel names of two tools matched; the made names are written as the tools write them.
+
+Expected matches are by hand, or follow from how a name was shortened.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlscale.profilers.names import SameKernels, parts, plain, same_kernels
+
+IDENTIFIERS = st.text("abk_19", min_size=1, max_size=8).map(lambda name: f"k{name}")
+TYPES = st.sampled_from(["int", "float *", "const half *", "unsigned int", "n::Op<float>"])
+WRITINGS = [  # of one kernel: CUDA's demangler, the C++ library's, and others
+    "void at::native::(anonymous namespace)::v<(int)4, F<(bool)1>, S<char *, (long)1>>(int)",
+    "void at::native::(anonymous namespace)::v<4, F<true>, S<char*, 1l> >(int)",
+    "at::native::<unnamed>::v<4, F<true>, S<char*, 1>>(int) [clone .kd]",
+    "void at::native::<unnamed>::v<(int)4, F<(bool)1>, S<char *, (unsigned long)1>>(int) [37]",
+]
+
+
+@st.composite
+def signatures(draw: st.DrawFn) -> tuple[str, str, str]:
+    """Scope and function, templates, arguments."""
+    scope = "".join(f"{name}::" for name in draw(st.lists(IDENTIFIERS, max_size=2)))
+    templates = draw(st.lists(TYPES | st.sampled_from(["(int)4", "(bool)0"]), max_size=3))
+    arguments = ", ".join(draw(st.lists(TYPES, max_size=3)))
+    listed = f"<{', '.join(templates)}>" if templates else ""
+    return scope + draw(IDENTIFIERS), listed, f"({arguments})"
+
+
+def one_to_one(*names: tuple[str, str]) -> list[SameKernels]:
+    return [SameKernels((one,), (other,)) for one, other in names]
+
+
+class TestSameName:
+    @given(signature=signatures())
+    def test_at_each_shortening(self, signature: tuple[str, str, str]) -> None:
+        function, templates, arguments = signature
+        whole = f"void {function}{templates}{arguments}"
+        shortenings = [
+            whole,
+            f"{function}{templates}{arguments}".replace(" ", ""),
+            f"{function}{templates}",
+            function,
+            function.rpartition("::")[2],
+        ]
+        for shortening in shortenings:
+            assert same_kernels([whole], [shortening]) == one_to_one((whole, shortening))
+            assert same_kernels([shortening], [whole]) == one_to_one((shortening, whole))
+
+    @given(signature=signatures(), data=st.data())
+    def test_where_it_is_cut_off(
+        self, signature: tuple[str, str, str], data: st.DataObject
+    ) -> None:
+        """Wherever a table ends the name, it is that of the only kernel of the other file."""
+        whole = "".join(signature)
+        end = data.draw(st.integers(len(signature[0]), len(whole) - 1))
+        mark = data.draw(st.sampled_from(["…", "...", "… "]))
+        cut = f"void {whole[:end]}{mark}"
+        assert same_kernels([whole, "another()"], [cut]) == one_to_one((whole, cut))
+
+    @pytest.mark.parametrize("one", WRITINGS)
+    @pytest.mark.parametrize("other", WRITINGS)
+    def test_as_each_tool_writes_it(self, one: str, other: str) -> None:
+        assert plain(one) == plain(other)
+        assert same_kernels([one], [other]) == one_to_one((one, other))
+
+    @given(name=st.text(max_size=40))
+    def test_of_any_text_is_itself(self, name: str) -> None:
+        assert same_kernels([name], [name]) == one_to_one((name, name))
+        assert parts(name) == parts(name)
+
+    def test_with_arguments_of_the_templates_types(self) -> None:
+        """CUDA's demangler writes T1 where the C++ library writes the type."""
+        ncu = ["void f<(int)4, A>(int, T2)", "void f<(int)4, B>(int, T2)"]
+        torch = ["void f<4, B>(int, B)", "void f<4, C>(int, C)"]
+        assert same_kernels(ncu, torch) == one_to_one((ncu[1], torch[0]))
+
+    def test_finest_agreement_counts(self) -> None:
+        assert same_kernels(["f<int>(int)", "g"], ["f<int>(int)", "f", "void g"]) == one_to_one(
+            ("f<int>(int)", "f<int>(int)"), ("g", "void g")
+        )
+
+
+class TestOtherName:
+    @given(signature=signatures(), types=st.lists(TYPES, min_size=2, max_size=2, unique=True))
+    def test_of_other_templates_is_never_merged(
+        self, signature: tuple[str, str, str], types: list[str]
+    ) -> None:
+        """Where both files tell the templates, a variant is of its own alone."""
+        function, _, arguments = signature
+        one, other = (f"void {function}<{name}>{arguments}" for name in types)
+        assert same_kernels([one], [other]) == []
+        assert same_kernels([one, other], [other]) == one_to_one((other, other))
+        without = other.removesuffix(arguments)
+        assert same_kernels([one, other], [without]) == one_to_one((other, without))
+
+    @given(signature=signatures(), types=st.lists(TYPES, min_size=2, max_size=2, unique=True))
+    def test_of_a_bare_name_is_all_its_variants(
+        self, signature: tuple[str, str, str], types: list[str]
+    ) -> None:
+        variants = tuple(f"void {signature[0]}<{name}>{signature[2]}" for name in types)
+        base = signature[0].rpartition("::")[2]
+        assert same_kernels(variants, [base]) == [SameKernels(variants, (base,))]
+        assert same_kernels([base], variants) == [SameKernels((base,), variants)]
+
+    @pytest.mark.parametrize(
+        ("counted", "traced"),
+        [
+            (["f(int)"], ["f(float)"]),
+            (["a::f(int)"], ["b::f(int)"]),
+            (["f<int>(T1)"], ["f<int>(int, int)"]),
+            (["f<int>(int)", "f<int>(float)"], ["f<int>(T1)"]),
+            (["f(int)", "g"], ["f", "g(int)"]),  # a C name of a file that tells arguments is whole
+            (["f<int>", "f<float>"], ["f<…"]),
+            (["f<int, int>", "f<int, float>"], ["f<int, int>", "f<int…", "f<…"]),
+            (["f"], ["…"]),
+        ],
+    )
+    def test_or_ambiguous_is_not_matched(self, counted: list[str], traced: list[str]) -> None:
+        exact = [name for name in counted if name in traced]
+        assert same_kernels(counted, traced) == one_to_one(*((name, name) for name in exact))
