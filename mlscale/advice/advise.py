@@ -14,6 +14,7 @@ from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
 from mlscale.predictions import Predictions, coverage_of_each
 
+OF_RUN_TIME = "is of the run's time"  # in the warning that the best clocks slow some kernels more
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
 
@@ -134,7 +135,7 @@ def _run_warnings(run: Run, limits: Limits, kernels: Sequence[Recommendation]) -
         percent = sum(kernel.share.percent for kernel in slower if kernel.share)
         worst = max(kernel.slowdown_in_run_percent for kernel in slower)
         warnings.append(
-            f"the limit of {most:g} % is of the run's time: {len(slower)} of {len(kernels)} "
+            f"the limit of {most:g} % {OF_RUN_TIME}: {len(slower)} of {len(kernels)} "
             f"kernels, {percent:.2g} % of it, get slower than that, at most {worst:+.1f} %"
         )
     return warnings

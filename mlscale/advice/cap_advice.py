@@ -35,34 +35,43 @@ CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
 
 @dataclass(frozen=True)
-class CapPoint:
-    """The run under one power cap; None where the cap is too low to say.
+class CappedRun:
+    """The run under a power cap: [ms], [W], [mJ].
 
-    too_low: how many kernels draw more than the cap even at the lowest trained clock.
-    engine_mhz: the mean over the run's time. slowdown_percent: of time, against the base;
+    engine_mhz: the mean over the kernels' time. slowdown_percent: of time, against the base;
     saving_percent: of the objective against the base, of energy where the objective is time;
     their ranges where the predictors give intervals whose upper ends the cap is not too low for.
     """
 
+    engine_mhz: float
+    time_ms: float
+    power_w: float
+    energy_mj: float
+    slowdown_percent: float
+    slowdown_range: tuple[float, float] | None
+    saving_percent: float
+    saving_range: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class CapPoint:
+    """A power cap, and the run under it, None where the cap is too low to say.
+
+    too_low: how many kernels draw more than the cap even at the lowest trained clock.
+    """
+
     cap_w: float
+    run: CappedRun | None
     too_low: int
     flags: tuple[str, ...]
-    engine_mhz: float | None = None
-    time_ms: float | None = None
-    power_w: float | None = None
-    energy_mj: float | None = None
-    slowdown_percent: float | None = None
-    slowdown_range: tuple[float, float] | None = None
-    saving_percent: float | None = None
-    saving_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class CapAdvice:
     """A run of `kernels` kernels under each power cap, in ascending order, and the best cap.
 
-    objective: what `best` has least of. best: None where no cap keeps the limits for every
-    kernel, or none is high enough. binds: whether the best changes anything against no cap at
+    objective: what `best` has least of. best: None where no cap keeps the limits, or
+    none is high enough. binds: whether the best changes anything against no cap at
     all. default_w: the GPU's own cap, None where it is not known.
     """
 
@@ -88,8 +97,8 @@ def advise_caps(
     """What the run of all launches does under each power cap, and the cap that serves it best.
 
     cap_w [W]: by default from the GPU's lowest power limit to its highest. objective: 'energy'
-    (the default), 'edp', 'ed2p', 'time' or 'power'; limits: what every kernel must keep;
-    static_power_w [W]: as for `advise`. CU count and memory clock are those of the base. Of
+    (the default), 'edp', 'ed2p', 'time' or 'power'; limits and static_power_w
+    [W]: as for `advise`. CU count and memory clock are those of the base. Of
     equal caps the lowest is taken.
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; and
@@ -97,7 +106,7 @@ def advise_caps(
 
     Example:
         >>> caps = advise_caps(model, profiles, [200, 250, 300])  # doctest: +SKIP
-        >>> caps.best.cap_w, caps.best.saving_percent  # doctest: +SKIP
+        >>> caps.best.cap_w, caps.best.run.saving_percent  # doctest: +SKIP
         (250.0, 14.2)
     """
     power = whole_power(model, profiles, static_power_w)
@@ -113,7 +122,7 @@ def advise_caps(
     device = load_device(model.device) if model.device in device_keys() else None
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = absolute(model.predict(profiles, coverage_of_each(2)), power)
-    runs = _Runs(surfaces, profiles.weights, np.append(caps, np.inf), objective)
+    runs = _Runs(surfaces, profiles.weights, profiles.idle_ms, np.append(caps, np.inf), objective)
     points = tuple(
         runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())
     )
@@ -152,11 +161,13 @@ def cap_sweep(device: Device | None) -> Floats:
 class _Runs:
     """The run under each cap, of which the last is none at all.
 
-    surfaces: absolute ones of time and power; launches (K,); caps (P,) [W].
+    surfaces: absolute ones of time and power; launches (K,); idle_ms: added to the run's time
+    under every cap [ms]; caps (P,) [W].
     """
 
     surfaces: dict[str, Surfaces]
     launches: Floats
+    idle_ms: float
     caps: Floats
     objective: str
 
@@ -165,7 +176,7 @@ class _Runs:
         """The run at the base."""
         _, e, _ = self._base
         time_ms, power_w = (self._over_clocks(q, "values")[:, e] for q in ("time", "power"))
-        run_ms = float(self.launches @ time_ms)
+        run_ms = float(self.launches @ time_ms) + self.idle_ms
         energy = float(self.launches @ (time_ms * power_w))
         return OperatingPoint(self.surfaces["time"].base, run_ms, energy / run_ms, energy)
 
@@ -187,7 +198,7 @@ class _Runs:
         too_low = int(curve.too_low[place])
         if too_low:
             flags += (f"below the trained clocks: {too_low} of {len(self.launches)} kernels",)
-            return CapPoint(cap_w, too_low, flags)
+            return CapPoint(cap_w, None, too_low, flags)
         slowdown_range = saving_range = None
         if self.ends is not None:
             low, high = self.ends
@@ -196,10 +207,7 @@ class _Runs:
             else:
                 slowdown_range = _ends(self._slowdown(one, place) for one in (low, curve, high))
                 saving_range = _ends(self._saving(one, place) for one in (low, curve, high))
-        return CapPoint(
-            cap_w,
-            too_low,
-            flags,
+        run = CappedRun(
             engine_mhz=float(curve.run_engine_mhz[place]),
             time_ms=float(curve.run_time_ms[place]),
             power_w=float(curve.run_power_w[place]),
@@ -209,20 +217,21 @@ class _Runs:
             saving_percent=self._saving(curve, place),
             saving_range=saving_range,
         )
+        return CapPoint(cap_w, run, too_low, flags)
 
     def best(self, limits: Limits) -> int | None:
-        """The place of the best cap; None where none keeps the limits for every kernel."""
+        """The place of the best cap; None where none keeps the limits."""
         caps = slice(len(self.caps) - 1)
-        _, e, _ = self._base
-        base_ms = self._over_clocks("time", "values")[:, e, None]
         curve = self.curve
-        of_kernels = feasible(limits, curve.time_ms, curve.power_w, base_ms)
-        keeps = np.asarray(of_kernels.all(axis=0))
-        if not keeps[caps].any():
+        time_ms, power_w, peak_w = (
+            values[None, caps, None]
+            for values in (curve.run_time_ms, curve.run_power_w, curve.power_w.max(axis=0))
+        )
+        if not feasible(limits, time_ms, peak_w, self.at_base.time_ms).any():
             return None
-        time_ms = np.where(keeps, curve.run_time_ms, np.nan)[None, caps, None]
-        power_w = curve.run_power_w[None, caps, None]
-        return best_index(self.objective, time_ms, power_w, self.at_base.time_ms)[1]
+        base_ms = self.at_base.time_ms
+        of_run = best_index(self.objective, time_ms, power_w, base_ms, limits, peak_power_w=peak_w)
+        return of_run[1]
 
     def binds(self, place: int) -> bool:
         """Whether a cap changes the run."""
@@ -241,7 +250,7 @@ class _Runs:
     def _curve(self, side: str) -> CapCurve:
         time_ms, power_w = (self._over_clocks(quantity, side) for quantity in ("time", "power"))
         clocks = self.surfaces["time"].grid.engine_mhz
-        return cap_curve(self.caps, clocks, time_ms, power_w, self.launches)
+        return cap_curve(self.caps, clocks, time_ms, power_w, self.launches, self.idle_ms)
 
     def _slowdown(self, curve: CapCurve, place: int) -> float:
         return float(slowdown_percent(curve.run_time_ms[place], self.at_base.time_ms))

@@ -21,8 +21,9 @@ class CapCurve:
 
     time_ms [ms], power_w [W], engine_mhz [MHz] (K, P): of one launch of each kernel, NaN where
     even the lowest clock draws more than the cap. run_time_ms [ms], run_power_w [W],
-    run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power and clock as means over its
-    time; NaN where any kernel's is. too_low (P,): of how many kernels that is true.
+    run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power as the mean over its time and
+    the clock over its kernels' time; NaN where any kernel's is. too_low (P,): of how many kernels
+    that is true.
     """
 
     cap_w: Floats
@@ -42,12 +43,14 @@ def cap_curve(
     time_ms: Floats,
     power_w: Floats,
     launches: Floats | None = None,
+    idle_ms: float = 0.0,
 ) -> CapCurve:
     """Time, power and energy of a run under each power cap.
 
     cap_w (P,) [W], infinity for none; engine_mhz (E,) [MHz], ascending; time_ms, power_w (K, E):
     of one launch of each kernel at each engine clock, at the same CU count and memory clock
-    [ms], [W]; launches (K,): how often each runs, by default once.
+    [ms], [W]; launches (K,): how often each runs, by default once; idle_ms [ms]: how long the
+    GPU waits in the run, whose energy is not counted.
 
     Example:
         >>> curve = cap_curve([300, 200, 100], [1000, 1400],
@@ -76,7 +79,8 @@ def cap_curve(
     clock = mean(np.broadcast_to(clocks, power_w.shape))
     counts = np.ones(len(time_ms)) if launches is None else launches
     in_run = counts[:, None] * of_kernels
-    run_ms = in_run.sum(axis=0)
+    busy_ms = in_run.sum(axis=0)
+    run_ms = busy_ms + idle_ms
     energy = (in_run * power).sum(axis=0)
     return CapCurve(
         cap_w=caps,
@@ -86,6 +90,6 @@ def cap_curve(
         run_time_ms=run_ms,
         run_power_w=energy / run_ms,
         run_energy_mj=energy,
-        run_engine_mhz=(in_run * clock).sum(axis=0) / run_ms,
+        run_engine_mhz=(in_run * clock).sum(axis=0) / busy_ms,
         too_low=(~within.any(axis=2)).sum(axis=0),
     )

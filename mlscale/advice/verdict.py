@@ -1,5 +1,7 @@
 """The verdict: the advice in one sentence, the way one engineer would tell it to another."""
 
+from mlscale.advice.cap_advice import CapAdvice
+from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
@@ -25,7 +27,8 @@ def verdict(advice: Advice) -> str:
     run = advice.whole_run
     best, base = run.best.config, run.base.config
     if best == base:
-        return f"Stay at the base, {base}: {_nothing_better(advice)}{_of_run(advice)}."
+        nothing = _nothing_better(advice.objective, advice.limits)
+        return f"Stay at the base, {base}: {nothing}{_of_run(advice)}."
     effects = [_change(run.slowdown_percent, run.slowdown_range, "faster", "slower", _COVERAGE)]
     if advice.objective in SAVED:
         more, less = (f"{word} {SAVED[advice.objective]}" for word in ("more", "less"))
@@ -36,6 +39,35 @@ def verdict(advice: Advice) -> str:
     elif advice.objective == "clock":
         text += f"; no lower engine clock keeps {' and '.join(advice.limits.words().values())}"
     return text + "."
+
+
+def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
+    """Say which power cap to set for the whole run, as `verdict` says which clocks.
+
+    advice: for the same run.
+
+    Example:
+        >>> print(cap_verdict(caps, advice))  # doctest: +SKIP
+        Set the power cap to 300 W (of 400): 2.6 % slower (90 %: 0.4 to 5.1), 9.1 % less energy
+        (4.0 to 14), for the run of 66.1 ms (1 203 launches of 14 kernels).
+    """
+    best = caps.best
+    if best is None or best.run is None:
+        if all(point.too_low for point in caps.points):
+            return "No power cap of these can be judged: all are below the trained clocks."
+        return f"No power cap of these keeps {' and '.join(caps.limits.words().values())}."
+    if not caps.binds:
+        own = "as it is" if caps.default_w is None else f"at {caps.default_w:g} W"
+        nothing = _nothing_better(caps.objective, caps.limits)
+        return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
+    run = best.run
+    effects = [_change(run.slowdown_percent, run.slowdown_range, "faster", "slower", _COVERAGE)]
+    if caps.objective in SAVED:
+        more, less = (f"{word} {SAVED[caps.objective]}" for word in ("more", "less"))
+        effects.append(_change(run.saving_percent, run.saving_range, more, less))
+    own = "" if caps.default_w is None else f" (of {caps.default_w:g})"
+    text = f"Set the power cap to {best.cap_w:g} W{own}: {', '.join(effects)}"
+    return f"{text}{_of_run(advice)}."
 
 
 def _of_run(advice: Advice) -> str:
@@ -61,14 +93,14 @@ def _time(time_ms: float) -> str:
     return f"{time_ms / 1000:.3g} s" if time_ms < 1e6 else f"{time_ms / 1000:.0f} s"
 
 
-def _nothing_better(advice: Advice) -> str:
-    under = advice.limits.under().removeprefix(", ")
-    match advice.objective:
+def _nothing_better(objective: str, limits: Limits) -> str:
+    under = limits.under().removeprefix(", ")
+    match objective:
         case "time":
             return f"nothing is faster {under}".rstrip()
         case "clock":
             return f"no lower engine clock is predicted to do {under}".rstrip()
-    return f"nothing is predicted to need less {SAVED[advice.objective]} {under}".rstrip()
+    return f"nothing is predicted to need less {SAVED[objective]} {under}".rstrip()
 
 
 def _settings(best: HardwareConfig, base: HardwareConfig) -> str:

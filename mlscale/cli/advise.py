@@ -14,14 +14,15 @@ from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
-from mlscale.cli import options, subject
+from mlscale.cli import levers, options, subject
 from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
+from mlscale.cli.levers import Levers
 from mlscale.cli.text import columns, print_or_write
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
-_OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power")
+_OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power", *levers.OPTIONS)
 
 Row = dict[str, Any]
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "energy, or clock where model or profile give no energy)",
     )
     options.add_limits(parser, "the whole run")
+    levers.add_arguments(parser)
     options.add_also(parser)
     parser.add_argument(
         "--next-profile",
@@ -54,6 +56,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
     if arguments.next_profile:
         options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
+    if arguments.format == "csv":
+        alone = () if arguments.lever == "cap" else ("power_cap",)
+        options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
@@ -62,11 +67,13 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
         advice = replace(advice, warnings=(*of.notes, *advice.warnings))
-        text = _advice_text(model, advice, arguments.format)
+        text = _advice_text(
+            model, advice, arguments.format, levers.read(arguments, model, profiles, advice)
+        )
     print_or_write(text, arguments.output)
 
 
-def _advice_text(model: Model, advice: Advice, form: str) -> str:
+def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr."""
     if form == "json":
         return _as_json(
@@ -81,12 +88,21 @@ def _advice_text(model: Model, advice: Advice, form: str) -> str:
                 "kernels": [_of_kernel(kernel) for kernel in advice.kernels],
                 "whole_run": {**asdict(advice.run), **_nested(advice.whole_run)},
                 "warnings": list(advice.warnings),
+                **asked.document(advice),
             }
         )
     if form == "table":
-        return advice_table(advice, model.device, model.base)
+        clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
+        return "\n".join(filter(None, [clocks, asked.text(advice)]))
     for warning in advice.warnings:
         print(f"mlscale: warning: {warning}", file=sys.stderr)
+    if asked.is_cap and asked.caps:
+        return _as_csv(
+            [
+                levers.cap_row(point) | {"flags": "; ".join(point.flags)}
+                for point in asked.caps.points
+            ]
+        )
     rows = []
     for recommendation in advice.recommendations:
         best, front = recommendation.best, recommendation.front

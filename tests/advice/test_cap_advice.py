@@ -13,7 +13,7 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import Model, Profiles, train
-from mlscale.advice.cap_advice import advise_caps, cap_sweep
+from mlscale.advice.cap_advice import CappedRun, CapPoint, advise_caps, cap_sweep
 from mlscale.advice.objectives import Limits
 from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
@@ -35,6 +35,11 @@ def new_kernels(launches: tuple[float, float] | None = None, power: bool = True)
     )
 
 
+def run_of(point: CapPoint) -> CappedRun:
+    assert point.run is not None
+    return point.run
+
+
 class TestKnownTruth:
     def test_a_run_under_a_cap(self) -> None:
         # 80 W: a share (80 - 65.84) / (100 - 65.84) of the time at 1000 MHz, the rest at 800.
@@ -42,14 +47,15 @@ class TestKnownTruth:
         compute_ms = 1 / ((1 - share) / 2 + share / 1.6)
         advice = advise_caps(MODEL, new_kernels((3.0, 1.0)), [80])
         [point] = advice.points
+        run = run_of(point)
         run_ms = 3 * compute_ms + 4
-        assert point.time_ms == pytest.approx(run_ms, rel=1e-9)
-        assert point.power_w == pytest.approx(80, rel=1e-9)
-        assert point.energy_mj == pytest.approx(80 * run_ms, rel=1e-9)
-        assert point.engine_mhz == pytest.approx(800 + 200 * share, rel=1e-9)
-        assert point.slowdown_percent == pytest.approx(100 * (run_ms / 10 - 1), rel=1e-9)
+        assert run.time_ms == pytest.approx(run_ms, rel=1e-9)
+        assert run.power_w == pytest.approx(80, rel=1e-9)
+        assert run.energy_mj == pytest.approx(80 * run_ms, rel=1e-9)
+        assert run.engine_mhz == pytest.approx(800 + 200 * share, rel=1e-9)
+        assert run.slowdown_percent == pytest.approx(100 * (run_ms / 10 - 1), rel=1e-9)
         saving = 100 * (1 - 80 * run_ms / (10 * 65.84))
-        assert point.saving_percent == pytest.approx(saving, rel=1e-9)
+        assert run.saving_percent == pytest.approx(saving, rel=1e-9)
         assert advice.at_base.time_ms == pytest.approx(10, rel=1e-9)
         assert advice.at_base.energy_mj == pytest.approx(658.4, rel=1e-9)
         assert (point.flags, point.too_low) == ((), 0)
@@ -59,9 +65,10 @@ class TestKnownTruth:
         [
             # The bandwidth kernel has energy to save down to the lowest clock.
             ("energy", None, 34.48),
-            # At 45.12 W the compute kernel takes 2.667 ms, a third longer.
-            ("energy", Limits(max_slowdown_percent=34), 45.12),
-            ("energy", Limits(max_slowdown_percent=33), 65.84),
+            # The run takes 6 ms at the base, 6.667 ms at 600 MHz and 8 ms at 400 MHz.
+            ("energy", Limits(max_slowdown_percent=34), 34.48),
+            ("energy", Limits(max_slowdown_percent=12), 45.12),
+            ("energy", Limits(max_slowdown_percent=11), 65.84),
             ("time", None, 100.0),
             ("power", Limits(max_slowdown_percent=0), 65.84),
             ("energy", Limits(max_slowdown_percent=0, max_power_w=50), None),
@@ -73,12 +80,23 @@ class TestKnownTruth:
         assert (advice.best and advice.best.cap_w) == cap_w
         assert advice.binds == (cap_w not in (None, 100.0))
 
+    def test_idle_time_is_of_the_run(self) -> None:
+        # 4 ms of waiting: 4 + 5.6 ms without a cap, against 4 + 6 ms at the base.
+        profiles = new_kernels()
+        profiles = replace(profiles, metadata={**profiles.metadata, "idle_ms": 4.0})
+        [point] = advise_caps(MODEL, profiles, [100]).points
+        run = run_of(point)
+        assert run.time_ms == pytest.approx(9.6, rel=1e-9)
+        assert run.slowdown_percent == pytest.approx(-4, rel=1e-9)
+        assert run.energy_mj == pytest.approx(560, rel=1e-9)
+        assert run.engine_mhz == pytest.approx(1000, rel=1e-9)
+
     def test_below_the_trained_clocks_is_flagged(self) -> None:
         profiles = new_kernels()
         assert profiles.power_w is not None
         profiles = replace(profiles, power_w=profiles.power_w * [1, 2])
         low, high = advise_caps(MODEL, profiles, [200, 50]).points
-        assert (low.cap_w, low.too_low, low.time_ms, low.saving_percent) == (50, 1, None, None)
+        assert (low.cap_w, low.too_low, low.run) == (50, 1, None)
         assert low.flags == ("below the trained clocks: 1 of 2 kernels",)
         assert high.too_low == 0
         advice = advise_caps(MODEL, profiles, [20, 30])
@@ -87,7 +105,8 @@ class TestKnownTruth:
     def test_static_power_counts_against_the_cap(self) -> None:
         model = train(frugal.measurements(power_kind="dynamic"), MID, "nearest")
         [point] = advise_caps(model, new_kernels(), [165.84], static_power_w=100.0).points
-        assert point.engine_mhz == pytest.approx(800, rel=1e-9)
+        run = run_of(point)
+        assert run.engine_mhz == pytest.approx(800, rel=1e-9)
 
 
 class Unsure(Nearest):
@@ -121,15 +140,17 @@ class TestIntervals:
         # Not capped (150 W): the run takes 5.6 ms at 1000 MHz, 5.04 to 6.72 with the ends, and
         # 100 W, 90 to 120; energy 560 mJ, 453.6 to 806.4, at the base 6 x 65.84.
         [point] = advise_caps(unsure(), new_kernels(), [150]).points
-        assert point.slowdown_range == pytest.approx((-16.0, 12.0), rel=1e-9)
+        run = run_of(point)
+        assert run.slowdown_range == pytest.approx((-16.0, 12.0), rel=1e-9)
         at_base = 6 * 65.84
         ends = [100 * (1 - energy / at_base) for energy in (806.4, 453.6)]
-        assert point.saving_range == pytest.approx(tuple(ends), rel=1e-9)
+        assert run.saving_range == pytest.approx(tuple(ends), rel=1e-9)
 
     def test_an_upper_end_below_the_trained_clocks_leaves_none(self) -> None:
         # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that.
         [point] = advise_caps(unsure(), new_kernels(), [40]).points
-        assert (point.too_low, point.slowdown_range, point.saving_range) == (0, None, None)
+        run = run_of(point)
+        assert (point.too_low, run.slowdown_range, run.saving_range) == (0, None, None)
         assert point.flags == ("no interval: its upper end is below the trained clocks",)
 
 

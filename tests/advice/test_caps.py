@@ -122,7 +122,7 @@ class TestMeasured:
     """An A100 at 5 locked clocks under 7 caps; the highest cap stands for none."""
 
     def test_time_and_energy_under_caps(self, data_folder: Path) -> None:
-        # Bounds: the aim is 1.5 % of time in the mean; 1.1 % of time and 1.6 % of energy were
+        # Bounds: the aim is 1.5 % of time in the mean; 1.1 % of time and 1.5 % of energy were
         # measured when this was written.
         time_errors, energy_errors = [], []
         for run in measured_a100(data_folder).values():

@@ -7,9 +7,10 @@ from synthetic import frugal
 
 from mlscale import HardwareConfig, train
 from mlscale.advice.advise import advise
+from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
-from mlscale.advice.verdict import verdict
+from mlscale.advice.verdict import cap_verdict, verdict
 
 BASE = HardwareConfig(8, 800.0, 700.0)
 BEST = HardwareConfig(8, 600.0, 700.0)
@@ -149,3 +150,45 @@ class TestSeveralKernels:
         assert text.startswith("Set 16 CUs (up from 8) and the engine clock to 400 MHz (of 800)")
         assert f": 20 % faster, {saving:.0f} % less energy, for the run of 6 ms" in text
         assert "(2 kernels, each run once); no lower engine clock was tried." in text
+
+
+class TestOfCaps:
+    """Expected: the numbers of `capped`, in words by hand."""
+
+    def capped(self, default_w: float | None = 400.0, binds: bool = True) -> CapAdvice:
+        run = CappedRun(1100.0, 2.0, 290.0, 580.0, 3.14, (-0.5, 5.0), 10.04, (4.0, 14.2))
+        best = CapPoint(300.0, run, 0, ())
+        return CapAdvice(
+            objective="energy",
+            limits=Limits(),
+            kernels=1,
+            at_base=OperatingPoint(BASE, 1.94, 332.0, 644.0),
+            points=(best,),
+            best=best,
+            binds=binds,
+            default_w=default_w,
+            warnings=(),
+        )
+
+    def test_of_energy(self) -> None:
+        effects = "3.1 % slower (90 %: 0.5 % faster to 5.0 % slower), 10 % less energy (4.0 to 14)"
+        said = cap_verdict(self.capped(), advice("energy"))
+        assert said == f"Set the power cap to 300 W (of 400): {effects}."
+        said = cap_verdict(self.capped(default_w=None), advice("energy"))
+        assert said == f"Set the power cap to 300 W: {effects}."
+
+    def test_a_cap_that_changes_nothing(self) -> None:
+        said = cap_verdict(self.capped(binds=False), advice("energy"))
+        assert said == "Leave the power cap at 400 W: nothing is predicted to need less energy."
+        said = cap_verdict(self.capped(default_w=None, binds=False), advice("energy"))
+        assert said.startswith("Leave the power cap as it is: ")
+
+    def test_no_cap_to_advise(self) -> None:
+        limited = replace(self.capped(), best=None, limits=Limits(max_slowdown_percent=2))
+        assert cap_verdict(limited, advice("energy")) == (
+            "No power cap of these keeps a slowdown of at most 2 %."
+        )
+        too_low = replace(limited, points=(CapPoint(90.0, None, 1, ()),))
+        assert cap_verdict(too_low, advice("energy")) == (
+            "No power cap of these can be judged: all are below the trained clocks."
+        )

@@ -1,0 +1,185 @@
+"""What sets an advice: the clocks or a power cap, and the commands of the GPU's vendor."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from mlscale.advice.advise import OF_RUN_TIME
+from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, advise_caps
+from mlscale.advice.commands import Commands, cap_commands, clock_commands
+from mlscale.advice.recommendation import Advice
+from mlscale.advice.verdict import cap_verdict
+from mlscale.cli import options
+from mlscale.cli.advice_table import MOST_KERNELS
+from mlscale.cli.text import columns, flag_lines, number
+from mlscale.data.devices import device_keys, load_device
+from mlscale.data.profiles import Profiles
+from mlscale.model import Model
+from mlscale.predictions import COVERAGE
+
+LEVERS = ("clock", "cap")
+OPTIONS = ("lever", "power_cap", "commands")
+_INTERVAL = f"{100 * COVERAGE:g} % interval"
+
+Row = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the lever, power caps, and the commands."""
+    parser.add_argument(
+        "--lever",
+        choices=LEVERS,
+        default="clock",
+        help="what the verdict is to set: clocks, or a power cap (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--power-cap",
+        nargs="+",
+        type=options.positive_number,
+        default=[],
+        metavar="W",
+        help="tell time and energy of the run under these power caps (default with --lever cap: "
+        "from the GPU's lowest power limit to its highest)",
+    )
+    parser.add_argument(
+        "--commands",
+        action="store_true",
+        help="print what sets and what resets it on this GPU; nothing is run",
+    )
+
+
+@dataclass(frozen=True)
+class Levers:
+    """What the user asked for beside the clocks; None for what was not asked for."""
+
+    lever: str
+    caps: CapAdvice | None
+    commands: Commands | None
+
+    @property
+    def is_cap(self) -> bool:
+        """Whether the verdict is about a power cap."""
+        return self.lever == "cap"
+
+    def document(self, advice: Advice) -> Row:
+        """Return what JSON has of it, with the verdict of a cap in place of the clocks'."""
+        document: Row = {"lever": self.lever}
+        if self.caps:
+            best = self.caps.best
+            document["power_caps"] = [cap_row(point) for point in self.caps.points]
+            document["best_power_cap"] = best and cap_row(best)
+            document["warnings"] = [*self._warnings(advice), *self.caps.warnings]
+            if self.is_cap:
+                document["verdict"] = cap_verdict(self.caps, advice)
+        if self.commands:
+            document["commands"] = _commands_document(self.commands)
+        return document
+
+    def text(self, advice: Advice) -> str:
+        """Return what a terminal shows of it, with the verdict of a cap first."""
+        parts = []
+        if self.caps:
+            if self.is_cap:
+                parts.append(f"{cap_verdict(self.caps, advice)}\n")
+            parts.append(_cap_table(self.caps))
+            notes = [f"warning: {warning}\n" for warning in self.caps.warnings]
+            if self.is_cap:
+                flags = {kernel.kernel or "": kernel.flags for kernel in advice.kernels}
+                said = [f"warning: {warning}\n" for warning in self._warnings(advice)]
+                notes = [*flag_lines(flags, MOST_KERNELS), *said, *notes]
+            parts += ["".join(notes)] * bool(notes)
+        if self.commands:
+            parts.append(_commands_text(self.commands))
+        return "\n".join(parts)
+
+    def _warnings(self, advice: Advice) -> list[str]:
+        """Those of the advice; of a cap without what is true of the best clocks alone."""
+        return [w for w in advice.warnings if not (self.is_cap and OF_RUN_TIME in w)]
+
+
+def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice) -> Levers:
+    """What the options ask for, of the run that the advice is for. Raises InputError."""
+    lever, caps, commands = arguments.lever, None, None
+    if lever == "cap" or arguments.power_cap:
+        objective = arguments.minimize
+        if lever != "cap" and objective == "clock":
+            objective = None
+        asked = (arguments.power_cap, objective, advice.limits, arguments.static_power)
+        caps = advise_caps(model, profiles, *asked)
+    if arguments.commands:
+        device = load_device(model.device) if model.device in device_keys() else None
+        run = advice.whole_run
+        if lever == "clock":
+            commands = clock_commands(device, run.best.config, run.base.config)
+        elif caps and caps.best and caps.binds:
+            commands = cap_commands(device, caps.best.cap_w)
+        else:
+            commands = Commands(notes=("nothing to set: the power cap stays as it is",))
+    return Levers(lever, caps, commands)
+
+
+def _cap_table(caps: CapAdvice) -> str:
+    """Return the run under each cap for a terminal."""
+    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", _INTERVAL]
+    headers += ["saves %", _INTERVAL, ""]
+    has_intervals = any(point.run and point.run.slowdown_range for point in caps.points)
+    lines = [_cells(point, point == caps.best) for point in caps.points]
+    if not has_intervals:
+        headers, *lines = (_without(cells, (6, 8)) for cells in (headers, *lines))
+    saved = "energy" if caps.objective == "time" else caps.objective
+    text = f"The run under power caps{caps.limits.under()}:\n{columns(headers, lines)}\n"
+    return text + f"\nsaves % is of {saved}; engine MHz and power W are means over the run\n"
+
+
+def _without(cells: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [cell for place, cell in enumerate(cells) if place not in places]
+
+
+def _cells(point: CapPoint, is_best: bool) -> list[str]:
+    notes = ", ".join(["best"] * is_best + list(point.flags))
+    run = point.run
+    if run is None:
+        return [f"{point.cap_w:g}", *["-"] * 5, "", "-", "", notes]
+    return [
+        f"{point.cap_w:g}",
+        f"{run.engine_mhz:.0f}",
+        *map(number, (run.time_ms, run.power_w, run.energy_mj)),
+        f"{run.slowdown_percent:+.1f}",
+        _ends(run.slowdown_range),
+        f"{run.saving_percent:.1f}",
+        _ends(run.saving_range),
+        notes,
+    ]
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}"
+
+
+def cap_row(point: CapPoint) -> Row:
+    """Return the run under one cap, intervals as two numbers each; None where it is too low."""
+    of_run = asdict(point.run) if point.run else dict.fromkeys(f.name for f in fields(CappedRun))
+    row = {"cap_w": point.cap_w, **of_run}
+    for name in ("slowdown", "saving"):
+        low, high = row.pop(f"{name}_range") or (None, None)
+        row |= {f"{name}_low_percent": low, f"{name}_high_percent": high}
+    return row | {"too_low": point.too_low, "flags": list(point.flags)}
+
+
+def _commands_text(commands: Commands) -> str:
+    """Return the commands for a terminal."""
+    parts = []
+    for title, lines in (("To set it:", commands.to_set), ("To reset it:", commands.to_reset)):
+        if lines:
+            parts.append("\n".join([title, *(f"  {line}" for line in lines)]))
+    return "\n".join([*parts, *(f"note: {note}" for note in commands.notes)]) + "\n"
+
+
+def _commands_document(commands: Commands) -> Row:
+    """Return the commands as JSON has them."""
+    return {
+        "set": list(commands.to_set),
+        "reset": list(commands.to_reset),
+        "notes": list(commands.notes),
+    }

@@ -1,0 +1,176 @@
+"""mlscale advise: power caps, the lever of the verdict, and commands, in each format.
+
+The kernels of synthetic.frugal at the base: compute0 of 4, 2.667, 2 and 1.6 ms at 400, 600, 800
+and 1000 MHz and bandwidth0 of 4 ms, both of 34.48, 45.12, 65.84 and 100 W.
+"""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+from synthetic import frugal
+from synthetic import kernels as made
+
+from mlscale import save, train
+
+MID = made.GRID.mid  # cu=8, engine=800, memory=700
+
+
+def write(folder: Path, device: str, power: bool = True) -> tuple[Path, Path]:
+    """A model and a profile of both kernels, said to be of that device."""
+    model, profile = folder / "made.mlscale", folder / "profile.csv"
+    save(train(replace(frugal.measurements(), device=device), MID, "nearest"), model)
+    new = replace(frugal.measurements(per_group=1), device=device)
+    at_base = new.time_ms[:, 1, 2, 1][:, None, None, None]
+    replace(
+        new,
+        time_samples=new.time_samples / at_base * np.array([2.0, 4.0])[:, None, None, None],
+        power_samples=new.power_samples if power else None,
+    ).write(profile)
+    return model, profile
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    return write(tmp_path, "h100-sxm5")
+
+
+class TestPowerCaps:
+    def test_table_of_caps_below_that_of_clocks(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        out, err = succeed(capsys, "advise", *files, "--power-cap", 65.84, 250, 30)
+        assert err == ""
+        clocks, caps = out.split("The run under power caps:\n")
+        assert clocks.startswith("Set ")
+        assert "Pareto front" in clocks
+        lines = [line.split() for line in caps.splitlines()]
+        # By hand: 6 ms x 65.84 W at 800 MHz, 5.6 ms x 100 W without a cap.
+        assert lines[3][:7] == ["65.84", "800", "6.000", "65.84", "395.0", "+0.0", "0.0"]
+        assert lines[4][:7] == ["250", "1000", "5.600", "100.0", "560.0", "-6.7", "-41.8"]
+        assert "below the trained clocks: 2 of 2 kernels" in " ".join(lines[2])
+
+    def test_the_lever_makes_the_verdict_and_leaves_the_clocks_out(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        # By hand: the run takes 6.667 ms at 45.12 W, 11.1 % more than 6 ms, and 300.8 mJ, 23.9 %
+        # less than 395.04.
+        given = ["--lever", "cap", "--power-cap", 45.12, 65.84, 250, "--max-slowdown", 12]
+        out, _ = succeed(capsys, "advise", *files, *given)
+        assert out.startswith(
+            "Set the power cap to 45.12 W (of 700): 11 % slower, 24 % less energy, for the run of "
+            "6 ms (2 kernels, each run once).\n\nThe run under power caps, under a slowdown of at "
+            "most 12 %:\n"
+        )
+        assert "Pareto front" not in out
+        assert "is of the run's time" not in out  # a warning of the best clocks
+        [best] = [line.split() for line in out.splitlines() if line.startswith("45.12")]
+        assert best[7] == "best,"
+
+    def test_without_caps_the_gpus_limits_are_swept(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        out, _ = succeed(capsys, "advise", *files, "--lever", "cap", "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        assert [float(row["cap_w"]) for row in rows] == [*range(200, 701, 25)]
+        assert {row["too_low"] for row in rows} == {"0"}
+
+    def test_json(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+        given = ["--power-cap", 30, 45.12, "--format", "json"]
+        document = json.loads(succeed(capsys, "advise", *files, *given)[0])
+        assert document["lever"] == "clock"
+        assert "clock" in document["verdict"]
+        low, high = document["power_caps"]
+        assert (low["time_ms"], low["too_low"]) == (None, 2)
+        assert low["flags"] == [
+            "below the GPU's lowest power limit, 200 W",
+            "below the trained clocks: 2 of 2 kernels",
+        ]
+        assert high["energy_mj"] == pytest.approx(300.8, rel=1e-6)
+        assert high["saving_low_percent"] is None
+        assert low.keys() == high.keys()
+        assert document["best_power_cap"] == high
+        assert "commands" not in document
+        document = json.loads(
+            succeed(capsys, "advise", *files, "--lever", "cap", *given, "--commands")[0]
+        )
+        assert document["lever"] == "cap"
+        assert document["verdict"].startswith("Set the power cap to 45.12 W (of 700): ")
+        assert document["commands"]["set"] == ["nvidia-smi -i 0 -pl 45.12"]
+        assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 700"]
+
+    def test_a_cap_that_changes_nothing_is_left(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        given = ["--lever", "cap", "--minimize", "time", "--commands"]
+        out, _ = succeed(capsys, "advise", *files, *given)
+        assert out.startswith("Leave the power cap at 700 W: nothing is faster, for the run of ")
+        assert "note: nothing to set: the power cap stays as it is" in out
+
+    def test_caps_that_cannot_be_advised_are_said_to_be(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        given = ["advise", *files, "--lever", "cap", "--power-cap"]
+        out, _ = succeed(capsys, *given, 20, 30)
+        assert out.startswith("No power cap of these can be judged: all are below the trained ")
+        out, _ = succeed(capsys, *given, 40, "--max-slowdown", 5)
+        assert out.startswith("No power cap of these keeps a slowdown of at most 5 %.\n")
+
+
+class TestCommands:
+    def test_after_the_advice(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+        # The most frugal run is at 16 CUs, 400 and 1000 MHz (tests/advice/test_advise.py).
+        out, _ = succeed(capsys, "advise", *files, "--commands")
+        expected = (
+            "\nTo set it:\n  nvidia-smi -i 0 -lgc 400,400\n  nvidia-smi -i 0 -lmc 1000,1000\n"
+            "To reset it:\n  nvidia-smi -i 0 -rgc\n  nvidia-smi -i 0 -rmc\nnote: "
+        )
+        assert expected in out
+        assert "note: no command sets the number of CUs" in out
+
+    def test_of_an_unknown_gpu_there_are_none(self, capsys: Capture, tmp_path: Path) -> None:
+        files = write(tmp_path, "made-gpu")
+        out, _ = succeed(capsys, "advise", *files, "--commands")
+        assert out.endswith("note: no command is known for a GPU that is not in the device table\n")
+        given = ["--commands", "--format", "json"]
+        assert json.loads(succeed(capsys, "advise", *files, *given)[0])["commands"] == {
+            "set": [],
+            "reset": [],
+            "notes": ["no command is known for a GPU that is not in the device table"],
+        }
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("given", "complaint"),
+        [
+            (["--power-cap", "0"], "argument --power-cap: '0' is not a positive, finite number"),
+            (["--lever", "fan"], "argument --lever: invalid choice: 'fan'"),
+            (["--lever", "cap", "--minimize", "clock"], "'clock' says nothing of power caps"),
+            (["--power-cap", "90", "--format", "csv"], "--power-cap: of no effect with --format"),
+            (["--commands", "--format", "csv"], "--commands: of no effect with --format csv"),
+            (["--lever", "cap", "--next-profile"], "--lever: of no effect with --next-profile"),
+        ],
+    )
+    def test_options(
+        self,
+        capsys: Capture,
+        files: tuple[Path, Path],
+        tmp_path: Path,
+        given: list[str],
+        complaint: str,
+    ) -> None:
+        assert complaint in refuse(capsys, tmp_path, "advise", *files, *given)
+
+    def test_without_power(self, capsys: Capture, tmp_path: Path) -> None:
+        files = write(tmp_path, "h100-sxm5", power=False)
+        said = refuse(capsys, tmp_path, "advise", *files, "--power-cap", 90)
+        assert said == "a power cap needs the whole power: the profile has no power_w"
+        files = write(tmp_path, "made-gpu")
+        said = refuse(capsys, tmp_path, "advise", *files, "--lever", "cap")
+        assert said.startswith("the power limits of this GPU are not known; name the caps with ")
