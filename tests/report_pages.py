@@ -98,13 +98,13 @@ def marked(root: Node, quantity: str, mark: str) -> list[tuple[float, float, flo
 
 
 def section(root: Node, heading: str) -> list[Node]:
-    """What stands between a heading of a kernel's section and the next one."""
+    """What stands below a heading in its block of a kernel's section."""
     (kernel,) = root.all("section", "kernel")
-    children = [child for child in kernel.content if isinstance(child, Node)]
-    start = next(i for i, c in enumerate(children) if c.tag == "h3" and c.text == heading)
-    rest = children[start + 1 :]
-    end = next((i for i, c in enumerate(rest) if c.tag == "h3"), len(rest))
-    return rest[:end]
+    for block in kernel.all("div", "block"):
+        first, *rest = (child for child in block.content if isinstance(child, Node))
+        if first.tag == "h3" and first.text == heading:
+            return rest
+    raise AssertionError(heading)
 
 
 def text_of(nodes: Sequence[Node]) -> str:

@@ -1,6 +1,6 @@
 """Advice for profiled kernels: from a model's surfaces to the clocks to set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,6 +80,7 @@ def advise(
     _require_power(objective, limits, power)
     predictions = model.predict(profiles, coverage_of_each(1 if power.absent else 2))
     surfaces = absolute(predictions, power)
+    _require_finite(profiles.kernels, surfaces)
     search = Search(
         surfaces,
         profiles.weights,
@@ -168,6 +169,15 @@ def absolute(predictions: Predictions, power: WholePower) -> dict[str, Surfaces]
             values = absolute_values(surfaces.values, at_base) + added
         in_units[quantity] = replace(surfaces, values=values, low=low, high=high)
     return in_units
+
+
+def _require_finite(kernels: Sequence[str], surfaces: Mapping[str, Surfaces]) -> None:
+    """Raise InputError where an absolute value of a kernel is too large, or nothing."""
+    for of_quantity in surfaces.values():
+        fits = np.isfinite(of_quantity.values) & (of_quantity.values > 0)
+        if not fits.all():
+            kernel = kernels[int(np.argwhere(~fits)[0][0])]
+            raise InputError(f"kernel '{kernel}': its predictions are not finite")
 
 
 def _require_power(objective: str, limits: Limits, power: WholePower) -> None:

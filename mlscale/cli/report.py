@@ -9,7 +9,7 @@ from mlscale.cli import options, subject
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.report.page import MOST_KERNELS, Source, page
+from mlscale.report.page import MOST_KERNELS, Source, largest_kernels, page
 
 _EXAMPLES = """\
 examples:
@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         action="append",
         metavar="NAME",
-        help=f"report on this kernel (may be given again; default: the first {MOST_KERNELS})",
+        help="show this kernel in full (may be given again; default: the "
+        f"{MOST_KERNELS} that most of the run's time goes to)",
     )
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
         _command(arguments),
         arguments.date,
         arguments.static_power,
+        of.notes,
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
     """Return where the kernels stand in the profile. Raises InputError on one that is not there."""
     if asked is None:
-        return list(range(min(MOST_KERNELS, len(profiles.kernels))))
+        return largest_kernels(profiles)
     for kernel in asked:
         if kernel not in profiles.kernels:
             close = difflib.get_close_matches(kernel, profiles.kernels, n=1)

@@ -101,7 +101,7 @@ def readable(name: str, value: float) -> str:
 
     Example:
         >>> readable("ReadBandwidth", 24933010000.0), readable("inst_valu", 33280.0)
-        ('24.93 GB/s', '33,280')
+        ('24.93 GB/s', '33 280')
     """
     if math.isnan(value):
         return "missing"
@@ -122,11 +122,11 @@ def _unit(name: str) -> str:
 
 
 def _plain(value: float) -> str:
-    """Four digits, more before the point, with commas for thousands."""
+    """Four digits, more before the point, thousands apart."""
     if value == 0:
         return "0"
     exponent = math.floor(math.log10(abs(value)))
     if exponent < -4:
         return f"{value:.4g}"
-    text = f"{value:,.{max(0, 3 - exponent)}f}"
+    text = f"{value:,.{max(0, 3 - exponent)}f}".replace(",", " ")
     return text.rstrip("0").rstrip(".") if "." in text else text

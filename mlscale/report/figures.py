@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from matplotlib import colormaps, rc_context
@@ -19,15 +19,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mlscale.arrays import Floats, Mask
+from mlscale.counters.roofline import BALANCED, LEAST_BOUND
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.surfaces import relative_values
 from mlscale.report.markup import Markup, cu_in_words, element, number, paragraph, picture, times
 
 WIDTH, HEIGHT = 340, 242  # [CSS pixels]: a chart fits a phone
+MOST_COLUMNS = 12  # of a heat map that a reader can take in
+_MOST_MARKS = 16  # of a curve whose marks do not meet
 _MARKERS = "os^"
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 18, 24, 50
 _CHARACTER = 7.0  # so wide [CSS pixels] is a digit of an axis' labels in a wide font
+_NAMED = "band|front|other|base-line|base-mark|bounds|kernels"  # groups whose ids become classes
 # What stands in matplotlib's output, and what of style.css it becomes.
 _COLOURS = ("#0072b2", "#c24e00", "#00795a")
 _RULE, _PAPER, _INK = "#cbd2d9", "#ffffff", "#010101"
@@ -59,12 +63,13 @@ class HeatMap:
 
     def at_cu_count(self, c: int) -> Markup:
         """The table at one index of the CU count; engine clock to the right, memory upwards."""
-        engines, memories = self.grid.engine_mhz, self.grid.memory_mhz
+        shown, memories = self.shown_engines, self.grid.memory_mhz
+        engines = [self.grid.engine_mhz[e] for e in shown]
         rows = [
             element(
                 "tr",
                 element("th", f"{memories[m]:g}", scope="row"),
-                *(self._cell((c, e, m)) for e in range(len(engines))),
+                *(self._cell((c, e, m)) for e in shown),
             )
             for m in reversed(range(len(memories)))
         ]
@@ -93,6 +98,15 @@ class HeatMap:
             class_="map",
             aria_label=title,
         )
+
+    @property
+    def shown_engines(self) -> list[int]:
+        """The engine clocks with a column: of many the ends, base, best and some between."""
+        count = len(self.grid.engine_mhz)
+        if count <= MOST_COLUMNS:
+            return list(range(count))
+        even = np.linspace(0, count - 1, MOST_COLUMNS - 2).round().astype(int).tolist()
+        return sorted({*even, self.base[1], self.best[1]})
 
     def legend(self) -> Markup:
         """The scale of colours, from the lowest to the highest value."""
@@ -129,9 +143,16 @@ class HeatMap:
 
 def colour(share: float) -> str:
     """The colour at a share from 0 to 1 of cividis, the same to colour-blind readers."""
-    return to_hex(colormaps["cividis"](share))
+    return _cividis()[round(share * (len(_cividis()) - 1))]
 
 
+@cache
+def _cividis() -> tuple[str, ...]:
+    """Its colours: one by one they would cost a fifth of the page."""
+    return tuple(map(to_hex, colormaps["cividis"](np.linspace(0, 1, 256))))
+
+
+@cache
 def ink(fill: str) -> str:
     """Black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
     channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
@@ -207,15 +228,22 @@ def axis_chart(label: str, steps: Sequence[float], base: int, curves: Sequence[C
     return figure
 
 
-def front_chart(time_ms: Floats, energy_mj: Floats, front: Mask, base: int) -> Figure:
-    """Every configuration by time and energy; the front joined, the base in a diamond.
+def front_chart(
+    time: Floats,
+    energy: Floats,
+    front: Mask,
+    base: int,
+    best: int | None = None,
+    units: tuple[str, str] = ("ms", "mJ"),
+) -> Figure:
+    """Every configuration by time and energy; the front joined, base and best in a frame.
 
-    time_ms, energy_mj, front: (N,); base: an index into them.
+    time, energy, front: (N,), in these units; base, best: indices into them.
     """
-    figure, axes = _chart("time [ms]", "energy [mJ]")
+    figure, axes = _chart(f"time [{units[0]}]", f"energy [{units[1]}]")
     axes.plot(
-        time_ms[~front],
-        energy_mj[~front],
+        time[~front],
+        energy[~front],
         "o",
         color=_INK,
         alpha=0.45,
@@ -224,13 +252,55 @@ def front_chart(time_ms: Floats, energy_mj: Floats, front: Mask, base: int) -> F
         clip_on=False,
         gid="other",
     )
-    order = np.flatnonzero(front)[np.argsort(time_ms[front], kind="stable")]
-    _plot(axes, time_ms[order], energy_mj[order], _COLOURS[0], "o", "-", "front")
-    at_base = (time_ms[base], energy_mj[base])
-    axes.plot(*at_base, "D", ms=10, mfc="none", mec=_INK, mew=2, clip_on=False, gid="base-mark")
-    axes.annotate("base", at_base, (0, 9), textcoords="offset points", ha="center", fontsize=11)
+    order = np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
+    _plot(axes, time[order], energy[order], _COLOURS[0], "o", "-", "front")
+    marks = {base: "base"} if best in (None, base) else {base: "base", best: "best"}
+    for i, word in marks.items():
+        at, marker = (time[i], energy[i]), "D" if word == "base" else "s"
+        axes.plot(*at, marker, ms=10, mfc="none", mec=_INK, mew=2, clip_on=False, gid="base-mark")
+        axes.annotate(word, at, (0, 9), textcoords="offset points", ha="center", fontsize=11)
     axes.margins(0.1)
     axes.set_xticks(_fitting_ticks(axes))
+    return figure
+
+
+def roofline_chart(core: Floats, dram: Floats, run: Floats, labels: Sequence[str]) -> Figure:
+    """Kernels between the peaks of core and DRAM; the larger a dot, the more of the run it is.
+
+    core, dram, run: shares from 0 to 1, (N,); labels: beside the dots, '' for none. The dashed
+    lines divide the page's words: latency-bound below, balanced between the two others.
+    """
+    figure, axes = _chart("busiest unit of the core [% of peak]", "DRAM bandwidth [% of peak]")
+    sizes = np.maximum(30, 1500 * run)  # [square points]
+    top = max(1.0, float(np.max(core, initial=1)), float(np.max(dram, initial=1))) * 100
+    least, gap = 100 * LEAST_BOUND, 100 * BALANCED
+    lines = [
+        ([0, least, least], [least, least, 0]),
+        ([least - gap, top - gap], [least, top]),
+        ([least, top], [least - gap, top - gap]),
+    ]
+    for x, y in lines:
+        axes.plot(x, y, color=_INK, alpha=0.6, linewidth=1, linestyle=(0, (4, 3)), gid="bounds")
+    axes.text(3, top - 5, "memory-bound", fontsize=10)
+    axes.text(3, least - 7, "latency-bound", fontsize=10)
+    axes.text(top - 2, 4, "core-bound", fontsize=10, ha="right")
+    axes.scatter(
+        100 * core,
+        100 * dram,
+        s=sizes,
+        color=_COLOURS[0],
+        alpha=0.55,
+        edgecolor=_PAPER,
+        linewidth=1,
+        clip_on=False,
+        gid="kernels",
+    )
+    for x, y, size, label in zip(100 * core, 100 * dram, sizes, labels, strict=True):
+        radius = np.sqrt(size / np.pi)
+        beside = (0, -3.5) if radius > _CHARACTER else (radius + _CHARACTER / 2, radius)
+        axes.annotate(label, (x, y), beside, textcoords="offset points", ha="center", fontsize=10)
+    axes.set_xlim(0, top)
+    axes.set_ylim(0, top)
     return figure
 
 
@@ -243,7 +313,11 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
     _, _, content = file.getvalue().partition("</defs>")  # matplotlib's own style stands before
     content = content.removesuffix("</svg>\n")
     content = re.sub(r' id="[\w.]+_\d+"| transform="rotate\(-0 [^"]*"', "", content)
-    content = re.sub(r'(<g) id="(band|front|other|base-line|base-mark)"', r'\1 class="\2"', content)
+    content = re.sub(
+        r'(<g) id="(band|front|other|base-line|base-mark|bounds|kernels)"',
+        r'\1 class="\2"',
+        content,
+    )
     content = re.sub(r"font-family: [^;\"]*(; )?", "", content)
     content = re.sub(
         r"\d+\.\d+", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), content
@@ -286,7 +360,7 @@ def _plot(
         x,
         y,
         color=colour_,
-        marker=marker,
+        marker=marker if len(y) <= _MOST_MARKS else None,
         linestyle=dashes,
         linewidth=2,
         ms=7,

@@ -1,18 +1,18 @@
 """What there is to say of each kernel: predicted quantities, intervals, and what they rest on."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from mlscale.advice.advise import absolute, whole_power
+from mlscale.advice.advise import whole_power
 from mlscale.advice.objectives import best_index
+from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.arrays import Floats
+from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import relative_values
-from mlscale.errors import InputError
 from mlscale.model import Model
-from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import Explains, HasFeatures
 from mlscale.predictors.features import Explanation
 
@@ -26,22 +26,26 @@ class KernelReport:
     """One kernel at every configuration of the grid.
 
     quantities: by name (the keys of UNITS, as far as they can be given), (C, E, M) in that
-    unit. intervals: low and high of time and power, where the predictor gives them. flags: as
-    `predict` prints them. explanations: by quantity; `position` is the kernel's place in them.
-    counters_used: names of features and counters that the time's predictor looks at.
-    why_no_energy: where energy cannot be given, for a reader. was_trained_on: whether a kernel of
-    this name is among the training kernels.
+    unit. intervals: low and high of time and power, where the predictor gives them; they hold at
+    once. advice: the best for it alone, its part of the run and its flags. place: between the
+    GPU's peaks. counters: of its profile, by name. explanations: by quantity, none for a kernel
+    without counters; `position` is the kernel's place in them. counters_used: names of features
+    and counters that the time's predictor looks at. why_no_energy: where energy cannot be given,
+    for a reader. was_trained_on: whether a kernel of this name is among the training kernels.
     """
 
     name: str
     application: str
-    position: int
+    advice: Recommendation
+    place: RooflinePlace
+    has_counters: bool
+    counters: dict[str, float]
     grid: ConfigGrid
     base: Index
     quantities: dict[str, Floats]
     intervals: dict[str, Interval]
-    flags: tuple[str, ...]
     explanations: dict[str, Explanation]
+    position: int
     counters_used: tuple[str, ...]
     why_no_energy: str | None
     was_trained_on: bool
@@ -74,49 +78,52 @@ class KernelReport:
 
 
 def kernel_reports(
-    model: Model, profiles: Profiles, static_power_w: float | None = None
+    model: Model, profiles: Profiles, advice: Advice, kernels: Sequence[int]
 ) -> list[KernelReport]:
-    """Report on every kernel of the profiles; each surface is predicted once.
+    """Report on the kernels at these positions of the profiles; nothing is predicted again.
 
-    static_power_w [W]: what the board draws beside power_w, where that is dynamic power. Raises
-    InputError where the profiles lack what the model needs, where static power is of no use, and
-    where a prediction is not finite.
+    advice: for these profiles.
     """
-    power = whole_power(model, profiles, static_power_w)
-    predictions = model.predict(profiles, COVERAGE)
-    surfaces = absolute(predictions, power)
-    predictors = {quantity: model.predictors[quantity] for quantity in surfaces}
+    power = whole_power(model, profiles, advice.static_power_w)
+    has_counters = profiles.has_counters
+    profiled = [k for k in kernels if has_counters[k]]
+    predictors = {quantity: model.predictors[quantity] for quantity in advice.surfaces}
     explanations = {
-        q: p.explain(profiles) for q, p in predictors.items() if isinstance(p, Explains)
+        quantity: predictor.explain(profiles.select(profiled))
+        for quantity, predictor in predictors.items()
+        if profiled and isinstance(predictor, Explains)
     }
     time = predictors["time"]
     training_kernels = model.card.get("kernels")
+    places = roofline(profiles)
     reports = []
-    for k, name in enumerate(profiles.kernels):
-        quantities = {quantity: surface.values[k] for quantity, surface in surfaces.items()}
+    for k in kernels:
+        name = profiles.kernels[k]
+        quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
         if power.why_no_energy is None:
-            with np.errstate(over="ignore"):
-                quantities["energy"] = quantities["time"] * quantities["power"]
-        if not all(np.isfinite(v).all() and (v > 0).all() for v in quantities.values()):
-            raise InputError(f"kernel '{name}': its predictions are not finite")
+            quantities["energy"] = quantities["time"] * quantities["power"]
+        counters = zip(profiles.counter_names, profiles.counters[k].tolist(), strict=True)
         reports.append(
             KernelReport(
                 name=name,
                 application=profiles.applications[k],
-                position=k,
+                advice=advice.kernels[k],
+                place=places[k],
+                has_counters=bool(has_counters[k]),
+                counters={counter: value for counter, value in counters if not math.isnan(value)},
                 grid=model.grid,
                 base=model.grid.index(model.base),
                 quantities=quantities,
                 intervals={
-                    quantity: (surface.low[k], surface.high[k])
-                    for quantity, surface in surfaces.items()
-                    if surface.low is not None and surface.high is not None
+                    quantity: (of.low[k], of.high[k])
+                    for quantity, of in advice.surfaces.items()
+                    if of.low is not None and of.high is not None
                 },
-                flags=predictions.flags[k],
-                explanations=explanations,
+                explanations=explanations if has_counters[k] else {},
+                position=profiled.index(k) if has_counters[k] else 0,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),
                 why_no_energy=power.why_no_energy,
-                was_trained_on=(isinstance(training_kernels, list) and name in training_kernels),
+                was_trained_on=isinstance(training_kernels, list) and name in training_kernels,
             )
         )
     return reports

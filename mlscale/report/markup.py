@@ -88,18 +88,34 @@ def table(
     rows: Sequence[Sequence[Child]],
     words: Collection[int] = (0,),
     long: int | None = None,
+    sums: Sequence[Sequence[Child]] = (),
 ) -> Markup:
-    """A table that scrolls by itself; columns are numbers but for those of words, one is long."""
+    """A table that scrolls by itself; columns are numbers but for those of words, one is long.
+
+    sums: rows below all others.
+    """
     kinds = ["long" if i == long else None if i in words else "number" for i in range(len(headers))]
     head = [
         element("th", h, class_=kind, scope="col") for h, kind in zip(headers, kinds, strict=True)
     ]
-    body = [
-        element("tr", *(element("td", c, class_=kind) for c, kind in zip(row, kinds, strict=True)))
-        for row in rows
-    ]
-    whole = element("table", element("thead", element("tr", *head)), element("tbody", *body))
+
+    def lines(rows: Sequence[Sequence[Child]]) -> list[Markup]:
+        return [
+            element(
+                "tr", *(element("td", c, class_=kind) for c, kind in zip(row, kinds, strict=True))
+            )
+            for row in rows
+        ]
+
+    foot = element("tfoot", *lines(sums)) if sums else None
+    body = element("tbody", *lines(rows))
+    whole = element("table", element("thead", element("tr", *head)), body, foot)
     return element("div", whole, class_="scroll")
+
+
+def block(*children: Child, is_wide: bool = False) -> Markup:
+    """What stands in one of two columns on a wide screen, or over both."""
+    return element("div", *children, class_="block wide" if is_wide else "block")
 
 
 def paragraph(*children: Child, kind: str | None = None) -> Markup:
@@ -152,13 +168,22 @@ def cu_in_words(cu_count: int) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number with that many significant digits, without an exponent; '-' for None."""
+    """A number with that many significant digits, without an exponent; '-' for None.
+
+    From 10 000 on thousands stand apart.
+    """
     if value is None:
         return "-"
     if value == 0:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{decimals}f}"
+    text = f"{value:,.{decimals}f}" if abs(value) >= 1e4 else f"{value:.{decimals}f}"
+    return text.replace(",", " ")
+
+
+def count(value: float) -> str:
+    """How many there are, whole where it is."""
+    return f"{value:,.0f}".replace(",", " ") if value == round(value) else number(value)
 
 
 def times(factor: float) -> str:

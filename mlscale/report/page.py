@@ -1,23 +1,23 @@
-"""The whole page: head, contents, a section for each kernel, how it was made, references."""
+"""The whole page: verdict and head, the whole run, a section for each kernel, how it was made."""
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from mlscale import __version__
+from mlscale.advice.advise import advise
+from mlscale.advice.recommendation import Advice
+from mlscale.advice.verdict import verdict
 from mlscale.data.profiles import Profiles
-from mlscale.model import Model, feature_warnings, training_warnings
-from mlscale.papers.citations import Reference, citable_names, references_of
+from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
 from mlscale.report.kernel_report import UNITS, KernelReport, kernel_reports
 from mlscale.report.markup import (
     Child,
     Markup,
+    block,
     bullets,
     config_in_words,
     document,
@@ -28,10 +28,11 @@ from mlscale.report.markup import (
     number,
     paragraph,
     style_sheet,
-    table,
     terms,
-    times,
 )
+from mlscale.report.origin import how_made
+from mlscale.report.run_kernels import RunReport
+from mlscale.report.whole_run import whole_run
 
 MOST_KERNELS = 20
 _MOST_POINTS = 6
@@ -40,19 +41,14 @@ _BANNERS = {
     "made": "MADE DATA: {} made by a program, not measured on a GPU.",
     "simulated": "SIMULATED DATA: {} run on a simulator, not measured on a GPU.",
 }
-_METADATA = {
-    "origin": "Data are",
-    "source": "Source",
-    "counter_tool": "Counters by",
-    "power_kind": "Power is",
-}
 
 
 @dataclass(frozen=True)
 class Source:
     """Where model and profile came from, as the page says it; date: None for no date.
 
-    static_power_w [W]: what the user says that the board draws beside dynamic power.
+    static_power_w [W]: what the user says that the board draws beside dynamic power. notes: what
+    was chosen for the user.
     """
 
     model_file: str
@@ -60,16 +56,24 @@ class Source:
     command: str
     date: str | None = None
     static_power_w: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def largest_kernels(profiles: Profiles) -> list[int]:
+    """The positions of the kernels that most of the run's time goes to, MOST_KERNELS at most."""
+    order = np.argsort(-profiles.weights * profiles.time_ms, kind="stable")
+    return [int(k) for k in order[:MOST_KERNELS]]
 
 
 def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Source) -> str:
-    """The report on the kernels at these positions of the profiles, as one HTML document.
+    """The report on the run, and on the kernels at these positions, as one HTML document.
 
     Raises InputError where the profiles lack what the model needs.
     """
-    shown = profiles.select(kernels)
-    reports = kernel_reports(model, shown, source.static_power_w)
-    subject = reports[0].name if len(reports) == 1 else f"{len(reports)} kernels"
+    advice = advise(model, profiles, static_power_w=source.static_power_w)
+    reports = kernel_reports(model, profiles, advice, kernels)
+    subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
+    status = profiles.metadata.get("feature_status")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -81,18 +85,26 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     )
     main = element(
         "main",
-        _overview(reports, model, profiles, source),
-        *(_kernel(i, report, shown) for i, report in enumerate(reports, start=1)),
-        _how_made(model, source.command),
+        _overview(subject, reports, model, profiles, advice, source),
+        whole_run(RunReport(advice, profiles, tuple(kernels))),
+        *(
+            _kernel(i, report, status if isinstance(status, dict) else {})
+            for i, report in enumerate(reports, start=1)
+        ),
+        how_made(model, source.command),
     )
     return document(head, element("body", main))
 
 
 def _overview(
-    reports: list[KernelReport], model: Model, profiles: Profiles, source: Source
+    subject: str,
+    reports: list[KernelReport],
+    model: Model,
+    profiles: Profiles,
+    advice: Advice,
+    source: Source,
 ) -> Markup:
-    """Title, what the data are, and the kernels as a table of contents."""
-    subject: Child = name(reports[0].name) if len(reports) == 1 else f"{len(reports)} kernels"
+    """Title, the verdict, and what the data are."""
     base = f"{config_in_words(model.base)} (engine / memory clock): where it was profiled"
     pairs: list[tuple[str, Child]] = [
         ("Profile", name(source.profile_file, None)),
@@ -103,35 +115,29 @@ def _overview(
         *([("Measured too at", _measured_points(profiles))] if profiles.points else []),
         *([("Date", name(source.date, None))] if source.date else []),
     ]
-    warnings = _warnings(reports, model, profiles, source.static_power_w)
-    left_out = [k for k in profiles.kernels if k not in {report.name for report in reports}]
-    others = paragraph(
-        f"{len(reports)} of the profile's {len(profiles.kernels)} kernels are shown; "
-        "mlscale report --kernel NAME shows others. Not shown: ",
-        names(left_out, 30),
-        ".",
-    )
+    warnings = _warnings(reports, advice, source)
     return element(
         "header",
-        element("h1", "How ", subject, f" would run on {model.device}"),
+        element("h1", "How ", name(subject), f" would run on {model.device}"),
         *(paragraph(text, kind="banner") for text in _banners(model, profiles)),
-        terms(pairs),
-        element("div", bullets(warnings), class_="flags") if warnings else None,
-        _contents(reports),
-        others if left_out else None,
+        paragraph(verdict(advice), kind="verdict"),
+        element(
+            "div",
+            terms(pairs),
+            element("div", bullets(warnings), class_="flags") if warnings else None,
+            class_="columns",
+        ),
     )
 
 
-def _warnings(
-    reports: list[KernelReport], model: Model, profiles: Profiles, static_power_w: float | None
-) -> list[Child]:
+def _warnings(reports: list[KernelReport], advice: Advice, source: Source) -> list[Child]:
     """What a reader should know of all that is shown."""
-    warnings: list[Child] = [*training_warnings(model)]
+    warnings: list[Child] = [*source.notes]
     if reports[0].missing_quantities:
         warnings.append(reports[0].missing_quantities)
-    if static_power_w is not None:
-        warnings.append(f"{static_power_w:g} W of static power were added to power_w")
-    warnings += feature_warnings(model, profiles)
+    if source.static_power_w is not None:
+        warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
+    warnings += advice.warnings
     if known := [report.name for report in reports if report.was_trained_on]:
         text = (
             "among the model's training kernels, so partly remembered; what is shown says "
@@ -176,46 +182,26 @@ def _measured_points(profiles: Profiles) -> str:
     return "; ".join(configs[:_MOST_POINTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _contents(reports: list[KernelReport]) -> Markup:
-    """Kernels with links to their sections, and the first figures of each."""
-    headers = ["kernel", "base [ms]", "shortest time", "there"]
-    if "energy" in reports[0].quantities:
-        headers += ["lowest energy", "there"]
-    headers.append("flags")
-    rows = []
-    for i, report in enumerate(reports, start=1):
-        link = element("a", name(report.name), href=f"#kernel-{i}")
-        cells: list[Child] = [link, number(report.quantities["time"][report.base])]
-        for quantity in ("time", "energy"):
-            if quantity in report.quantities:
-                best = report.best(quantity)
-                cells.append(times(report.factors(quantity)[best]))
-                cells.append(config_in_words(report.config(best)))
-        rows.append([*cells, str(len(report.flags))])
-    words = tuple(i for i, header in enumerate(headers) if header in ("kernel", "there"))
-    return element(
-        "nav", element("h2", "Kernels"), table(headers, rows, words), aria_label="Kernels"
-    )
-
-
-def _kernel(i: int, report: KernelReport, profiles: Profiles) -> Markup:
-    """All of one kernel."""
-    status = profiles.metadata.get("feature_status")
-    counters = profiles.counters[report.position].tolist()
-    values = dict(zip(profiles.counter_names, counters, strict=True))
+def _kernel(i: int, report: KernelReport, status: Mapping[str, object]) -> Markup:
+    """All of one kernel. status: how the profiler gives each feature."""
+    has_energy = report.missing_quantities is None
     return element(
         "section",
         element("h2", name(report.name)),
-        _kernel_head(report),
-        sections.heat_maps(report),
-        sections.axis_curves(report),
-        sections.pareto(report),
-        sections.best(report),
-        sections.counters(report, status if isinstance(status, dict) else {}, values),
-        sections.neighbours(report),
-        sections.extrapolation(report),
+        element(
+            "div",
+            block(_kernel_head(report)),
+            block(sections.best(report)),
+            block(sections.heat_maps(report), is_wide=True),
+            block(sections.axis_curves(report), is_wide=not has_energy),
+            block(sections.pareto(report), is_wide=not has_energy),
+            block(sections.counters(report, status), is_wide=True),
+            block(sections.neighbours(report)),
+            block(sections.extrapolation(report)),
+            class_="columns",
+        ),
         sections.every_configuration(report),
-        paragraph(element("a", "Back to the kernels", href="#top")),
+        paragraph(element("a", "Back to the kernels", href="#kernels")),
         id=f"kernel-{i}",
         class_="kernel",
     )
@@ -226,6 +212,7 @@ def _kernel_head(report: KernelReport) -> Markup:
     pairs: list[tuple[str, Child]] = [
         ("Kernel", name(report.name, None)),
         ("Application", name(report.application, None)),
+        ("Bound", str(report.place) if report.has_counters else "not known: no counters"),
     ]
     for quantity, values in report.quantities.items():
         unit = UNITS[quantity]
@@ -238,79 +225,3 @@ def _kernel_head(report: KernelReport) -> Markup:
         pairs.append((quantity.capitalize(), text))
     missing = report.missing_quantities
     return joined(terms(pairs), paragraph(missing) if missing else None)
-
-
-def _how_made(model: Model, command: str) -> Markup:
-    """The section with commands, versions, the model's card, and references.
-
-    command: what made the report.
-    """
-    card, made_by = model.card, model.card.get("made_by")
-    made_by = made_by if isinstance(made_by, dict) else {}
-    training_command = made_by.get("command")
-    report_versions = {
-        "mlscale": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    metadata = {key: value for key, value in card["metadata"].items() if value is not None}
-    if "power" in model.predictors:
-        metadata = {"power_kind": "of a kind not said, taken for board power", **metadata}
-    counts = [
-        len(v) if isinstance(v := card.get(k), list) else "?" for k in ("kernels", "applications")
-    ]
-    pairs: list[tuple[str, Child]] = [
-        ("Predictors", "; ".join(_predictor(q, p) for q, p in model.predictors.items())),
-        ("Trained on", "{} kernels of {} applications".format(*counts)),
-        *[(label, str(metadata[key])) for key, label in _METADATA.items() if key in metadata],
-        ("Model made with", _versions(made_by.get("versions"))),
-        ("Report made with", _versions(report_versions)),
-    ]
-    not_kept = "not kept in the model file"
-    return element(
-        "section",
-        element("h2", "How this was made"),
-        terms(pairs),
-        element("pre", f"{training_command} -o MODEL" if training_command else not_kept),
-        element("pre", command),
-        *_references(model),
-        class_="end",
-        id="made",
-    )
-
-
-def _predictor(quantity: str, predictor: Any) -> str:
-    parameters = predictor.get_params().items()
-    settings = [f"{k}={v}" for k, v in parameters if k != "quantity" and v is not None]
-    return f"{quantity}: {predictor.name}" + (f" ({', '.join(settings)})" if settings else "")
-
-
-def _versions(versions: Any) -> str:
-    if not isinstance(versions, Mapping) or not versions:
-        return "not kept in the model file"
-    return ", ".join(f"{package} {version}" for package, version in versions.items())
-
-
-def _references(model: Model) -> list[Markup]:
-    """What to cite for the model's predictors and the data of its device."""
-    sources = dict.fromkeys([p.name for p in model.predictors.values()] + [model.device])
-    references = references_of([source for source in sources if source in citable_names()])
-    if not references:
-        return []
-    items = [
-        joined(*_reference(reference), f" (for {', '.join(subjects)})")
-        for reference, subjects in references
-    ]
-    return [element("h3", "References"), bullets(items)]
-
-
-def _reference(reference: Reference) -> list[Child]:
-    """A reference as text, its DOI or address as a link."""
-    text = reference.as_text()
-    for field, prefix in (("doi", "https://doi.org/"), ("url", "")):
-        address = prefix + reference.fields.get(field, "")
-        if field in reference.fields and address.startswith("https://"):
-            shown = f"doi:{reference.fields[field]}" if field == "doi" else address
-            before, _, after = text.rpartition(shown)
-            return [before, element("a", shown, href=address, rel="noreferrer"), after]
-    return [text]

@@ -28,6 +28,10 @@ from mlscale.report.markup import (
     times,
 )
 
+WITHOUT_COUNTERS = (
+    "The profile has no counters of this kernel, only its time, so its surfaces are those of the "
+    "profiled kernels of the run on average."
+)
 _MOST_MAPS = 4
 _NEIGHBOURS = 5
 _MEMBERS = 6
@@ -45,6 +49,12 @@ _OBJECTIVES = {
 }
 
 
+def interval_in_words(report: KernelReport) -> str:
+    """What the intervals hold: '90 % intervals', with power both quantities at once."""
+    at_once = " in which time and power lie at once" if "power" in report.quantities else ""
+    return f"{100 * COVERAGE:g} % intervals{at_once}"
+
+
 def heat_maps(report: KernelReport) -> Markup:
     """A heat map for each quantity and CU count."""
     parts = [
@@ -56,6 +66,7 @@ def heat_maps(report: KernelReport) -> Markup:
             kind="soft",
         ),
     ]
+    maps = []
     for quantity, values in report.quantities.items():
         unit, index = UNITS[quantity], report.best(quantity)
         heat_map = HeatMap(quantity.capitalize(), unit, report.grid, values, report.base, index)
@@ -64,8 +75,12 @@ def heat_maps(report: KernelReport) -> Markup:
             f" of the base, at {config_in_words(report.config(index))}."
         )
         heading = element("h4", f"{heat_map.name} [{unit}]")
-        parts += [heading, paragraph(best), heat_map.legend(), _maps(heat_map)]
-    return joined(*parts)
+        columns, clocks = len(heat_map.shown_engines), len(report.grid.engine_mhz)
+        if columns < clocks:
+            best += f" {columns} of {clocks} engine clocks are shown; the table below has all."
+        shown = joined(heading, paragraph(best), heat_map.legend(), _maps(heat_map))
+        maps.append(element("div", shown, class_="quantity"))
+    return joined(*parts, element("div", *maps, class_="row"))
 
 
 def _maps(heat_map: HeatMap) -> Markup:
@@ -105,10 +120,10 @@ def axis_curves(report: KernelReport) -> Markup:
         chart = svg(
             axis_chart(label, steps[axis], report.base[a], curves),
             title,
-            f"{report.position} {axis}",
+            f"{report.name!a} {axis}",
         )
         charts.append(element("figure", element("figcaption", label), chart, class_="chart"))
-    band = f"Bands: {100 * COVERAGE:g} % intervals as the model gives them."
+    band = f"Bands: {interval_in_words(report)}, as the model gives them."
     return joined(
         heading,
         element("div", *charts, class_="row"),
@@ -147,7 +162,7 @@ def pareto(report: KernelReport) -> Markup:
         for i in order
     ]
     title = "energy against time of every configuration, with the Pareto front"
-    chart = svg(front_chart(time, energy, front, base), title, f"{report.position} front")
+    chart = svg(front_chart(time, energy, front, base), title, f"{report.name!a} front")
     caption = element(
         "figcaption",
         "Every configuration; the line joins the Pareto front, the diamond is the base",
@@ -197,19 +212,19 @@ def _best_row(report: KernelReport, objective: str) -> list[Child]:
     return [_OBJECTIVES[objective], config, f"{saving:.1f} %", *quantities]
 
 
-def counters(
-    report: KernelReport, status: Mapping[str, object], values: Mapping[str, float]
-) -> Markup:
+def counters(report: KernelReport, status: Mapping[str, object]) -> Markup:
     """The kernel's features against the training range, and the counters of its profile.
 
     status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
-    known; values: the profile's counters, by name.
+    known.
     """
     heading = element("h3", "Counters against the training range")
+    if not report.has_counters:
+        return joined(heading, paragraph(WITHOUT_COUNTERS))
     explanation = report.explanations.get("time")
     if explanation is None:
         text = "This predictor looks at no counters, or does not say which."
-        return joined(heading, paragraph(text), _all_counters(report, values))
+        return joined(heading, paragraph(text), _all_counters(report))
     rows = [
         _feature_row(explanation, f, report.position, str(status.get(feature, "")))
         for f, feature in enumerate(explanation.names)
@@ -224,14 +239,13 @@ def counters(
             kind="soft",
         ),
         table([*headers, "note"], rows, words=(0, 1, 5), long=5),
-        _all_counters(report, values),
+        _all_counters(report),
     )
 
 
-def _all_counters(report: KernelReport, values: Mapping[str, float]) -> Markup | None:
+def _all_counters(report: KernelReport) -> Markup | None:
     """Every counter of the profile, folded away."""
-    known = {counter: value for counter, value in values.items() if not np.isnan(value)}
-    if not known:
+    if not report.counters:
         return None
     rows: list[list[Child]] = [
         [
@@ -240,11 +254,11 @@ def _all_counters(report: KernelReport, values: Mapping[str, float]) -> Markup |
             meaning(counter),
             "yes" if counter in report.counters_used else "not as it is",
         ]
-        for counter, value in known.items()
+        for counter, value in report.counters.items()
     ]
     return element(
         "details",
-        element("summary", f"All {len(known)} counters of the profile"),
+        element("summary", f"All {len(report.counters)} counters of the profile"),
         table(["counter", "value", "what it is", "looked at"], rows, words=(0, 2, 3), long=2),
     )
 
@@ -319,11 +333,11 @@ def _cluster_row(explanation: Explanation, choice: Choice, kernel: int) -> list[
 def extrapolation(report: KernelReport) -> Markup:
     """What lies outside the training data, and the flags that `predict` prints."""
     inside = "every feature lies inside the training range" if report.explanations else "none"
-    flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.flags))
+    flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.advice.flags))
     own = paragraph("A kernel of this name is among the training kernels.")
     return joined(
         element("h3", "What is extrapolated"),
-        flags if report.flags else paragraph(f"Flags: {inside}."),
+        flags if report.advice.flags else paragraph(f"Flags: {inside}."),
         paragraph(
             f"All {report.grid.size} configurations shown are steps of the model's grid; none is "
             "interpolated or outside it."

@@ -38,15 +38,15 @@ class TestStructure:
         targets = [link.attributes["href"] for link in links]
         assert targets == [f"#{s.attributes['id']}" for s in root.all("section", "kernel")]
 
-    def test_kernels_that_are_not_shown_are_named(self) -> None:
+    def test_kernels_without_a_section_are_in_a_table(self) -> None:
         root = report(kernels=(1, 3))
         assert [s.one("h2").text for s in root.all("section", "kernel")] == [
             "new bandwidth0",
             "new contended0",
         ]
-        text = root.one("header").text
-        assert "2 of the profile's 4 kernels are shown" in text
-        assert "Not shown: new compute0, new latency0." in text
+        rest = next(d for d in root.one("section", "run").all("div", "wide") if not d.all("nav"))
+        assert rest.one("h3").text == "The other 2 kernels"
+        assert {row[0] for row in rest.rows()} == {"new compute0", "new latency0"}
 
     def test_headings_and_ids_are_in_order(self) -> None:
         root = report(kernels=(0, 1))

@@ -99,7 +99,8 @@ class TestHonesty:
             def predict_interval(
                 self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
             ) -> Surfaces:
-                assert (coverage, grid) == (0.9, None)
+                assert grid is None
+                assert coverage == pytest.approx(0.95)  # so that power's may miss as often
                 found = self.predict(profiles)
                 return replace(found, low=found.values * 0.8, high=found.values * 1.25)
 
@@ -220,7 +221,7 @@ class TestHostileText:
     def test_is_inert_wherever_a_name_can_stand(self) -> None:
         root = self.check(self.HOSTILE)
         shown = visible(self.HOSTILE)
-        assert root.one("head").one("title").text == f"mlscale report: 2 kernels on {shown}"
+        assert root.one("head").one("title").text == f"mlscale report: 4 kernels on {shown}"
         first = root.all("section", "kernel")[0]
         assert first.one("h2").text == shown
         assert first.all("dd")[:2][0].text == first.all("dd")[1].text == shown

@@ -1,0 +1,225 @@
+"""The whole run: what it costs and could cost, and every kernel's part of it."""
+
+import numpy as np
+
+from mlscale.advice.recommendation import Advice
+from mlscale.counters.roofline import BALANCED, LEAST_BOUND
+from mlscale.predictions import COVERAGE
+from mlscale.report.figures import front_chart, roofline_chart, svg
+from mlscale.report.markup import (
+    Child,
+    Markup,
+    block,
+    config_in_words,
+    count,
+    element,
+    joined,
+    number,
+    paragraph,
+    percent,
+    table,
+    terms,
+)
+from mlscale.report.run_kernels import (
+    RunReport,
+    axis_headers,
+    change,
+    other_kernels,
+    settings,
+    share_in_percent,
+    shown_kernels,
+)
+
+_LEAST_LABELLED = 0.02  # of the run's time
+_MEANINGS = {
+    "memory-bound": "a lower engine clock costs little time, a lower memory clock much",
+    "core-bound": "time goes with the engine clock; the memory clock matters little",
+    "balanced": "both clocks matter",
+    "latency-bound": "reaches neither peak: waits for latency, or has too little work",
+    "not known": "the counters do not give both shares",
+    "no counters": "predicted like the profiled kernels on average",
+}
+
+
+def whole_run(run: RunReport) -> Markup:
+    """The section of the run."""
+    has_front = bool(run.advice.whole_run.front)
+    return element(
+        "section",
+        element("h2", "Whole run"),
+        element(
+            "div",
+            block(_facts(run), _costs(run), None if has_front else _front(run.advice)),
+            block(_front(run.advice)) if has_front else None,
+            block(_roofline(run)),
+            block(_bounds(run), is_wide=not has_front),
+            block(shown_kernels(run), is_wide=True),
+            block(other_kernels(run), is_wide=True) if run.rest else None,
+            class_="columns",
+        ),
+        class_="run",
+        id="run",
+    )
+
+
+def _facts(report: RunReport) -> Markup:
+    """What the run is made of."""
+    advice, profiles = report.advice, report.profiles
+    run, most = advice.run, len(profiles.kernels)
+    kernels = "1 kernel" if most == 1 else f"{most} kernels"
+    launches = f"{kernels}, each run once, as the profile gives no launches"
+    if run.launches is not None:
+        launches = f"{count(run.launches)} launches of {kernels}"
+    pairs: list[tuple[str, Child]] = [("Launches", launches)]
+    if run.idle_ms:
+        part = run.idle_ms / advice.whole_run.base.time_ms
+        text = f"{number(run.idle_ms)} ms in which the GPU waits, {100 * part:.1f} % of the run"
+        pairs.append(
+            ("Idle", f"{text} at the base; no clock changes it, and it has no energy here")
+        )
+    counted = int(profiles.has_counters.sum())
+    text = f"{run.counters_cover_percent:.1f} % of the kernels' time"
+    if counted < most:
+        text += f"; {most - counted} of {most} kernels have no counters"
+    pairs.append(("Counters cover", text))
+    return terms(pairs)
+
+
+def _costs(report: RunReport) -> Markup:
+    """The run at the base and at the best configuration, and what changes."""
+    advice, run, grid = report.advice, report.advice.whole_run, report.grid
+    least = "lowest engine clock" if advice.objective == "clock" else f"least {advice.objective}"
+    has_intervals = run.slowdown_range is not None
+    rows: list[list[Child]] = [
+        [header, base, best, None, None]
+        for header, base, best in zip(
+            axis_headers(grid), settings(run.base, grid), settings(run.best, grid), strict=True
+        )
+    ]
+    ranges = {"time_ms": run.slowdown_range}
+    if advice.objective == "energy" and run.saving_range is not None:
+        ranges["energy_mj"] = (-run.saving_range[1], -run.saving_range[0])
+    for cost, quantity in _COSTS.items():
+        at_base, at_best = getattr(run.base, cost), getattr(run.best, cost)
+        if at_base is None:
+            continue
+        scale, unit = _scale(at_base, cost)
+        values = [number(at_base / scale), number(at_best / scale)]
+        ends = ranges.get(cost)
+        rows.append([f"{quantity} {unit}", *values, change(run, cost), ends and _ends(ends)])
+    headers = ["", "at the base", "at the best", "change"]
+    interval = [f"{100 * COVERAGE:g} % interval"] if has_intervals else []
+    shown = rows if has_intervals else [row[:-1] for row in rows]
+    text = f"Best: {least}{advice.limits.under()}."
+    return joined(paragraph(text), table([*headers, *interval], shown))
+
+
+_COSTS = {"time_ms": "time", "power_w": "power", "energy_mj": "energy"}
+_SCALES = {
+    "time_ms": ((1e4, 1e3, "s"),),
+    "power_w": (),
+    "energy_mj": ((1e10, 1e9, "MJ"), (1e7, 1e6, "kJ"), (1e4, 1e3, "J")),
+}
+_UNITS = {"time_ms": "ms", "power_w": "W", "energy_mj": "mJ"}
+
+
+def _scale(value: float, cost: str) -> tuple[float, str]:
+    """By what to divide a run's cost for a reader, and the unit that it then has."""
+    fitting = ((scale, unit) for least, scale, unit in _SCALES[cost] if value >= least)
+    return next(fitting, (1.0, _UNITS[cost]))
+
+
+def _ends(percents: tuple[float, float]) -> str:
+    low, high = sorted(percents)
+    return f"{low:+.1f} to {high:+.1f} %"
+
+
+def _front(advice: Advice) -> Markup:
+    """The Pareto front of the run, drawn and in numbers."""
+    heading, run = element("h3", "Time against energy of the run"), advice.whole_run
+    if not run.front:
+        return joined(heading, paragraph("Energy is not known, so there is no Pareto front."))
+    points = list(dict.fromkeys([*run.front, run.base, run.best]))
+    time, energy = (np.array([getattr(p, q) for p in points]) for q in ("time_ms", "energy_mj"))
+    on_front = np.array([point in run.front for point in points])
+    base, best = points.index(run.base), points.index(run.best)
+    title = "energy against time of the run on its Pareto front, with base and best"
+    scales = [_scale(getattr(run.base, cost), cost) for cost in ("time_ms", "energy_mj")]
+    (ms, time_unit), (mj, energy_unit) = scales
+    units = (time_unit, energy_unit)
+    figure = front_chart(time / ms, energy / mj, on_front, base, best, units)
+    chart = svg(figure, title, "run front")
+    caption = "The Pareto front of the run: nothing is as quick and as frugal"
+    rows = [
+        [
+            config_in_words(point.config)
+            + "".join(f" ({word})" for word in ("base", "best") if point == getattr(run, word)),
+            number(point.time_ms / ms),
+            percent(point.time_ms / run.base.time_ms - 1),
+            number(energy_mj / mj),
+            percent(energy_mj / (run.base.energy_mj or np.nan) - 1),
+        ]
+        for point in run.front
+        if (energy_mj := point.energy_mj) is not None
+    ]
+    costs = [f"time {time_unit}", "to base", f"energy {energy_unit}", "to base"]
+    headers = ["on the Pareto front", *costs]
+    return joined(
+        heading,
+        element(
+            "div",
+            element("figure", element("figcaption", caption), chart, class_="chart"),
+            class_="row",
+        ),
+        element(
+            "details",
+            element("summary", f"The {len(rows)} points of the front as a table"),
+            table(headers, rows),
+        ),
+    )
+
+
+def _roofline(run: RunReport) -> Markup:
+    """Where the kernels stand between the GPU's peaks, drawn."""
+    heading = element("h3", "Place on the roofline")
+    known = [k for k in run.by_share if run.places[k].bound is not None]
+    if not known:
+        text = "The profile does not have the shares of peak that tell memory- from core-bound."
+        return joined(heading, paragraph(text))
+    shares = [run.share(k) for k in known]
+    labels = [
+        str(run.shown.index(k) + 1) if share > _LEAST_LABELLED and k in run.shown else ""
+        for k, share in zip(known, shares, strict=True)
+    ]
+    core, dram = (np.array([getattr(run.places[k], q) for k in known]) for q in ("core", "dram"))
+    chart = roofline_chart(core, dram, np.array(shares), labels)
+    title = "use of DRAM bandwidth against use of the core's busiest unit, a dot for each kernel"
+    caption = "A dot is a kernel, as large as its share of the run; numbers as in the table below"
+    figure = element(
+        "figure",
+        element("figcaption", caption),
+        svg(chart, title, "roofline"),
+        class_="chart",
+    )
+    return joined(heading, figure)
+
+
+def _bounds(run: RunReport) -> Markup:
+    """How much of the run is bound by what, in words."""
+    share_of: dict[str, list[float]] = {}
+    for k in run.by_share:
+        share_of.setdefault(run.bound(k), []).append(run.share(k))
+    rows: list[list[Child]] = [
+        [bound, str(len(shares)), share_in_percent(sum(shares)), _MEANINGS[bound]]
+        for bound, shares in sorted(share_of.items(), key=lambda item: -sum(item[1]))
+    ]
+    return joined(
+        element("h3", "What bounds the run"),
+        table(["bound", "kernels", "% of time", "what it means"], rows, words=(0, 3), long=3),
+        paragraph(
+            "Shares of peak at the base: of the DRAM bandwidth, and of the busiest unit that runs "
+            f"at the engine clock. Latency-bound: below {100 * LEAST_BOUND:g} % of both; balanced: "
+            f"within {100 * BALANCED:g} points.",
+            kind="soft",
+        ),
+    )
