@@ -55,7 +55,7 @@ class CappedRun:
 
 @dataclass(frozen=True)
 class CapPoint:
-    """A power cap, and the run under it, None where the cap is too low to say.
+    """A power cap, and the run under it, None where that cannot be said, which a flag explains.
 
     too_low: how many kernels draw more than the cap even at the lowest trained clock.
     """
@@ -199,6 +199,8 @@ class _Runs:
         if too_low:
             flags += (f"below the trained clocks: {too_low} of {len(self.launches)} kernels",)
             return CapPoint(cap_w, None, too_low, flags)
+        if not np.isfinite(curve.run_energy_mj[place]):
+            return CapPoint(cap_w, None, too_low, (*flags, "not predicted for every kernel"))
         slowdown_range = saving_range = None
         if self.ends is not None:
             low, high = self.ends

@@ -20,10 +20,10 @@ class CapCurve:
     """K kernels, and the run of all their launches, under each of P power caps.
 
     time_ms [ms], power_w [W], engine_mhz [MHz] (K, P): of one launch of each kernel, NaN where
-    even the lowest clock draws more than the cap. run_time_ms [ms], run_power_w [W],
-    run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power as the mean over its time and
-    the clock over its kernels' time; NaN where any kernel's is. too_low (P,): of how many kernels
-    that is true.
+    even the lowest clock draws more than the cap, or time or power is not known. run_time_ms
+    [ms], run_power_w [W], run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power as the
+    mean over its time and the clock over its kernels' time; NaN where any kernel's is. too_low
+    (P,): how many kernels draw more than the cap at every clock.
     """
 
     cap_w: Floats
@@ -91,5 +91,5 @@ def cap_curve(
         run_power_w=energy / run_ms,
         run_energy_mj=energy,
         run_engine_mhz=(in_run * clock).sum(axis=0) / busy_ms,
-        too_low=(~within.any(axis=2)).sum(axis=0),
+        too_low=(power_w[:, None, :] > caps[:, None] * (1 + SAME)).all(axis=2).sum(axis=0),
     )

@@ -17,6 +17,9 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import save, train
+from mlscale.advice.advise import OF_RUN_TIME, advise
+from mlscale.advice.cap_advice import advise_caps
+from mlscale.cli.levers import Levers
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 
@@ -68,9 +71,19 @@ class TestPowerCaps:
             "most 12 %:\n"
         )
         assert "Pareto front" not in out
-        assert "is of the run's time" not in out  # a warning of the best clocks
         [best] = [line.split() for line in out.splitlines() if line.startswith("45.12")]
         assert best[7] == "best,"
+
+    def test_what_is_true_of_the_best_clocks_is_not_said_of_a_cap(self) -> None:
+        profiles = frugal.measurements(per_group=1).profiles(MID)
+        model = train(frugal.measurements(), MID, "nearest")
+        of_clocks = f"the limit of 5 % {OF_RUN_TIME}: 1 of 2 kernels"
+        advice = replace(advise(model, profiles), warnings=(of_clocks, "another"))
+        caps = advise_caps(model, profiles, [100])
+        for lever, warnings in (("clock", [of_clocks, "another"]), ("cap", ["another"])):
+            levers = Levers(lever, caps, None)
+            assert levers.document(advice)["warnings"] == warnings
+            assert (of_clocks in levers.text(advice)) is False
 
     def test_without_caps_the_gpus_limits_are_swept(
         self, capsys: Capture, files: tuple[Path, Path]
