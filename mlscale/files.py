@@ -1,7 +1,10 @@
 """Files written whole or not at all, and the errors of the file system in one line."""
 
 import json
+import math
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,27 +24,41 @@ def no_progress(_count: int) -> None:
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; it replaces `path` only when the block ends well.
 
-    Raises InputError, naming the path, when the file system refuses.
+    Of a link the file that it leads to is replaced; a stream, such as /dev/stdout or a pipe, is
+    written to. Raises InputError, naming the path, when the file system refuses.
     """
     temporary = None
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; give the name of a file to write")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is not a regular file; give the name of a file to write")
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        is_stream = _is_stream(path)
+        target = Path(os.path.realpath(path))
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name}.", dir=None if is_stream else target.parent
+        )
         os.close(handle)
         temporary = Path(name)
         yield temporary
+        if is_stream:
+            with temporary.open("rb") as content, path.open("ab") as stream:
+                shutil.copyfileobj(content, stream)
+            return
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a device or a pipe, or stands for an open file, as /dev/stdout does."""
+    if path.exists() and not path.is_file():
+        return True
+    return str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/"))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -53,6 +70,8 @@ def write_text(path: Path, text: str) -> None:
 def read_bytes(path: Path) -> bytes:
     """Return the whole file. Raises InputError, naming it, when it cannot be read or is empty."""
     try:
+        if stat.S_ISCHR(path.stat().st_mode):
+            raise InputError(f"{path}: is a device, not a file")
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -61,12 +80,25 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def parse_json_object(content: str | bytes, source: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises InputError, naming the source, on anything else."""
+def parse_json_object(
+    content: str | bytes, source: str, only_finite: bool = False
+) -> dict[str, Any]:
+    """Parse a JSON object. Raises InputError, naming the source, on anything else.
+
+    only_finite: also on NaN, infinity, and numbers too large for a float.
+    """
+    number = _finite if only_finite else float
     try:
-        parsed = json.loads(content)
+        parsed = json.loads(content, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source}: is not valid JSON: {error}") from None
     if not isinstance(parsed, dict):
         raise InputError(f"{source}: must hold a JSON object, not {type(parsed).__name__}")
     return parsed
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:20]} is not finite")
+    return value

@@ -7,6 +7,7 @@ stands as {"array": "arrays/0.npy"}. See docs/file-formats.md. A predictor of on
 
 import io
 import json
+import math
 import struct
 import zipfile
 import zlib
@@ -29,7 +30,9 @@ from mlscale.predictors.base import Predictor, Savable
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
-_LARGEST_BYTES = 1 << 30
+_LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
+_LARGEST_DOCUMENT_BYTES = 16 << 20
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError),
     *(OverflowError, MemoryError, RecursionError),
@@ -85,8 +88,9 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     document, members = _content(path)
     try:
         grid, base = restore_grid(document)
+        arrays = _Arrays(members)
         restored = {
-            quantity: _restore(quantity, saved, members, (grid, base), predictors)
+            quantity: _restore(quantity, saved, arrays, (grid, base), predictors)
             for quantity, saved in document["predictors"].items()
         }
         card = document["card"]
@@ -121,12 +125,11 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     content = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(info.file_size for info in archive.infolist()) > _LARGEST_BYTES:
-                raise zipfile.BadZipFile(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
+            _check_members(archive.infolist())
             members = {info.filename: archive.read(info) for info in archive.infolist()}
     except _UNREADABLE as error:
         raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
-    document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}")
+    document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}", True)
     if document.get("format") != FORMAT:
         raise InputError(f"{path}: is not an mlscale model file")
     version = document.get("format_version")
@@ -199,19 +202,35 @@ def _saved(predictor: Predictor, arrays: list[np.ndarray[Any, Any]], path: Path)
 def _restore(
     quantity: str,
     saved: dict[str, Any],
-    members: dict[str, bytes],
+    arrays: "_Arrays",
     trained: tuple[ConfigGrid, HardwareConfig],
     own: Sequence[type[Predictor]],
 ) -> Predictor:
-    predictor = _class_of(saved["name"], own)().set_params(**saved["parameters"])
+    predictor = _class_of(saved["name"], own)()
+    if ":" not in saved["name"]:
+        _check_parameters(predictor, saved["parameters"])
+    predictor.set_params(**saved["parameters"])
     if quantity not in QUANTITIES or predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
     if not isinstance(predictor, Savable):
         raise TypeError(f"'{predictor.name}' cannot be restored")
-    predictor.restore(_with_arrays(saved["state"], members))
+    predictor.restore(arrays.back_in(saved["state"]))
     if "base" in saved["state"] and restore_grid(saved["state"]) != trained:
         raise ValueError(f"grid or base of '{quantity}' are not those of the model")
     return predictor
+
+
+def _check_parameters(predictor: Predictor, parameters: dict[str, Any]) -> None:
+    """Raise ValueError on a hyper-parameter that is not of its default's kind, or negative."""
+    for name, default in predictor.get_params().items():
+        value = parameters.get(name, default)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if default is None or (isinstance(default, float) and is_number):
+            fits = value is None or is_number
+        else:
+            fits = type(value) is type(default)
+        if not fits or (is_number and value < 0):
+            raise ValueError(f"the hyper-parameter '{name}' cannot be {str(value)[:40]!r}")
 
 
 def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
@@ -231,19 +250,58 @@ def _without_arrays(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     return value
 
 
-def _with_arrays(value: Any, members: dict[str, bytes]) -> Any:
-    """Return a state with its arrays back in their places."""
-    if isinstance(value, dict):
-        if value.keys() == {"array"}:
-            content = io.BytesIO(members[value["array"]])
-            array = np.lib.format.read_array(content, allow_pickle=False)
-            if not _finite_numbers(array):
-                raise ValueError(f"{value['array']} holds something else than finite numbers")
-            return array
-        return {key: _with_arrays(item, members) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_arrays(item, members) for item in value]
-    return value
+class _Arrays:
+    """The arrays of a file, by the name of their member, read where a state names them."""
+
+    def __init__(self, members: dict[str, bytes]) -> None:
+        self._members = members
+        self._bytes_named = 0
+
+    def back_in(self, value: Any) -> Any:
+        """A state with its arrays in their places. Raises ValueError where they are too many."""
+        if isinstance(value, dict):
+            if value.keys() == {"array"}:
+                return self._array(value["array"])
+            return {key: self.back_in(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.back_in(item) for item in value]
+        return value
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        content = self._members[name]
+        self._bytes_named += len(content)
+        if self._bytes_named > _LARGEST_BYTES:
+            raise ValueError(f"its arrays are named for more than {_LARGEST_BYTES >> 20} MiB")
+        stream = io.BytesIO(content)
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):
+            raise ValueError(f"{name} is of version {version}")
+        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+        size = len(content) - stream.tell()
+        if dtype.hasobject:
+            raise ValueError(f"{name} holds Python objects, which are never loaded")
+        if dtype.kind not in "fib":
+            raise ValueError(f"{name} holds something else than finite numbers")
+        if dtype.itemsize > 8 or math.prod(shape) * dtype.itemsize != size:
+            raise ValueError(f"{name} does not hold the numbers that it says")
+        flat = np.frombuffer(content, dtype, offset=stream.tell())
+        array = flat.reshape(shape, order="F" if in_columns else "C").copy()
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds something else than finite numbers")
+        return array
+
+
+def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise BadZipFile on members that this format does not have, or that unpack to too much."""
+    if sum(info.file_size for info in members) > _LARGEST_BYTES:
+        raise zipfile.BadZipFile(f"unpacks to more than {_LARGEST_BYTES >> 20} MiB")
+    for info in members:
+        if info.compress_type not in _COMPRESSIONS:
+            raise zipfile.BadZipFile(f"'{info.filename[:40]}' is compressed in an unknown way")
+        if info.filename == _DOCUMENT and info.file_size > _LARGEST_DOCUMENT_BYTES:
+            raise zipfile.BadZipFile(
+                f"{_DOCUMENT} has more than {_LARGEST_DOCUMENT_BYTES >> 20} MiB"
+            )
 
 
 def _python_number(value: Any) -> Any:

@@ -91,14 +91,35 @@ class TestWholeFile:
             write_text(tmp_path / "file" / "new.txt", "text")
         assert (tmp_path / "file").read_bytes() == b"kept"
 
-    def test_what_is_no_regular_file_is_not_replaced(self, tmp_path: Path) -> None:
+    def test_a_stream_is_written_to_and_stays(self, tmp_path: Path) -> None:
         # `-o /dev/null` as root must not turn the device into a file; a pipe stands for it.
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        with refused("pipe: is not a regular file"):
-            write_text(pipe, "text")
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        write_text(pipe, "text")
+        assert os.read(reader, 100) == b"text"
+        os.close(reader)
         assert pipe.is_fifo()
         assert names(tmp_path) == ["pipe"]
+
+    def test_what_stands_for_an_open_file_is_added_to(self, tmp_path: Path) -> None:
+        # As `mlscale ... -o /dev/stdout >> log` does.
+        log = tmp_path / "log"
+        log.write_bytes(b"before\n")
+        with log.open("ab") as file:
+            write_text(Path(f"/dev/fd/{file.fileno()}"), "text\n")
+        assert log.read_bytes() == b"before\ntext\n"
+        assert names(tmp_path) == ["log"]
+
+    def test_a_link_stays_and_its_file_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        target, link = tmp_path / "folder" / "target", tmp_path / "link"
+        target.write_bytes(b"old")
+        link.symlink_to(target)
+        write_text(link, "new")
+        assert link.is_symlink()
+        assert target.read_bytes() == b"new"
+        assert names(tmp_path / "folder") == ["target"]
 
     def test_text_is_utf8_with_its_line_ends_as_given(self, tmp_path: Path) -> None:
         write_text(tmp_path / "new.txt", "µs\n")
@@ -106,6 +127,10 @@ class TestWholeFile:
 
 
 class TestReadBytes:
+    def test_a_device_without_an_end_is_refused(self) -> None:
+        with refused("/dev/zero: is a device"):
+            read_bytes(Path("/dev/zero"))
+
     def test_gives_every_byte(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"\r\n\x00\xff")
         assert read_bytes(tmp_path / "file") == b"\r\n\x00\xff"

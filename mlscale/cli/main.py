@@ -85,9 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if isinstance(error, BrokenPipeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
-            _print_line(
-                f"mlscale: error: {error.filename}: cannot be read or written: {error.strerror}"
-            )
+            place = error.filename or "standard output"
+            _print_line(f"mlscale: error: {place}: cannot be read or written: {error.strerror}")
             return 2
         except KeyboardInterrupt as interrupt:
             _print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
@@ -116,9 +115,22 @@ def parser_of(commands: Collection[str]) -> Parser:
 def _run(options: argparse.Namespace) -> None:
     """Run the command; what is wrong with its options is told as argparse's own complaints are."""
     try:
+        _refuse_output_over_input(options)
         _module(options.command).run(options)
     except UsageError as error:
         options.parser.error(str(error))
+
+
+def _refuse_output_over_input(options: argparse.Namespace) -> None:
+    """Raise UsageError where -o names a file that the command reads, which it would replace."""
+    given = vars(options)
+    output = given.get("output")
+    if not output or not os.path.isfile(output):  # noqa: PTH113, which raises on some names
+        return
+    for value in (value for name, value in given.items() if name != "output"):
+        for word in value if isinstance(value, list) else [value]:
+            if isinstance(word, str) and os.path.isfile(word) and os.path.samefile(word, output):  # noqa: PTH113, PTH121
+                raise UsageError(f"-o {output}: is read too, and would be replaced; name another")
 
 
 def _module(command: str) -> Any:

@@ -56,7 +56,9 @@ def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: st
     parts = _parts(model, profiles, targets, arrow_table)
     with whole_file(Path(output)) as temporary:
         first = next(parts)
-        with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
+        with pq.ParquetWriter(
+            temporary, first.schema, compression="zstd", write_page_checksum=True
+        ) as writer:
             for table in chain([first], parts):
                 writer.write_table(table)
 

@@ -14,6 +14,7 @@ from mlscale.errors import InputError
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
+MOST_CONFIGURATIONS = 1_000_000  # of a grid; what a file asks for beyond is no grid of a GPU
 SHORT_NAMES = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 
 Index = tuple[int, int, int]
@@ -67,6 +68,11 @@ class ConfigGrid:
                 raise InputError(f"the grid's {axis} must be positive and finite, not {steps}")
             if any(low >= high for low, high in itertools.pairwise(steps)):
                 raise InputError(f"the grid's {axis} must rise from step to step, not {steps}")
+        if self.size > MOST_CONFIGURATIONS:
+            raise InputError(
+                f"the grid has {self.text}; more than {MOST_CONFIGURATIONS} configurations are "
+                "too many"
+            )
 
     @classmethod
     def spanning(cls, configs: Iterable[HardwareConfig]) -> "ConfigGrid":

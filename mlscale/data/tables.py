@@ -311,19 +311,20 @@ def _read_parquet(path: Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(pa.BufferReader(read_bytes(path)))
+        file = pq.ParquetFile(pa.BufferReader(read_bytes(path)), page_checksum_verification=True)
         _check_size(path, file.metadata)
         arrow = file.read()
-    except (pa.ArrowException, OSError) as error:
+        names = arrow.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
-    if len(set(arrow.column_names)) < arrow.num_columns:
+    if len(set(names)) < arrow.num_columns:
         raise InputError(f"{path}: two columns have the same name")
     if arrow.num_rows == 0:
         raise InputError(f"{path}: has no rows")
     metadata = (arrow.schema.metadata or {}).get(_METADATA_KEY, b"{}")
     table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
-    for name in arrow.column_names:
+    for name in names:
         if name.startswith("__index_level_"):
             continue
         column = arrow[name]
@@ -367,9 +368,10 @@ def write_table(table: Table, path: Path | str) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table.columns)
         writer.writerows(zip(*columns, strict=True))
-    if table.metadata:
-        write_text(path.with_suffix(".meta.json"), json.dumps(table.metadata, indent=1) + "\n")
-    else:
+        file.flush()
+        if table.metadata:
+            write_text(path.with_suffix(".meta.json"), json.dumps(table.metadata, indent=1) + "\n")
+    if not table.metadata:
         path.with_suffix(".meta.json").unlink(missing_ok=True)
 
 
@@ -384,4 +386,9 @@ def _write_parquet(table: Table, path: Path) -> None:
     arrow = pa.table({**table.text, **table.numbers})
     metadata = {_METADATA_KEY: json.dumps(table.metadata).encode()}
     with whole_file(path) as temporary:
-        pq.write_table(arrow.replace_schema_metadata(metadata), temporary, compression="zstd")
+        pq.write_table(
+            arrow.replace_schema_metadata(metadata),
+            temporary,
+            compression="zstd",
+            write_page_checksum=True,
+        )

@@ -299,3 +299,24 @@ def test_counters_that_never_differ(capsys: Capture, tmp_path: Path) -> None:
     given = ["train", file, "--base", "mid", "--features", "rates", "-o", tmp_path / "out"]
     message = refuse(capsys, tmp_path, *given)
     assert message == "every counter is the same for all training kernels; nothing tells them apart"
+
+
+class TestOutputOverInput:
+    """`-o` with a file that the command reads would destroy it."""
+
+    def test_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
+        table = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
+        profile = tidy.write_csv(tmp_path / "profile.csv", at_base(tidy.rows()))
+        model = train(capsys, tmp_path, tidy.rows(), "--predictor", "mean-surface")
+        link = tmp_path / "link.csv"
+        link.symlink_to(profile)
+        for command, inputs, output in (
+            ("train", [table], table),
+            ("predict", [model, profile], profile),
+            ("predict", [model, profile], link),
+            ("advise", [profile, "--model", model], model),
+            ("report", [model, profile], model),
+        ):
+            base = ["--base", "mid"] if command == "train" else []
+            message = refuse(capsys, tmp_path, command, *inputs, *base, "-o", output)
+            assert message.startswith(f"-o {output}: is read too, and would be replaced")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
 from mlscale.data.tables import Table, read_table, write_table
+from mlscale.errors import InputError
 
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
 
@@ -230,6 +232,37 @@ class TestParquet:
         with refused("t.parquet: "):
             read_table(path)
 
+    def test_a_damaged_page_is_noticed(self, tmp_path: Path) -> None:
+        # Every bit of the file but the footer's; the writer gives each page a checksum.
+        path = tmp_path / "t.parquet"
+        write_table(read_table(write_csv(tmp_path / "t.csv", rows())), path)
+        whole, content = read_table(path), path.read_bytes()
+        footer = int.from_bytes(content[-8:-4], "little")
+        for bit in range(32, 8 * (len(content) - 8 - footer), 37):
+            damaged = bytearray(content)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            try:
+                table = read_table(path)
+            except InputError as error:
+                assert "is not a readable Parquet file" in str(error)  # noqa: PT017
+            else:
+                assert table.text == whole.text
+                for name, values in whole.numbers.items():
+                    np.testing.assert_array_equal(table.numbers[name], values)
+
+    def test_any_damaged_bit_is_a_table_or_one_line(self, tmp_path: Path) -> None:
+        # The footer holds the names of the columns, which may be damaged text.
+        path = tmp_path / "t.parquet"
+        write_table(read_table(write_csv(tmp_path / "t.csv", rows())), path)
+        content = path.read_bytes()
+        for bit in range(5, 8 * len(content), 83):
+            damaged = bytearray(content)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            with suppress(InputError):
+                read_table(path)
+
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 class TestBothKinds:
@@ -306,6 +339,15 @@ class TestWhereMetadataStand:
         pq.write_table(table, tmp_path / "t.parquet")
         with refused("t.parquet: metadata: is not valid JSON"):
             read_table(tmp_path / "t.parquet")
+
+    def test_a_table_whose_metadata_cannot_be_written_is_not_kept(self, tmp_path: Path) -> None:
+        path = write_csv(tmp_path / "t.csv", rows())
+        before = path.read_bytes()
+        table = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
+        (tmp_path / "t.meta.json").mkdir()
+        with pytest.raises(InputError, match=r"meta\.json: is a directory"):
+            write_table(table, path)
+        assert path.read_bytes() == before
 
 
 class TestPositive:
