@@ -37,7 +37,7 @@ def read_sqlite(
 ) -> Iterator[LaunchRecord]:
     """A launch for each kernel that was traced by itself. Raises InputError without any."""
     try:
-        with closing(_open(export.path)) as database:
+        with closing(open_read_only(export.path)) as database:
             yield from _kernels(database, export.path, content)
     except sqlite3.Error as error:
         raise InputError(
@@ -46,8 +46,8 @@ def read_sqlite(
         ) from None
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """For reading only, without the files that SQLite puts beside a database."""
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A database that is not written, and without the files that SQLite puts beside one."""
     database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     database.text_factory = lambda text: text.decode("utf-8", errors="replace")
     database.execute("PRAGMA trusted_schema = OFF")

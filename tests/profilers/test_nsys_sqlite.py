@@ -10,6 +10,7 @@ from synthetic.traces import BUSY_S, SPAN_S, F, G, write_sqlite
 
 from mlscale import DataWarning, InputError
 from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.nsys_sqlite import open_read_only
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 CLOCKS = {"engine_mhz": 1410.0, "memory_mhz": 1215.0}
@@ -61,11 +62,14 @@ def test_graphs_beside_kernels_are_warned_of(tmp_path: Path) -> None:
         load(path)
 
 
-def test_nothing_is_written_beside_it(tmp_path: Path) -> None:
+def test_nothing_is_written(tmp_path: Path) -> None:
     """Also where its author left it in a mode in which SQLite writes two files beside it."""
     path = change(write_sqlite(tmp_path / "run.sqlite"), "PRAGMA journal_mode = WAL")
-    load(path)
-    assert list(tmp_path.iterdir()) == [path]
+    with closing(open_read_only(path)) as database:
+        assert database.execute("SELECT count(*) FROM StringIds").fetchone() == (2,)
+        assert list(tmp_path.iterdir()) == [path]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            database.execute("DELETE FROM StringIds")
 
 
 def test_a_view_is_not_read(tmp_path: Path) -> None:
