@@ -25,6 +25,7 @@ from mlscale.predictors.base import (
     for_other_gpus,
     predict_surfaces,
 )
+from mlscale.unprofiled import refuse_times_alone, with_unprofiled
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,23 +84,31 @@ class Model:
         """Predict every quantity that model and profiles have in common, each once.
 
         coverage: with intervals that hold this share of the truth, from predictors that have
-        them. Raises InputError where the profiles lack what a predictor needs, where they have
-        further points that it makes nothing of, and where their power is of another kind.
+        them. Kernels without counters are predicted like the mean of those that have some, see
+        `with_unprofiled`. Raises InputError where the profiles lack what a predictor needs, where
+        they have further points that it makes nothing of, and where their power is of another
+        kind.
         """
+        if isinstance(self.predictors["time"], HasFeatures):
+            refuse_times_alone(profiles)
         if profiles.points:
             require_measured_points(self)
         has_power = self.why_no_power(profiles) is None
         if has_power:
             power_kind(self, profiles)
+        profiled = profiles.profiled
         grid = self.grid if self.untrained else None
-        times = predict_surfaces(self.predictors["time"], profiles, grid, coverage)
+        times = predict_surfaces(self.predictors["time"], profiled, grid, coverage)
         surfaces = {"time": times}
         if has_power:
             power = self.predictors["power"]
             if isinstance(power, PredictsFromTimes):
                 power, grid = power.with_times(times), times.grid
-            surfaces["power"] = predict_surfaces(power, profiles, grid, coverage)
-        return Predictions(profiles, surfaces, coverage, tuple(warnings_for(self, profiles)))
+            surfaces["power"] = predict_surfaces(power, profiled, grid, coverage)
+        warnings = tuple(warnings_for(self, profiles))
+        if profiled is not profiles:
+            profiles, surfaces = with_unprofiled(profiles, surfaces)
+        return Predictions(profiles, surfaces, coverage, warnings)
 
     def why_no_power(self, profiles: Profiles) -> str | None:
         """Return why power of these profiles is not predicted, None where it is."""
@@ -240,6 +249,7 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
 
 def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
     """Say how what the profile was computed from differs from the training kernels'."""
+    profiles = profiles.profiled
     return (
         _power_warnings(model, profiles)
         + _table_2_warnings(model, profiles)

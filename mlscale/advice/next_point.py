@@ -32,12 +32,13 @@ class NextPoint:
 
 
 def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], NextPoint | None]:
-    """The next configuration for each kernel, and for several the best one for all of them.
+    """The next configuration for each profiled kernel, and for several the best one for all.
 
     A configuration that is measured already is not proposed. Raises InputError where the model's
     predictor makes nothing of further points, and where all configurations are measured.
     """
     require_measured_points(model)
+    profiles = profiles.profiled
     predictor = model.predictors["time"]
     grid = model.grid if model.untrained else None
     of_grid = () if grid is None else (grid,)

@@ -22,7 +22,15 @@ from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
-_OF_ADVICE = ("minimize", "max_power", "max_time", "max_slowdown", "static_power", *levers.OPTIONS)
+_OF_ADVICE = (
+    "minimize",
+    "max_power",
+    "max_time",
+    "max_slowdown",
+    "static_power",
+    "weights",
+    *levers.OPTIONS,
+)
 
 Row = dict[str, Any]
 
@@ -30,6 +38,7 @@ Row = dict[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     subject.add_arguments(parser)
+    subject.add_weights(parser)
     parser.add_argument(
         "--minimize",
         choices=tuple(OBJECTIVES),

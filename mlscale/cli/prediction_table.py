@@ -74,6 +74,8 @@ def _parts(
     Several parts are worked at on all cores, with a progress bar on a terminal.
     """
     count, step = len(profiles.kernels), max(1, PART // model.grid.size)
+    if profiles.profiled is not profiles:
+        step = count  # the others rest on all profiled kernels
 
     def part(start: int) -> Encoded:
         kernels = range(start, min(start + step, count))

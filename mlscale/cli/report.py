@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = _EXAMPLES
     subject.add_arguments(parser)
+    subject.add_weights(parser)
     parser.add_argument(
         "--kernel",
         action="append",
@@ -77,7 +78,7 @@ def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
 def _command(arguments: argparse.Namespace) -> str:
     """Return the command as it could be given again; of files the name alone."""
     words = ["mlscale", "report", *(Path(file).name for file in arguments.file)]
-    for name in ("model", "device", "power"):
+    for name in ("model", "device", "power", "weights"):
         if getattr(arguments, name) is not None:
             words += [f"--{name}", Path(getattr(arguments, name)).name]
     if arguments.base:
@@ -85,6 +86,7 @@ def _command(arguments: argparse.Namespace) -> str:
     for name in ("gpu", "interval", "time"):
         if getattr(arguments, name) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
+    words += ["--profiled-only"] * arguments.profiled_only
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]
     for also in arguments.also:

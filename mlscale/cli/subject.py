@@ -10,6 +10,7 @@ from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.tables import Table, is_tidy, read_table
+from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
@@ -54,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
         "by itself never imports code",
     )
+    parser.add_argument(
+        "--profiled-only",
+        action="store_true",
+        help="leave out kernels without counters, which a trace knows by their time alone "
+        "(default: they are predicted like the mean of the others)",
+    )
     group = parser.add_argument_group("what FILE does not say")
     group.add_argument(
         "--device",
@@ -90,6 +97,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add what says how often each kernel runs."""
+    parser.add_argument(
+        "--weights",
+        metavar="FILE",
+        help="how often kernels run: CSV with the columns kernel and launches; kernels that it "
+        "does not name keep the launches of the profile",
+    )
+
+
 def read(
     arguments: argparse.Namespace, at: Sequence[str] = (), peaks: str | None = None
 ) -> Subject:
@@ -103,8 +120,13 @@ def read(
         device_with_peaks(arguments.device)
     named = options.load_model(arguments, model_text) if model_text else None
     profiles = _profiles(files, arguments, named)
+    if weights := getattr(arguments, "weights", None):
+        profiles = with_weights(profiles, options.input_file(weights))
+    notes: list[str] = []
+    if arguments.profiled_only:
+        profiles, notes = _profiled(profiles)
     name, model = (str(model_text), named) if named else shipped_model(profiles)
-    notes = [] if named else [choice_note(name, profiles)]
+    notes += [] if named else [choice_note(name, profiles)]
     if (model.device, model.base) == (profiles.device, profiles.base):
         if peaks:
             options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
@@ -163,6 +185,17 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
 
         table = join_power(table, arguments.power, arguments.gpu)
     return profiles_at(table, base, device)
+
+
+def _profiled(profiles: Profiles) -> tuple[Profiles, list[str]]:
+    """The profiles of kernels with counters, and what is left out."""
+    profiled, times = profiles.profiled, profiles.weights * profiles.time_ms
+    if profiled is profiles:
+        return profiles, []
+    percent = 100 * times[~profiles.has_counters].sum() / times.sum()
+    count = len(profiles.kernels) - len(profiled.kernels)
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    return profiled, [f"left out: {kernels} without counters, {percent:.1f} % of the run's time"]
 
 
 def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:

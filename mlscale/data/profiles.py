@@ -91,6 +91,12 @@ class Profiles:
         counted = np.asarray(np.isfinite(self.counters).any(axis=1))
         return counted | (not counted.any())
 
+    @property
+    def profiled(self) -> "Profiles":
+        """Those of the kernels with counters; these profiles themselves where all have some."""
+        has_counters = self.has_counters
+        return self if has_counters.all() else self.select(np.flatnonzero(has_counters).tolist())
+
     def __repr__(self) -> str:
         power = "without" if self.power_w is None else "with"
         return (

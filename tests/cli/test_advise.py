@@ -16,6 +16,7 @@ from synthetic import kernels as made
 from mlscale import save, train
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
+MID_SETTINGS = MID.as_dict()
 # By hand in tests/advice/test_advise.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
 SAVING = 100 * (1 - 4 / 3 * 45.12 / (2 * 65.84))
 
@@ -114,6 +115,70 @@ class TestFormats:
         compute: dict[str, Any] = json.loads(out)["kernels"][0]
         assert compute["best"]["engine_mhz"] == 1000
         assert compute["best"]["power_w"] == pytest.approx(1100, rel=1e-9)
+
+
+class TestOfTheRun:
+    def riders(self, profile: Path) -> None:
+        """Add a kernel without counters, of 94 ms beside 6 ms at the base, to a profile."""
+        with profile.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        kept = dict.fromkeys(("device", "cu_count", "engine_mhz", "memory_mhz", "power_w"))
+        base = next(r for r in rows if all(float(r[a]) == v for a, v in MID_SETTINGS.items()))
+        rider = {name: base[name] for name in kept if name in base}
+        rows.append({**rider, "application": "other", "kernel": "rider", "time_ms": "94"})
+        with profile.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def test_weights_decide(
+        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        # By hand in tests/advice/test_advise.py: 400 MHz of one launch each, 600 MHz of 100 of
+        # the compute kernel.
+        weights = tmp_path / "weights.csv"
+        weights.write_text("kernel,launches\ncompute0,100\n", encoding="utf-8")
+        given = ["advise", *files, "--format", "json"]
+        once = json.loads(succeed(capsys, *given)[0])
+        weighted = json.loads(succeed(capsys, *given, "--weights", weights)[0])
+        assert once["whole_run"]["best"]["engine_mhz"] == 400
+        assert once["whole_run"]["launches"] is None
+        assert weighted["whole_run"]["best"]["engine_mhz"] == 600
+        assert weighted["whole_run"]["launches"] == 101
+        assert weighted["whole_run"]["at_base"]["time_ms"] == pytest.approx(204)
+        compute = weighted["kernels"][0]
+        assert (compute["launches"], compute["share_percent"]) == (100, pytest.approx(200 / 2.04))
+        assert compute["at_whole_run_best"]["engine_mhz"] == 600
+        assert compute["at_whole_run_best"]["slowdown_percent"] == pytest.approx(-100 / 3)
+        rows = succeed(capsys, "advise", *files, "--weights", weights, "--format", "csv")[0]
+        first = next(csv.DictReader(io.StringIO(rows)))
+        assert (first["launches"], float(first["share_percent"])) == (
+            "100.0",
+            pytest.approx(200 / 2.04),
+        )
+
+    def test_a_kernel_without_counters_rides_along(
+        self, capsys: Capture, files: tuple[Path, Path]
+    ) -> None:
+        self.riders(files[1])
+        document = json.loads(succeed(capsys, "advise", *files, "--format", "json")[0])
+        assert document["whole_run"]["counters_cover_percent"] == pytest.approx(6)
+        assert "counters cover 6 % of it" in document["verdict"]
+        *_, rider = document["kernels"]
+        assert rider["flags"] == ["no counters: as the mean of the profiled kernels"]
+        predicted, _ = succeed(capsys, "predict", *files, "--format", "csv")
+        assert "rider" in predicted
+
+    def test_or_is_left_out(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+        self.riders(files[1])
+        given = [*files, "--profiled-only"]
+        document = json.loads(succeed(capsys, "advise", *given, "--format", "json")[0])
+        assert [kernel["kernel"] for kernel in document["kernels"]] == ["compute0", "bandwidth0"]
+        left_out = "left out: 1 kernel without counters, 94.0 % of the run's time"
+        assert left_out in document["warnings"]
+        predicted, err = succeed(capsys, "predict", *given, "--format", "csv")
+        assert "rider" not in predicted
+        assert left_out in err
 
 
 class TestRefused:

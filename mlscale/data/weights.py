@@ -1,0 +1,42 @@
+"""How often kernels run, from a file that the user wrote: it overrides what the profile says."""
+
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from mlscale.data.profiles import Profiles
+from mlscale.data.tables import read_table
+from mlscale.errors import InputError
+
+LONGEST_NAME = 60
+MOST_NAMED = 5
+
+
+def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
+    """The profiles with the launches of a table, columns `kernel` and `launches`.
+
+    Kernels that the table does not name keep theirs. Raises InputError on a kernel that the
+    profile does not have, or that has two rows, and on launches that are not positive.
+    """
+    table = read_table(path)
+    table.require(("kernel", "launches"))
+    names, _ = table.numbered("kernel")
+    if len(names) < len(table):
+        twice = [name for name in names if table.text["kernel"].count(name) > 1]
+        raise InputError(f"{path}: several rows for {_quoted(twice)}; give each kernel one")
+    unknown = [name for name in names if name not in profiles.kernels]
+    if unknown:
+        close = get_close_matches(unknown[0], profiles.kernels, n=2)
+        hint = f"; near the first are {_quoted(close)}" if close else ""
+        raise InputError(f"{path}: the profile has no kernel {_quoted(unknown)}{hint}")
+    launches = profiles.weights.copy()
+    positions = [profiles.kernels.index(name) for name in table.text["kernel"]]
+    launches[positions] = table.positive("launches")
+    return replace(profiles, launches=launches)
+
+
+def _quoted(names: list[str]) -> str:
+    """Some names, long ones without their end."""
+    cut = [f"{name[:LONGEST_NAME]}…" if len(name) > LONGEST_NAME else name for name in names]
+    more = f" and {len(cut) - MOST_NAMED} others" if len(cut) > MOST_NAMED else ""
+    return ", ".join(f"'{name}'" for name in cut[:MOST_NAMED]) + more

@@ -1,0 +1,102 @@
+"""Kernels without counters, known by their time alone: predicted like the mean of the profiled."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mlscale.arrays import Floats, Mask
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+
+AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
+MOST_NAMED = 3  # kernels to profile
+LONGEST_NAME = 60
+
+Predicted = dict[str, Surfaces]  # by quantity
+
+
+def refuse_times_alone(profiles: Profiles) -> None:
+    """Raise InputError where no kernel has a counter, naming the kernels to profile first."""
+    if np.isfinite(profiles.counters).any():
+        return
+    times = profiles.weights * profiles.time_ms
+    percent = 100 * times / times.sum()
+    largest = [
+        f"'{profiles.kernels[k][:LONGEST_NAME]}' ({percent[k]:.0f} %)"
+        for k in np.argsort(-times, kind="stable")[:MOST_NAMED]
+    ]
+    raise InputError(
+        "no kernel has counters, and times alone do not tell what clocks do: profile the kernels "
+        f"of most time and give that file too (docs/profiling.md): {', '.join(largest)}"
+    )
+
+
+def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles, Predicted]:
+    """Profiles and surfaces of all kernels, from the surfaces predicted for those with counters.
+
+    predicted: surfaces of the kernels of `profiles.has_counters`, in their order. A kernel without
+    counters scales in time as all profiled ones together do, weighted by their time in the run,
+    and in power as their energy at the base weighs. Its power at the base, where it was
+    not measured, is the profiled kernels' mean over their time.
+
+    Its interval spans all that the profiled kernels' values and intervals reach, and in time
+    what a kernel may reach that is bound by the CUs alone, by the memory alone, or by neither:
+    the profiled ones may be few. There is none where the predictor gives none.
+    """
+    rows = np.flatnonzero(profiles.has_counters)
+    times = (profiles.weights * profiles.time_ms)[rows]
+    base_w = profiles.power_w
+    if "power" in predicted and base_w is not None:
+        mean_w = float(np.average(base_w[rows], weights=times))
+        base_w = np.where(profiles.has_counters | np.isfinite(base_w), base_w, mean_w)
+    surfaces = {}
+    for quantity, of_profiled in predicted.items():
+        weights, extremes = times, _extremes(of_profiled.grid, of_profiled.base)
+        if quantity == "power" and base_w is not None:
+            weights, extremes = times * base_w[rows], []
+        surfaces[quantity] = _joined(profiles, of_profiled, weights, extremes)
+    return replace(profiles, power_w=base_w), surfaces
+
+
+def _joined(
+    profiles: Profiles, of_profiled: Surfaces, weights: Floats, extremes: Sequence[Floats]
+) -> Surfaces:
+    """Surfaces of all kernels: each profiled one's own, and for the others the weighted mean.
+
+    weights (profiled kernels,); extremes (C, E, M): what the others' intervals span besides.
+    """
+    has_counters = profiles.has_counters
+    values, low, high = of_profiled.values, of_profiled.low, of_profiled.high
+    ends: list[Floats | None] = [None, None]
+    if low is not None and high is not None:
+        lowest = np.min([low.min(axis=0), values.min(axis=0), *extremes], axis=0)
+        highest = np.max([high.max(axis=0), values.max(axis=0), *extremes], axis=0)
+        ends = [_filled(low, lowest, has_counters), _filled(high, highest, has_counters)]
+    flags = iter(of_profiled.flags)
+    return replace(
+        of_profiled,
+        values=_filled(values, np.average(values, axis=0, weights=weights), has_counters),
+        flags=tuple(next(flags) if counted else (AS_THE_MEAN,) for counted in has_counters),
+        low=ends[0],
+        high=ends[1],
+    )
+
+
+def _filled(own: Floats, others: Floats, has_counters: Mask) -> Floats:
+    """Values (K, C, E, M): those of profiled kernels, and one surface for each of the others."""
+    filled = np.broadcast_to(others, (len(has_counters), *others.shape)).copy()
+    filled[has_counters] = own
+    return filled
+
+
+def _extremes(grid: ConfigGrid, base: HardwareConfig) -> list[Floats]:
+    """Time factors (C, E, M) of kernels bound by the CUs alone, by memory alone, by neither."""
+    settings = grid.settings()
+    cu, engine, memory = (
+        getattr(base, axis) / settings[axis].reshape(grid.shape)
+        for axis in ("cu_count", "engine_mhz", "memory_mhz")
+    )
+    return [cu * engine, memory, np.ones(grid.shape)]

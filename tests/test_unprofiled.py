@@ -1,0 +1,148 @@
+"""Kernels without counters: what they are predicted as, beside kernels of known laws."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic import bottleneck_kernels, frugal
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+from mlscale import Measurements, Profiles, train
+from mlscale.advice.advise import advise
+from mlscale.cli import prediction_table
+from mlscale.data.grid import HardwareConfig
+from mlscale.predictors.baselines import MeanSurface
+from mlscale.unprofiled import AS_THE_MEAN, with_unprofiled
+
+MID = made.GRID.mid  # cu=8, engine=800, memory=700
+MODEL = train(frugal.measurements(), MID, "nearest")
+SLOW = made.GRID.index(HardwareConfig(8, 400.0, 700.0))
+
+
+def three(power_w: tuple[float, float, float] = (60.0, 40.0, np.nan)) -> Profiles:
+    """A compute kernel of 3 x 2 ms, a bandwidth kernel of 1 x 4 ms, and one of 5 x 1 ms.
+
+    The last has no counters.
+    """
+    two = frugal.measurements(per_group=1).profiles(MID)
+    return replace(
+        two,
+        kernels=(*two.kernels, "unknown"),
+        applications=(*two.applications, "unknown"),
+        time_ms=np.array([2.0, 4.0, 1.0]),
+        power_w=np.array(power_w),
+        counters=np.vstack([two.counters, np.full(two.counters.shape[1], np.nan)]),
+        launches=np.array([3.0, 1.0, 5.0]),
+    )
+
+
+class TestClosedForm:
+    def test_time_is_that_of_the_profiled_weighted_by_time(self) -> None:
+        # At 400 MHz the compute kernel takes twice its time, the bandwidth kernel the same: of
+        # 6 ms and 4 ms, (6 x 2 + 4 x 1) / 10.
+        predictions = MODEL.predict(three())
+        assert predictions["time"].values[:, *SLOW] == pytest.approx([2.0, 1.0, 1.6], rel=1e-9)
+        assert predictions.time_ms[2, *SLOW] == pytest.approx(1.6)
+
+    def test_power_is_weighted_by_energy(self) -> None:
+        # Both kernels' power factor is 34.48 / 65.84 at 400 MHz. The mean power is
+        # (6 x 60 + 4 x 40) / 10.
+        predictions = MODEL.predict(three())
+        assert predictions.power_w is not None
+        expected = 52.0 * 34.48 / 65.84
+        assert predictions.power_w[2, *SLOW] == pytest.approx(expected, rel=1e-9)
+        measured = MODEL.predict(three((60.0, 40.0, 90.0)))
+        assert measured.power_w is not None
+        expected = 90 * 34.48 / 65.84
+        assert measured.power_w[2, *SLOW] == pytest.approx(expected, rel=1e-9)
+
+    def test_energy_weighs_the_power_factor(self) -> None:
+        # Of factors 2 and 1 at energies of 6 ms x 60 W and 4 ms x 40 W.
+        predictions = MODEL.predict(three())
+        grid, power = predictions.grid, predictions["power"]
+        factors = np.ones((2, *grid.shape)) * np.array([2.0, 1.0])[:, None, None, None]
+        of_two = {q: replace(power, values=factors, flags=((), ())) for q in ("time", "power")}
+        _, surfaces = with_unprofiled(three(), of_two)
+        assert surfaces["power"].values[2] == pytest.approx((360 * 2 + 160) / 520)
+        assert surfaces["time"].values[2] == pytest.approx((6 * 2 + 4) / 10)
+
+    def test_it_is_flagged_and_the_others_are_as_without_it(self) -> None:
+        every, two = MODEL.predict(three()), MODEL.predict(three().select([0, 1]))
+        assert every.flags == (*two.flags, (AS_THE_MEAN,))
+        for quantity, surfaces in two.items():
+            assert (every[quantity].values[:2] == surfaces.values).all()
+        assert every.warnings == two.warnings
+
+    def test_its_place_among_the_others_does_not_matter(self) -> None:
+        swapped = MODEL.predict(three().select([0, 2, 1]))
+        assert swapped["time"].values[:, *SLOW] == pytest.approx([2.0, 1.6, 1.0], rel=1e-9)
+        assert swapped.flags[1] == (AS_THE_MEAN,)
+
+
+class TestIntervals:
+    def test_they_span_the_profiled_ones_and_what_a_kernel_can_be_bound_by(self) -> None:
+        data = bottleneck_kernels.measurements(8)
+        model = train(data, bottleneck_kernels.CLOCKS.mid, "bottleneck")
+        profiles = data.profiles(model.base)
+        counters = profiles.counters.copy()
+        counters[2:] = np.nan
+        times = model.predict(replace(profiles, counters=counters), 0.9)["time"]
+        assert times.low is not None
+        assert times.high is not None
+        of_profiled = model.predict(profiles.select([0, 1]), 0.9)["time"]
+        assert of_profiled.low is not None
+        assert (times.low[:2] == of_profiled.low).all()
+        assert (times.low[2:] <= times.low[:2].min(axis=0)).all()
+        assert (times.high[2:] >= times.high[:2].max(axis=0)).all()
+        assert (times.low[2:] <= times.values[2:]).all()
+        assert (times.values[2:] <= times.high[2:]).all()
+        base, grid = model.base, model.grid
+        slow = grid.index(replace(base, engine_mhz=grid.engine_mhz[0]))
+        assert times.high[2, *slow] >= base.engine_mhz / grid.engine_mhz[0]
+        assert times.low[2, *slow] <= 1
+
+    def test_there_are_none_where_the_predictor_gives_none(self) -> None:
+        assert MODEL.predict(three(), 0.9)["time"].low is None
+
+
+class TestOfTheRun:
+    def test_what_counters_cover(self) -> None:
+        # 10 ms of 15 ms.
+        assert advise(MODEL, three()).run.counters_cover_percent == pytest.approx(200 / 3)
+
+    def test_a_kernel_like_the_mean_changes_no_advice(self) -> None:
+        with_it, without = advise(MODEL, three()), advise(MODEL, three().select([0, 1]))
+        assert with_it.whole_run.best.config == without.whole_run.best.config
+        assert with_it.whole_run.slowdown_percent == pytest.approx(
+            without.whole_run.slowdown_percent
+        )
+
+
+class TestTimesAlone:
+    def no_counters(self) -> Profiles:
+        profiles = three()
+        return replace(profiles, counters=np.full(profiles.counters.shape, np.nan))
+
+    def test_are_refused_with_what_to_profile(self) -> None:
+        with refused(
+            r"no kernel has counters, .* profile the kernels of most time .*: 'compute0' \(40 %\), "
+            r"'unknown' \(33 %\), 'bandwidth0' \(27 %\)$"
+        ):
+            MODEL.predict(self.no_counters())
+
+    def test_are_enough_for_a_predictor_that_needs_no_counters(self) -> None:
+        table: Measurements = frugal.measurements()
+        predictors = {"time": MeanSurface(quantity="time").fit(table, MID)}
+        model = replace(MODEL, predictors=predictors)
+        assert model.predict(self.no_counters())["time"].flags == ((), (), ())
+
+
+def test_a_large_table_in_parts_is_as_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    prediction_table.write_csv(MODEL, three(), None, str(tmp_path / "at-once.csv"))
+    monkeypatch.setattr(prediction_table, "PART", MODEL.grid.size)
+    prediction_table.write_csv(MODEL, three(), None, str(tmp_path / "parts.csv"))
+    assert (tmp_path / "parts.csv").read_text() == (tmp_path / "at-once.csv").read_text()
