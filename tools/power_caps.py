@@ -12,8 +12,8 @@ of their power at the base is compared with what their measured curves give. Nob
 caps.
 """
 
+import argparse
 import csv
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -119,13 +119,16 @@ def print_predicted(path: Path) -> None:
     print(columns(["cap", "mean error of time %", "worst", "kernels above the cap"], lines))
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Print what the module's docstring says."""
-    runs, *tables = map(Path, arguments)
-    print_measured(runs)
-    for table in tables:
-        print_predicted(table)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", type=Path, help="CSV of runs under caps")
+    parser.add_argument("table", type=Path, nargs="?", help="tidy table of sampled profiles")
+    arguments = parser.parse_args()
+    print_measured(arguments.runs)
+    if arguments.table:
+        print_predicted(arguments.table)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,6 +1,5 @@
 """Runs under power caps: dithering by hand, properties, and a measured A100."""
 
-import csv
 import doctest
 from pathlib import Path
 
@@ -8,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from power_caps import errors_under_caps, measured_runs
 
 from mlscale.advice import caps
-from mlscale.advice.caps import CapCurve, cap_curve
+from mlscale.advice.caps import cap_curve
 from mlscale.arrays import Floats
 
 CLOCKS = [1000.0, 1200.0, 1400.0]
@@ -119,35 +119,15 @@ class TestProperties:
         assert curve.run_energy_mj == pytest.approx([energy])
 
 
-def measured_a100(folder: Path) -> dict[str, dict[tuple[float, float], tuple[float, float]]]:
-    """By application, clock [MHz] and cap [W]: time [s] and mean power [W]."""
-    runs: dict[str, dict[tuple[float, float], tuple[float, float]]] = {}
-    with (folder / "sampled" / "a100-clock-x-cap.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            time_s = float(row["time"])
-            power_w = 3600 * float(row["energy_as_given(Wh)"]) / time_s
-            at = float(row["core_MHz"]), float(row["cap_W"])
-            runs.setdefault(row["app"], {})[at] = time_s, power_w
-    return runs
-
-
 class TestMeasured:
     """An A100 at 5 locked clocks under 7 caps; the highest cap stands for none."""
 
     def test_time_and_energy_under_caps(self, data_folder: Path) -> None:
         # Bounds: the aim is 1.5 % of time in the mean; 1.1 % of time and 1.5 % of energy were
         # measured when this was written.
-        time_errors, energy_errors = [], []
-        for run in measured_a100(data_folder).values():
-            clocks = sorted({clock for clock, _ in run})
-            cap_w = sorted({cap for _, cap in run})
-            free = np.array([run[clock, cap_w[-1]] for clock in clocks])
-            lower = cap_w[:-1]
-            curve: CapCurve = cap_curve(lower, clocks, free[:, :1].T, free[:, 1:].T)
-            truth = np.array([run[clocks[-1], cap] for cap in lower])
-            time_errors += (100 * np.abs(curve.run_time_ms / truth[:, 0] - 1)).tolist()
-            energy = truth[:, 0] * truth[:, 1]
-            energy_errors += (100 * np.abs(curve.run_energy_mj / energy - 1)).tolist()
+        runs = measured_runs(data_folder / "sampled" / "a100-clock-x-cap.csv").values()
+        errors = np.array([of_cap[3:] for run in runs for of_cap in errors_under_caps(run)])
+        time_errors, energy_errors = np.abs(errors).T
         assert np.isnan(time_errors).sum() == 2  # 150 W is below 1005 MHz for two of the four
         assert len(time_errors) == 24
         assert np.nanmean(time_errors) < 1.5
