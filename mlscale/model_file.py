@@ -227,6 +227,8 @@ def _check_parameters(predictor: Predictor, parameters: dict[str, Any]) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if default is None or (isinstance(default, float) and is_number):
             fits = value is None or is_number
+        elif isinstance(default, tuple):
+            fits = isinstance(value, list | tuple)
         else:
             fits = type(value) is type(default)
         if not fits or (is_number and value < 0):
