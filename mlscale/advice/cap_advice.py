@@ -93,13 +93,15 @@ def advise_caps(
     objective: str | None = None,
     limits: Limits | None = None,
     static_power_w: float | None = None,
+    surfaces: dict[str, Surfaces] | None = None,
 ) -> CapAdvice:
     """What the run of all launches does under each power cap, and the cap that serves it best.
 
     cap_w [W]: by default from the GPU's lowest power limit to its highest. objective: 'energy'
     (the default), 'edp', 'ed2p', 'time' or 'power'; limits and static_power_w
     [W]: as for `advise`. CU count and memory clock are those of the base. Of
-    equal caps the lowest is taken.
+    equal caps the lowest is taken. surfaces: those of an `Advice` for these profiles, which need
+    not be predicted again.
 
     Raises InputError without power, or with dynamic power alone; on the objective 'clock'; and
     without caps on a GPU whose power limits are not known.
@@ -121,7 +123,7 @@ def advise_caps(
     limits = limits or Limits()
     device = load_device(model.device) if model.device in device_keys() else None
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
-    surfaces = absolute(model.predict(profiles, coverage_of_each(2)), power)
+    surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), power)
     runs = _Runs(surfaces, profiles.weights, profiles.idle_ms, np.append(caps, np.inf), objective)
     points = tuple(
         runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())

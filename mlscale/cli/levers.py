@@ -106,7 +106,7 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
         if lever != "cap" and objective == "clock":
             objective = None
         asked = (arguments.power_cap, objective, advice.limits, arguments.static_power)
-        caps = advise_caps(model, profiles, *asked)
+        caps = advise_caps(model, profiles, *asked, advice.surfaces)
     if arguments.commands:
         device = load_device(model.device) if model.device in device_keys() else None
         run = advice.whole_run

@@ -41,6 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
     options.add_static_power(parser)
+    parser.add_argument(
+        "--power-cap",
+        nargs="*",
+        type=options.positive_number,
+        metavar="W",
+        help="tell time and energy of the run under these power caps too (without W: from the "
+        "GPU's lowest power limit to its highest)",
+    )
     options.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
@@ -58,6 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.date,
         arguments.static_power,
         of.notes,
+        None if arguments.power_cap is None else tuple(arguments.power_cap),
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
@@ -93,8 +102,17 @@ def _command(arguments: argparse.Namespace) -> str:
         file, at, config = also.rpartition("@")
         named = f"{Path(file).name}@{config}" if at and "=" in config else Path(also).name
         words += ["--also", named]
+    words += _further_options(arguments)
+    return shlex.join([*words, "-o", Path(arguments.output).name])
+
+
+def _further_options(arguments: argparse.Namespace) -> list[str]:
+    """Return static power, power caps and date as they were given."""
+    words = []
     if arguments.static_power is not None:
         words += ["--static-power", f"{arguments.static_power:g}"]
+    if arguments.power_cap is not None:
+        words += ["--power-cap", *(f"{cap:g}" for cap in arguments.power_cap)]
     if arguments.date:
         words += ["--date", arguments.date]
-    return shlex.join([*words, "-o", Path(arguments.output).name])
+    return words

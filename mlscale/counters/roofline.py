@@ -1,8 +1,7 @@
 """Where a kernel stands between its GPU's peaks: DRAM bandwidth, and the busiest unit of the core.
 
-The bounds between the words are those of Nsight Compute's speed-of-light rules: a kernel that
-reaches 60 % of neither peak waits for latency, and shares within 10 points of each other are
-balanced.
+A kernel that reaches 60 % of neither peak waits for latency, as Nsight Compute says of it too;
+shares within 10 points of each other are called balanced, which is a convention of ours.
 """
 
 import math

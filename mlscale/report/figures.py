@@ -191,12 +191,18 @@ class Curve:
     high: Floats | None = None
 
 
-def axis_chart(label: str, steps: Sequence[float], base: int, curves: Sequence[Curve]) -> Figure:
-    """Factors to the base along one axis; base: its index in the steps."""
+def axis_chart(
+    label: str, steps: Sequence[float], base: int | None, curves: Sequence[Curve]
+) -> Figure:
+    """Factors to the base along one axis; base: its index in the steps, None if it is not there."""
     figure, axes = _chart(label, "factor to the base")
-    axes.axvline(
-        steps[base], color=_INK, linewidth=1, linestyle=":", clip_on=False, gid="base-line"
-    )
+    if base is not None:
+        axes.axvline(
+            steps[base], color=_INK, linewidth=1, linestyle=":", clip_on=False, gid="base-line"
+        )
+        below = axes.get_xaxis_transform()
+        axes.text(steps[base], -0.165, "base", transform=below, ha="center", fontsize=11)
+        axes.xaxis.labelpad = 16
     for curve, colour_, marker, dashes in zip(curves, _COLOURS, _MARKERS, _DASHES, strict=False):
         if curve.low is not None and curve.high is not None:
             axes.fill_between(
@@ -211,10 +217,7 @@ def axis_chart(label: str, steps: Sequence[float], base: int, curves: Sequence[C
             )
         _plot(axes, steps, curve.values, colour_, marker, dashes, curve.name)
     axes.set_ylim(bottom=0)
-    axes.set_xticks(*_labelled(steps, base))
-    below = axes.get_xaxis_transform()
-    axes.text(steps[base], -0.165, "base", transform=below, ha="center", fontsize=11)
-    axes.xaxis.labelpad = 16
+    axes.set_xticks(*_labelled(steps, base or 0))
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.02, 0.99),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.advice.advise import advise
+from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import verdict
 from mlscale.data.profiles import Profiles
@@ -48,7 +49,8 @@ class Source:
     """Where model and profile came from, as the page says it; date: None for no date.
 
     static_power_w [W]: what the user says that the board draws beside dynamic power. notes: what
-    was chosen for the user.
+    was chosen for the user. power_caps_w [W]: to tell the run under, empty for those that the GPU
+    takes, None for no such section.
     """
 
     model_file: str
@@ -57,6 +59,7 @@ class Source:
     date: str | None = None
     static_power_w: float | None = None
     notes: tuple[str, ...] = ()
+    power_caps_w: tuple[float, ...] | None = None
 
 
 def largest_kernels(profiles: Profiles) -> list[int]:
@@ -71,6 +74,10 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     Raises InputError where the profiles lack what the model needs.
     """
     advice = advise(model, profiles, static_power_w=source.static_power_w)
+    caps = None
+    if source.power_caps_w is not None:
+        given = source.power_caps_w, None, None, source.static_power_w, advice.surfaces
+        caps = advise_caps(model, profiles, *given)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
     status = profiles.metadata.get("feature_status")
@@ -86,7 +93,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     main = element(
         "main",
         _overview(subject, reports, model, profiles, advice, source),
-        whole_run(RunReport(advice, profiles, tuple(kernels))),
+        whole_run(RunReport(advice, profiles, tuple(kernels)), caps),
         *(
             _kernel(i, report, status if isinstance(status, dict) else {})
             for i, report in enumerate(reports, start=1)

@@ -23,6 +23,12 @@ from mlscale.report.markup import (
 
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
 _AXIS_HEADERS = {"cu_count": "CUs", "engine_mhz": "engine MHz", "memory_mhz": "memory MHz"}
+# From which value on a cost is divided by what, and is then in which unit.
+_SCALES = {
+    "time_ms": ((1e4, 1e3, "s"), (0, 1, "ms")),
+    "power_w": ((0, 1, "W"),),
+    "energy_mj": ((1e10, 1e9, "MJ"), (1e7, 1e6, "kJ"), (1e4, 1e3, "J"), (0, 1, "mJ")),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +85,18 @@ def settings(point: OperatingPoint, grid: ConfigGrid) -> list[Child]:
 def change(kernel: Recommendation, cost: str) -> str:
     """Of time_ms, power_w or energy_mj, from the base to the best."""
     return percent(getattr(kernel.best, cost) / getattr(kernel.base, cost) - 1)
+
+
+def range_in_words(percents: tuple[float, float]) -> str:
+    """The ends of an interval of changes [%]."""
+    low, high = sorted(percents)
+    return f"{percent(low / 100)} to {percent(high / 100)}"
+
+
+def scale_and_unit(value: float, cost: str) -> tuple[float, str]:
+    """By what to divide a run's time_ms, power_w or energy_mj for a reader, and its unit then."""
+    fitting = ((scale, unit) for least, scale, unit in _SCALES[cost] if value >= least)
+    return next(fitting)
 
 
 def share_in_percent(share: float) -> str:

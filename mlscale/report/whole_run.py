@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from mlscale.advice.cap_advice import CapAdvice
 from mlscale.advice.recommendation import Advice
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
 from mlscale.predictions import COVERAGE
+from mlscale.report.cap_section import power_caps
 from mlscale.report.figures import front_chart, roofline_chart, svg
 from mlscale.report.markup import (
     Child,
@@ -25,6 +27,8 @@ from mlscale.report.run_kernels import (
     axis_headers,
     change,
     other_kernels,
+    range_in_words,
+    scale_and_unit,
     settings,
     share_in_percent,
     shown_kernels,
@@ -41,8 +45,8 @@ _MEANINGS = {
 }
 
 
-def whole_run(run: RunReport) -> Markup:
-    """The section of the run."""
+def whole_run(run: RunReport, caps: CapAdvice | None = None) -> Markup:
+    """The section of the run. caps: the run under power caps, if they are asked for."""
     has_front = bool(run.advice.whole_run.front)
     return element(
         "section",
@@ -53,6 +57,7 @@ def whole_run(run: RunReport) -> Markup:
             block(_front(run.advice)) if has_front else None,
             block(_roofline(run)),
             block(_bounds(run), is_wide=not has_front),
+            block(power_caps(caps), is_wide=True) if caps else None,
             block(shown_kernels(run), is_wide=True),
             block(other_kernels(run), is_wide=True) if run.rest else None,
             class_="columns",
@@ -103,35 +108,22 @@ def _costs(report: RunReport) -> Markup:
         at_base, at_best = getattr(run.base, cost), getattr(run.best, cost)
         if at_base is None:
             continue
-        scale, unit = _scale(at_base, cost)
+        scale, unit = scale_and_unit(at_base, cost)
         values = [number(at_base / scale), number(at_best / scale)]
         ends = ranges.get(cost)
-        rows.append([f"{quantity} {unit}", *values, change(run, cost), ends and _ends(ends)])
+        rows.append(
+            [f"{quantity} {unit}", *values, change(run, cost), ends and range_in_words(ends)]
+        )
     headers = ["", "at the base", "at the best", "change"]
-    interval = [f"{100 * COVERAGE:g} % interval"] if has_intervals else []
-    shown = rows if has_intervals else [row[:-1] for row in rows]
+    if has_intervals:
+        headers.append(f"{100 * COVERAGE:g} % interval")
+    else:
+        rows = [row[:-1] for row in rows]
     text = f"Best: {least}{advice.limits.under()}."
-    return joined(paragraph(text), table([*headers, *interval], shown))
+    return joined(paragraph(text), table(headers, rows))
 
 
 _COSTS = {"time_ms": "time", "power_w": "power", "energy_mj": "energy"}
-_SCALES = {
-    "time_ms": ((1e4, 1e3, "s"),),
-    "power_w": (),
-    "energy_mj": ((1e10, 1e9, "MJ"), (1e7, 1e6, "kJ"), (1e4, 1e3, "J")),
-}
-_UNITS = {"time_ms": "ms", "power_w": "W", "energy_mj": "mJ"}
-
-
-def _scale(value: float, cost: str) -> tuple[float, str]:
-    """By what to divide a run's cost for a reader, and the unit that it then has."""
-    fitting = ((scale, unit) for least, scale, unit in _SCALES[cost] if value >= least)
-    return next(fitting, (1.0, _UNITS[cost]))
-
-
-def _ends(percents: tuple[float, float]) -> str:
-    low, high = sorted(percents)
-    return f"{low:+.1f} to {high:+.1f} %"
 
 
 def _front(advice: Advice) -> Markup:
@@ -144,7 +136,7 @@ def _front(advice: Advice) -> Markup:
     on_front = np.array([point in run.front for point in points])
     base, best = points.index(run.base), points.index(run.best)
     title = "energy against time of the run on its Pareto front, with base and best"
-    scales = [_scale(getattr(run.base, cost), cost) for cost in ("time_ms", "energy_mj")]
+    scales = [scale_and_unit(getattr(run.base, cost), cost) for cost in ("time_ms", "energy_mj")]
     (ms, time_unit), (mj, energy_unit) = scales
     units = (time_unit, energy_unit)
     figure = front_chart(time / ms, energy / mj, on_front, base, best, units)

@@ -29,10 +29,8 @@ def places(counters: dict[str, list[float]], **metadata: object) -> tuple[Roofli
         (0.8, math.nan, None),
     ],
 )
-def test_the_word_is_that_of_nsight_computes_rules(
-    dram: float, core: float, bound: str | None
-) -> None:
-    """60 % of a peak at least, and 10 points between the two, as its documentation says."""
+def test_the_word_follows_from_the_two_shares(dram: float, core: float, bound: str | None) -> None:
+    """By hand: 60 % of a peak at least, and 10 points between the two."""
     assert RooflinePlace(dram, core, "issue").bound == bound
 
 

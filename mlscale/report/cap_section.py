@@ -1,0 +1,84 @@
+"""The run under power caps: a curve and a table."""
+
+import numpy as np
+
+from mlscale.advice.cap_advice import CapAdvice, CapPoint
+from mlscale.predictions import COVERAGE
+from mlscale.report.figures import Curve, axis_chart, svg
+from mlscale.report.markup import (
+    Child,
+    Markup,
+    element,
+    joined,
+    number,
+    paragraph,
+    percent,
+    table,
+)
+from mlscale.report.run_kernels import range_in_words, scale_and_unit
+
+_INTERVAL = f"{100 * COVERAGE:g} % interval"
+
+
+def power_caps(caps: CapAdvice) -> Markup:
+    """What the run does under each power cap, and the best one."""
+    best = "No cap keeps the limits, or is high enough to say."
+    if caps.best is not None:
+        of_none = "" if caps.binds else ", which changes nothing against no cap"
+        best = f"Least {caps.objective}: a cap of {caps.best.cap_w:g} W{of_none}."
+    if caps.default_w is not None:
+        best += f" The GPU's own is {caps.default_w:g} W."
+    ms, time_unit = scale_and_unit(caps.at_base.time_ms, "time_ms")
+    mj, energy_unit = scale_and_unit(caps.at_base.energy_mj or 0, "energy_mj")
+    headers = ["cap W", "engine MHz", f"time {time_unit}", "time", _INTERVAL, "power W"]
+    headers += [f"energy {energy_unit}", "energy", _INTERVAL, "note"]
+    rows = [_row(point, caps.best, ms, mj) for point in caps.points]
+    return joined(
+        element("h3", "Power caps"),
+        paragraph(
+            "Under a cap each kernel runs at the highest engine clock whose power is at most the "
+            "cap, at the memory clock of the base. Engine clock and power are means over the run.",
+            kind="soft",
+        ),
+        paragraph(best),
+        element("div", _chart(caps), table(headers, rows, words=(len(headers) - 1,)), class_="row"),
+        *(paragraph(warning) for warning in caps.warnings),
+    )
+
+
+def _chart(caps: CapAdvice) -> Markup | None:
+    """Time and energy over the cap; nothing for fewer than two caps that say something."""
+    runs = [(point.cap_w, point.run) for point in caps.points if point.run is not None]
+    if len(runs) < 2:
+        return None
+    base = caps.at_base
+    energy = np.array([run.energy_mj / (base.energy_mj or np.nan) for _, run in runs])
+    curves = [
+        Curve("time", np.array([run.time_ms / base.time_ms for _, run in runs])),
+        Curve("energy", energy),
+    ]
+    figure = axis_chart("power cap [W]", [cap_w for cap_w, _ in runs], None, curves)
+    caption = element("figcaption", "Time and energy of the run, to those at the base")
+    chart = svg(figure, "time and energy of the run over the power cap", "power caps")
+    return element("figure", caption, chart, class_="chart")
+
+
+def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[Child]:
+    """The run under one cap; ms, mj: what its time and energy are divided by."""
+    notes = "; ".join(["best"] * (point == best) + list(point.flags))
+    run = point.run
+    if run is None:
+        return [f"{point.cap_w:g}", *[None] * 8, notes]
+    saved = None if run.saving_range is None else (-run.saving_range[1], -run.saving_range[0])
+    return [
+        f"{point.cap_w:g}",
+        number(run.engine_mhz),
+        number(run.time_ms / ms),
+        percent(run.slowdown_percent / 100),
+        run.slowdown_range and range_in_words(run.slowdown_range),
+        number(run.power_w),
+        number(run.energy_mj / mj),
+        percent(-run.saving_percent / 100),
+        saved and range_in_words(saved),
+        notes,
+    ]

@@ -1,0 +1,207 @@
+"""The run on the page: every kernel once, shares of the whole, and the numbers of the advice."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from html_page import Node
+from predictor_calls import counted
+from report_pages import MID, SOURCE, report
+from synthetic import frugal
+
+from mlscale import Model, Profiles, advise, train
+from mlscale.advice.verdict import verdict
+from mlscale.report.page import MOST_KERNELS, largest_kernels, page
+from mlscale.report.run_kernels import scale_and_unit
+
+LAUNCHES = np.array([1.0, 30.0, 2.5])
+
+
+@cache
+def model() -> Model:
+    return train(frugal.measurements(), MID, "nearest")
+
+
+def application(count: int = 3) -> Profiles:
+    """So many kernels of the laws of synthetic.frugal, with launches, and times that differ."""
+    one = frugal.measurements(per_group=1).profiles(MID)
+    own = one.select([k % len(one.kernels) for k in range(count)])
+    return replace(
+        own,
+        kernels=tuple(f"kernel {k}" for k in range(count)),
+        time_ms=own.time_ms * (1 + np.arange(count)),
+        launches=np.resize(LAUNCHES, count),
+    )
+
+
+def the_run(
+    profiles: Profiles, kernels: tuple[int, ...] = (0, 1, 2), **source: object
+) -> tuple[Node, Node]:
+    root = report(model(), profiles, kernels, replace(SOURCE, **source))  # type: ignore[arg-type]
+    return root, root.one("section", "run")
+
+
+def below(run: Node, heading: str) -> Node:
+    """The block or list with that heading."""
+    return next(
+        node for node in run.nodes() if node.kinds[:1] == ["block"] and heading in node.texts("h3")
+    )
+
+
+def column(table: Node, header: str) -> list[str]:
+    place = [h.text for h in table.all("th")].index(header)
+    return [row[place] for row in table.rows()]
+
+
+def foot(table: Node) -> dict[str, list[str]]:
+    """The sums below a table by what they are of."""
+    rows = [row.texts("td") for row in table.one("tfoot").all("tr")]
+    filled = [[cell for cell in row if cell] for row in rows]
+    return {label: values for label, *values in filled}
+
+
+class TestEveryKernel:
+    def test_stands_once_and_shares_are_of_the_whole(self) -> None:
+        profiles = application(25)
+        kernels = tuple(largest_kernels(profiles))
+        _, run = the_run(profiles, kernels)
+        shown, others = below(run, "Kernels"), below(run, "The other 5 kernels")
+        names = [*column(shown, "kernel"), *column(others, "kernel")]
+        assert sorted(names) == sorted(profiles.kernels)
+        shares = [float(s) for t in (shown, others) for s in column(t, "% of time")]
+        assert sum(shares) == pytest.approx(100, abs=0.005 * 25)
+        busy = profiles.launches * profiles.time_ms
+        by_name = dict(zip(profiles.kernels, 100 * busy / busy.sum(), strict=True))
+        assert shares == pytest.approx([by_name[name] for name in names], abs=0.0051)
+        assert shares[:20] == sorted(shares, reverse=True)[:20]
+
+    def test_sums_are_those_of_the_launches(self) -> None:
+        """By hand: nine times 1, eight times 30 and eight times 2.5 launches."""
+        profiles = application(25)
+        _, run = the_run(profiles, tuple(largest_kernels(profiles)))
+        sums = foot(below(run, "Kernels"))
+        assert sums["whole run"] == ["269", "100.00"]
+        parts = [sums["these 20"], sums["the other 5, below"]]
+        assert sum(float(launches) for launches, _ in parts) == 269
+        assert foot(below(run, "The other 5 kernels"))["sum"] == parts[1]
+
+    def test_the_largest_are_shown_in_full(self) -> None:
+        profiles = replace(application(25), launches=np.ones(25), time_ms=np.arange(25) + 1.0)
+        assert largest_kernels(profiles) == list(range(24, 24 - MOST_KERNELS, -1))
+        rare = np.where(np.arange(25) == 0, 1000.0, 1.0)
+        assert largest_kernels(replace(profiles, launches=rare))[0] == 0
+
+    def test_all_are_shown_where_there_are_few(self) -> None:
+        _, run = the_run(application())
+        assert "The other" not in run.text
+        assert list(foot(below(run, "Kernels"))) == ["whole run"]
+
+    def test_without_launches_each_runs_once(self) -> None:
+        _, run = the_run(replace(application(), launches=None))
+        assert "3 kernels, each run once" in run.text
+        assert "launches" not in below(run, "Kernels").texts("th")
+
+    def test_kernels_without_counters_are_called_so(self) -> None:
+        plain = application()
+        counters = plain.counters.copy()
+        counters[1] = np.nan
+        wholly = train(frugal.measurements(), MID, "core-bound")
+        root = report(wholly, replace(plain, counters=counters), (0, 1, 2))
+        run = root.one("section", "run")
+        assert column(below(run, "Kernels"), "bound")[1] == "no counters"
+        assert "1 of 3 kernels have no counters" in run.text
+        kernel = root.all("section", "kernel")[1]
+        assert "has no counters of this kernel, only its time" in kernel.text
+
+
+class TestNumbers:
+    def test_costs_are_those_of_the_advice(self) -> None:
+        profiles = replace(application(), metadata={"idle_ms": 3.0})
+        advice = advise(model(), profiles)
+        root, run = the_run(profiles)
+        assert root.one("header").one("p", "verdict").text == verdict(advice)
+        costs = {row[0]: row[1:] for row in run.all("div", "block")[0].one("table").rows()}
+        best, base = advice.whole_run.best, advice.whole_run.base
+        for row, of_base, of_best in (
+            ("engine MHz", base.config.engine_mhz, best.config.engine_mhz),
+            ("time ms", base.time_ms, best.time_ms),
+            ("power W", base.power_w, best.power_w),
+            ("energy mJ", base.energy_mj, best.energy_mj),
+        ):
+            shown = [float(cell.replace(" ", "")) for cell in costs[row][:2]]
+            assert shown == pytest.approx([of_base, of_best], rel=5e-4), row
+        assert costs["time ms"][2] == f"{advice.whole_run.slowdown_percent:+.1f} %"
+        assert costs["energy mJ"][2] == f"{-advice.whole_run.saving_percent:+.1f} %"
+
+    def test_launches_idle_time_and_coverage_are_said(self) -> None:
+        """By hand: 1 + 30 + 2.5 launches, and 3 ms of the whole."""
+        profiles = replace(application(), metadata={"idle_ms": 3.0})
+        _, run = the_run(profiles)
+        whole = float(profiles.launches @ profiles.time_ms) + 3
+        assert "33.50 launches of 3 kernels" in run.text
+        assert f"3.000 ms in which the GPU waits, {300 / whole:.1f} % of the run" in run.text
+        assert "100.0 % of the kernels' time" in run.text
+
+    def test_the_front_is_that_of_the_advice(self) -> None:
+        advice = advise(model(), application())
+        _, run = the_run(application())
+        rows = below(run, "Time against energy of the run").one("table").rows()
+        assert len(rows) == len(advice.whole_run.front)
+        assert sum("(best)" in row[0] for row in rows) == 1
+        changes = [float(row[4].removesuffix(" %")) for row in rows]
+        assert min(changes) == pytest.approx(-advice.whole_run.saving_percent, abs=0.06)
+
+    def test_without_energy_there_is_no_front(self) -> None:
+        _, run = the_run(replace(application(), power_w=None))
+        assert "Energy is not known, so there is no Pareto front." in run.text
+        assert "lowest engine clock, under a slowdown of at most 5 %" in run.text
+
+    def test_what_bounds_it_sums_to_the_whole(self) -> None:
+        _, run = the_run(application())
+        rows = below(run, "What bounds the run").one("table").rows()
+        assert sum(int(row[1]) for row in rows) == 3
+        assert sum(float(row[2]) for row in rows) == pytest.approx(100, abs=0.02)
+
+
+class TestPowerCaps:
+    def test_are_shown_if_they_are_asked_for(self) -> None:
+        _, run = the_run(application())
+        assert "Power caps" not in run.texts("h3")
+        _, run = the_run(application(), power_caps_w=(30.0, 80.0, 150.0))
+        table = below(run, "Power caps").one("table")
+        assert column(table, "cap W") == ["30", "80", "150"]
+        assert "below the trained clocks" in column(table, "note")[0]
+
+    def test_a_high_cap_changes_nothing_at_the_highest_clock(self) -> None:
+        """Uncapped every kernel runs at 1000 MHz, as at the base moved there."""
+        _, run = the_run(application(), power_caps_w=(500.0, 600.0))
+        table = below(run, "Power caps").one("table")
+        assert column(table, "engine MHz") == ["1000", "1000"]
+        times = column(table, "time ms")
+        assert times[0] == times[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "cost", "scale", "unit"),
+    [
+        (9999, "time_ms", 1, "ms"),
+        (84786, "time_ms", 1e3, "s"),
+        (393, "power_w", 1, "W"),
+        (658.4, "energy_mj", 1, "mJ"),
+        (31e3, "energy_mj", 1e3, "J"),
+        (33e6, "energy_mj", 1e6, "kJ"),
+        (4e11, "energy_mj", 1e9, "MJ"),
+    ],
+)
+def test_long_runs_have_larger_units(value: float, cost: str, scale: float, unit: str) -> None:
+    assert scale_and_unit(value, cost) == (scale, unit)
+
+
+@pytest.mark.parametrize("caps", [None, (80.0, 150.0)])
+def test_nothing_is_predicted_twice(
+    caps: tuple[float, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch, type(model().predictors["time"]))
+    page(model(), application(), (0, 1), replace(SOURCE, power_caps_w=caps))
+    assert [quantity for _, quantity, _ in calls] == ["time", "power"]
