@@ -31,15 +31,17 @@ def warn_of_unjoined(contents: Sequence[FileContent], records: Sequence[KernelRe
         return
     trace = next(file for file in contents if file.groups and not file.has_counters)
     of_counters = next(file for file in contents if file.has_counters)
-    own = f"{of_counters.source}: not in the trace, and with their own times and launches, are"
     sides = (
-        (f"{trace.source}: without counters are", [r for r in records if not r.counters]),
-        (own, [r for r in records if not r.is_traced]),
+        (f"{trace.source}: without counters", [r for r in records if not r.counters]),
+        (
+            f"{of_counters.source}: not in the trace, so with their own times and launches",
+            [r for r in records if not r.is_traced],
+        ),
     )
     for text, alone in sides:
         if alone:
             share = 100 * run_time_s(alone) / run_time_s(records)
-            message = f"{text} {_listed(alone)}: {share:.2g} % of the run's time"
+            message = f"{text}: {_listed(alone)}, {share:.2g} % of the run's time"
             warnings.warn(message, DataWarning, stacklevel=4)
 
 

@@ -130,15 +130,16 @@ def _geometries(files: list[FileContent], kernels: Collection[str]) -> dict[str,
 
 
 def _check_same_launches(first: FileContent, other: FileContent) -> None:
+    """Raise InputError where they are not; the runtime copies and fills more or less often."""
     for one, two in ((first, other), (other, first)):
         for key in one.groups:
-            if key not in two.groups:
+            if key not in two.groups and not key.is_of_the_runtime:
                 raise InputError(
                     f"{two.source}: has no {key}, which {one.source} has; the passes must "
                     "be of the same launches"
                 )
     for key, group in first.groups.items():
-        if group.launches != other.groups[key].launches:
+        if not key.is_of_the_runtime and group.launches != other.groups[key].launches:
             raise InputError(
                 f"{other.source}: has {other.groups[key].launches} launches of {key}, "
                 f"{first.source} has {group.launches}; the passes must be of the same launches"
@@ -261,8 +262,8 @@ def _counters(
     source = counting[0].source
     values: dict[str, list[float]] = {}
     cycles: dict[str, float] = {}
-    for file in counting:
-        means = file.groups[key].means()
+    for group in (file.groups[key] for file in counting if key in file.groups):
+        means = group.means()
         for name, mean in means.items():
             values.setdefault(name, []).append(mean)
             if "GRBM_GUI_ACTIVE" in means:

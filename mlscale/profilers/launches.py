@@ -79,6 +79,11 @@ class GroupKey(NamedTuple):
         """Whether the number or the size of the workgroups is not known."""
         return self.workgroups is None or self.workgroup_size is None
 
+    @property
+    def is_of_the_runtime(self) -> bool:
+        """Whether it is a kernel by which ROCm's runtime copies and fills memory."""
+        return self.kernel.startswith("__amd_rocclr_")
+
     def __str__(self) -> str:
         """The group in a message, such as 'f(int)' (grid 8, block 64), launch 3."""
         text = f"'{shortened(self.kernel, 80)}'"

@@ -12,10 +12,14 @@ from functools import lru_cache
 _CUT = re.compile(r"(?:\u2026|\.{3})\s*$")
 _TRAILING = re.compile(r"(?:\s\[\d+\]|\s\[clone [^\]]*\]|\s\(\.kd\)|\.kd)+$")
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)|<unnamed>|\{anonymous\}|^unnamed>")
+_RETURNED = re.compile(r"^std::enable_if<.*?>::type |\bvoid (?=[A-Za-z_{])")
+_CONST = re.compile(r"\bconst\b")  # one tool writes it before the type, another behind it
 _CAST = re.compile(r"\([A-Za-z_][\w:\s]*\)(?=-?\d)")  # (int)4, (bool)1, (at::Kind)0
 _SUFFIX = re.compile(r"\b(\d+)u?l{0,2}\b", re.IGNORECASE)  # 4ul
 _LAMBDA = re.compile(r"\[lambda(.*?)\(instance(\d+)\)\]")
-_HALF_WRITTEN = re.compile(r"\((?:[A-Za-z_][\w:]*\)?)?$|(?<=[<,])(?:t|tr|tru|f|fa|fal|fals)$")
+_HALF_WORD = re.compile(
+    r"(?<=[<,\s(])(?:v|vo|voi|void|t|tr|tru|f|fa|fal|fals|c|co|con|cons)$|\((?:[A-Za-z_][\w:\s]*\)?)?$"
+)
 _PLACEHOLDER = re.compile(r"\bT\d+\b")  # cu++filt's for an argument of the template's type
 _CLOSING = {"(": ")", "<": ">", "[": "]", "{": "}"}
 
@@ -50,11 +54,12 @@ def plain(name: str) -> str:
     Example:
         plain("void (anonymous namespace)::f<(int)4>(int *)") == plain("<unnamed>::f<4>(int*)")
     """
-    text = _TRAILING.sub("", name.strip()).removeprefix("void ")
-    text = _ANONYMOUS.sub("{anonymous}", text).replace("operator()", "operator{call}")
+    text = _ANONYMOUS.sub("{anonymous}", _TRAILING.sub("", name.strip()))
+    text = _CONST.sub("", _RETURNED.sub("", text))
     text = _SUFFIX.sub(r"\1", _CAST.sub("", text.replace("->", "{to}")))
     text = re.sub(r"\btrue\b", "1", re.sub(r"\bfalse\b", "0", text))
-    return _LAMBDA.sub(r"{lambda\1#\2}", "".join(text.split()))
+    text = "".join(text.split()).replace("operator()", "operator{call}")
+    return _LAMBDA.sub(r"{lambda\1#\2}", text)
 
 
 @lru_cache(maxsize=4096)
@@ -148,10 +153,20 @@ def _cut_edges(names: Collection[str], others: Collection[str]) -> Iterator[tupl
     wholes = {other: plain(other) for other in others if not _CUT.search(other)}
     for name in names:
         if _CUT.search(name):
-            start = _HALF_WRITTEN.sub("", plain(_CUT.sub("", name)))
+            start = _before_arguments(plain(_HALF_WORD.sub("", _CUT.sub("", name).rstrip())))
             alike = [other for other, whole in wholes.items() if whole.startswith(start)]
             if start and len(alike) == 1:
                 yield name, alike[0]
+
+
+def _before_arguments(start: str) -> str:
+    """The beginning of a name as far as tools write it alike: to where its arguments open."""
+    depth = 0
+    for position, character in enumerate(start):
+        if character == "(" and position and not depth:
+            return start[: position + 1]
+        depth += (character in _CLOSING) - (character in _CLOSING.values())
+    return start
 
 
 def _agree(one: NameParts, other: NameParts, told: Collection[str]) -> bool:

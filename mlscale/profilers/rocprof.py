@@ -12,7 +12,6 @@ from mlscale.profilers.reader import Export
 from mlscale.profilers.values import is_whole, parse_timestamp
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
-_HELPER = re.compile(r"^__amd_rocclr_(copy|fill)Buffer")
 _API_CALL = re.compile(r"_*(hip|hsa|roctx)[A-Z_]")
 _CHANNEL = re.compile(r"(?P<name>.+)\[\d+\]")
 _COUNTER = re.compile(r"(SQC?|GRBM|TCC|TCP|TA|TD|SPI|CP[CF]|GL[12]C)_")
@@ -82,8 +81,6 @@ def read_wide(
     counts = any(_COUNTER.match(name) for name in export.header)
     seen = NumberSet()
     for line, row in export.rows():
-        if _HELPER.match(row[kernel]):
-            continue
         if not seen.add(export.whole(line, row, number, _DISPATCH)):
             raise InputError(
                 f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
@@ -119,8 +116,6 @@ def read_long(
     last: tuple[str, ...] | None = None
     values: dict[str, float] = {}  # of the dispatch that the row before was of
     for line, row in export.rows():
-        if _HELPER.match(row[kernel]):
-            continue
         dispatch = export.whole(line, row, number, _DISPATCH)
         of_process = "" if process is None else row[process]
         rank = processes.setdefault(of_process, len(processes))
@@ -167,7 +162,7 @@ def read_trace(
     size = export.columns("Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
     times, agent = _time_columns(export), export.find("Agent_Id")
     for line, row in export.rows():
-        if row[kind] != "KERNEL_DISPATCH" or _HELPER.match(row[kernel]):
+        if row[kind] != "KERNEL_DISPATCH":
             continue
         begin_ns, time_s = _interval(export, line, row, times)
         axes = [_geometry(export, line, row, pair) for pair in zip(grid, size, strict=True)]
@@ -195,8 +190,6 @@ def read_stats(
                 f"{export.where(line, kernel)}: '{row[kernel][:40]}' is a call of the host's, no "
                 "kernel; give the kernels' statistics (kernel_stats)"
             )
-        if _HELPER.match(row[kernel]):
-            continue
         count = export.whole(line, row, calls, "a number of launches", least=1)
         yield LaunchRecord(
             line=line,

@@ -75,7 +75,7 @@ class TestBothHave:
     def test_grid_and_block_tell_launches_apart(self, tmp_path: Path) -> None:
         """At 16 workgroups the trace has 20 us, at 32 none; ncu counted both."""
         page = counted("k", grids=["(8, 2, 1)", "(32, 1, 1)"])
-        with pytest.warns(DataWarning, match="not in the trace.*1 kernel .*: 33 % of the run's"):
+        with pytest.warns(DataWarning, match="not in the trace.*1 kernel .*, 33 % of the run's"):
             imported = read(tmp_path, page, trace(("k", 20)), **MADE)
         assert by_kernel(imported, "time_ms") == pytest.approx(
             {"k [grid 16, block 128]": 0.02, "k [grid 32, block 128]": 0.01}
@@ -133,7 +133,7 @@ class TestOneHas:
     def test_kernels_that_were_only_timed_ride_along(self, tmp_path: Path) -> None:
         """Of 100 us in all 60 are counted; f (25 us), g, h, i stand without counters."""
         launches = [("k", 60), ("f", 25), ("g", 6), ("h", 5), ("i", 4)]
-        message = r"without counters are 4 kernels \('f', 'g', 'h', 1 other\): 40 % of the run's"
+        message = r"without counters: 4 kernels \('f', 'g', 'h', 1 other\), 40 % of the run's"
         with pytest.warns(DataWarning, match=message):
             imported = read(tmp_path, counted("k"), trace(*launches), **MADE)
         assert imported.covered == pytest.approx(0.6)
@@ -146,7 +146,7 @@ class TestOneHas:
         assert imported.table.metadata["launches"]["f"]["workgroups"] == 16
 
     def test_kernels_that_were_only_counted_keep_their_own(self, tmp_path: Path) -> None:
-        with pytest.warns(DataWarning, match=r"not in the trace, .* 1 kernel \('f'\): 10 % of"):
+        with pytest.warns(DataWarning, match=r"not in the trace, .* 1 kernel \('f'\), 10 % of"):
             imported = read(tmp_path, counted("k", "f"), trace(("k", 90)), **MADE)
         assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.09, "f": 0.01})
         assert imported.covered == 1

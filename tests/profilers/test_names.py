@@ -16,6 +16,15 @@ WRITINGS = [  # of one kernel: CUDA's demangler, the C++ library's, and others
     "void at::native::(anonymous namespace)::v<4, F<true>, S<char*, 1l> >(int)",
     "at::native::<unnamed>::v<4, F<true>, S<char*, 1>>(int) [clone .kd]",
     "void at::native::<unnamed>::v<(int)4, F<(bool)1>, S<char *, (unsigned long)1>>(int) [37]",
+    "at::native::(anonymous namespace)::v<4, F<true>, S<char*, 1>>(int)",
+]
+LAMBDAS = [
+    "void g<(int)8, void n::h<n::s(T &)::[lambda() (instance 2)]::operator ()() const>>(const T *)",
+    "void g<8, n::h<n::s(T&)::{lambda()#2}::operator()() const> >(T const*)",
+]
+RETURNED = [
+    "std::enable_if<!T7, void>::type i::k<int, (bool)0>(T1)",
+    "std::enable_if<!(false), void>::type i::k<int, false>(int)",
 ]
 
 
@@ -40,7 +49,7 @@ class TestSameName:
         whole = f"void {function}{templates}{arguments}"
         shortenings = [
             whole,
-            f"{function}{templates}{arguments}".replace(" ", ""),
+            f"{function}{templates}{arguments}".replace(" *", "*").replace(", ", ","),
             f"{function}{templates}",
             function,
             function.rpartition("::")[2],
@@ -65,6 +74,16 @@ class TestSameName:
     def test_as_each_tool_writes_it(self, one: str, other: str) -> None:
         assert plain(one) == plain(other)
         assert same_kernels([one], [other]) == one_to_one((one, other))
+
+    def test_with_lambdas_const_and_return_types(self) -> None:
+        assert plain(LAMBDAS[0]) == plain(LAMBDAS[1])
+        for one, other in (LAMBDAS, RETURNED):
+            assert same_kernels([one], [other]) == one_to_one((one, other))
+
+    def test_that_is_cut_off_in_its_arguments(self) -> None:
+        cut = "void n::f<(int)3>(T1 *, …"
+        names = ["void n::f<3>(float*)", "void n::f<4>(float*)", "void n::f3()"]
+        assert same_kernels(names, [cut]) == one_to_one((names[0], cut))
 
     @given(name=st.text(max_size=40))
     def test_of_any_text_is_itself(self, name: str) -> None:

@@ -97,8 +97,21 @@ MACHINE = "gpu_model,gpu_arch,cu_per_gpu,max_sclk,max_mclk\nMI300X_A1,gfx942,304
 def test_statistics_give_the_time_of_a_launch(tmp_path: Path) -> None:
     with pytest.warns(match="times without counters"):
         imported = read(tmp_path, STATS)
-    assert (imported.kernels, imported.launches) == (1, 4)
-    assert row(imported)["time_ms"] == pytest.approx(1.5e-3)
+    assert (imported.kernels, imported.launches) == (2, 11)  # the runtime's copies take time too
+    assert row(imported, 1)["time_ms"] == pytest.approx(1.5e-3)
+
+
+def test_passes_in_which_the_runtime_copies_more_or_less_often(tmp_path: Path) -> None:
+    """All of it is in the row of the first pass; of other kernels passes must be alike."""
+    one = rocprof_v1({"SQ_WAVES": 10, "FETCH_SIZE": 5}, 1, [(1000, 3000)])
+    kernels = "f(int, int)", "__amd_rocclr_copyBuffer"
+    copies = [
+        line.replace("0,", f"{1 + i},", 1).replace(*kernels)
+        for i, line in enumerate(one.splitlines(keepends=True)[1:] * 2)
+    ]
+    for first, second in (([], copies), (copies[:1], copies), (copies, [])):
+        imported = read(tmp_path, one + "".join(first), one + "".join(second))
+        assert imported.launches == 1 + len(first)
 
 
 def test_statistics_of_api_calls_are_no_kernels(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Real files of two tools joined: counters of one, times of the other, both of one program.
+
+Expected numbers are the files' own, as the docstrings say; the shares without such a source are
+regression only.
+"""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlscale import InputError
+from mlscale.profilers import ImportedTable, import_exports
+
+DETAILS = "ncu_details_csv/rtx5090_kernel0003_details.csv"
+
+
+def joined(folder: Path, *names: str, device: str, **base: float) -> ImportedTable:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        paths = [folder / "traces" / name for name in names]
+        return import_exports(paths, device=device, base=base)
+
+
+def test_one_kernel_counted_by_ncu_of_a_run_traced_by_nsys(data_folder: Path) -> None:
+    """nsys says of that kernel: 6.1 % of the time, 302283088 ns in 37853 instances."""
+    imported = joined(
+        data_folder, DETAILS, "nsys_kern_sum_csv/rtx5090_dsocr_all.csv", device="rtx5090"
+    )
+    assert imported.covered == pytest.approx(0.061, abs=0.0005)
+    counted = np.isfinite(imported.table.numbers["dram_utilisation"])
+    assert imported.table.numbers["launches"][counted].tolist() == [37853]
+    assert imported.table.numbers["total_time_ms"][counted] == pytest.approx([302.283088])
+    assert imported.tool == "ncu"
+
+
+def test_names_that_nsys_cut_off(data_folder: Path) -> None:
+    """Of ten kernels that ncu counted the seven whose beginnings are of no other are joined.
+
+    nsys says 6, 3 and 3 instances of three of them.
+    """
+    imported = joined(
+        data_folder,
+        "ncu_details_csv/torch_gcn_nvtx.csv",
+        "nsys_stats_table/torch_gcn_stats.txt",
+        device="a100-pcie-40gb",
+        engine_mhz=1410.0,
+        memory_mhz=1215.0,
+    )
+    counted = np.isfinite(imported.table.numbers["dram_utilisation"])
+    traced = np.isfinite(imported.table.numbers["total_time_ms"])
+    assert (counted.sum(), (counted & traced).sum()) == (10, 7)
+    launches = dict(
+        zip(imported.table.text["kernel"], imported.table.numbers["launches"], strict=True)
+    )
+    for part, count in (
+        ("batch_norm_transform_input_channels_last_kernel<", 6),
+        ("BinaryFunctor<float, float, float, at::native::MulFunctor", 3),
+        ("sum_functor<", 3),
+    ):
+        [own] = [n for name, n in launches.items() if part in name]
+        assert own == count
+    assert imported.covered == pytest.approx(0.487, abs=0.001)
+
+
+def test_passes_of_rocprofv3_and_its_trace(data_folder: Path) -> None:
+    """The trace has 144 dispatches that take 1857381 ns, copies of the runtime among them.
+
+    A kernel and a copy were counted with a grid that the trace has not.
+    """
+    imported = joined(
+        data_folder,
+        "rocprofv3_counter_collection/gfx1151_decode_stall.csv",
+        "rocprofv3_kernel_trace/gfx1151_llama_decode.csv",
+        device="gfx1151",
+        cu_count=40.0,
+        engine_mhz=2900.0,
+        memory_mhz=1000.0,
+    )
+    traced = np.isfinite(imported.table.numbers["total_time_ms"])
+    assert imported.table.numbers["launches"][traced].sum() == 144
+    assert imported.table.numbers["total_time_ms"][traced].sum() == pytest.approx(1.857381)
+    assert (~traced).sum() == 2
+    assert imported.table.metadata["idle_ms"] > 0
+
+
+def test_the_trace_of_another_program_is_refused(data_folder: Path) -> None:
+    with pytest.raises(InputError, match=r"has no kernel of .* is it of another run"):
+        joined(data_folder, DETAILS, "nsys_kern_sum_csv/a100_vllm_qwen7b.csv", device="rtx5090")
