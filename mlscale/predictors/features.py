@@ -65,6 +65,37 @@ class Explanation:
     training: TrainingKernels | None
     choices: tuple[Choice, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        names: tuple[str, ...],
+        values: Floats,
+        ranges: tuple[Floats, Floats],
+        usual: Floats,
+        trained: tuple[tuple[str, ...], Floats] | None = None,
+    ) -> Self:
+        """Return the explanation of values (K, F), normalised by the ranges of the training.
+
+        ranges: minimum and maximum, (F,) each. usual (F,): stands for a missing value. trained:
+        the training kernels' names and their values, if they are known.
+        """
+        low, high = ranges
+        width = np.where(high > low, high - low, np.inf)
+
+        def points(of_kernels: Floats) -> Floats:
+            return np.clip((of_kernels - low) / width, 0, 1)
+
+        return cls(
+            kind=kind,
+            names=names,
+            values=values,
+            minimum=low,
+            maximum=high,
+            points=points(np.where(np.isnan(values), usual, values)),
+            training=None if trained is None else TrainingKernels(trained[0], points(trained[1])),
+        )
+
     def nearest(self, kernel: int, most: int) -> list[tuple[str, float]]:
         """Return the nearest training kernels of one: their names and Euclidean distances."""
         if self.training is None:

@@ -11,7 +11,7 @@ from mlscale.data.devices import device_keys, load_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.board_power.inputs import GpuLimits, PowerInputs, shares
-from mlscale.predictors.board_power.pooled import PooledPower, PooledTime
+from mlscale.predictors.board_power.pooled import Pooled
 from mlscale.predictors.sampled.curves import PowerCurve, TimeCurve
 from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
@@ -83,8 +83,8 @@ class PowerOfAnyGpu:
         own = {name: np.concatenate([gpu.own[name] for gpu in gpus]) for name in gpus[0].own}
         inputs = PowerInputs.of(own)
         rows = [len(gpu.log_time) for gpu in gpus]
-        power = PooledPower([gpu.power_curve for gpu in gpus], rows)
-        time = PooledTime([TimeCurve(gpu.log_clock) for gpu in gpus], rows)
+        power = Pooled([gpu.power_curve for gpu in gpus], rows)
+        time = Pooled([TimeCurve(gpu.log_clock) for gpu in gpus], rows)
         log_power = np.concatenate([gpu.log_power for gpu in gpus])
         log_time = np.concatenate([gpu.log_time for gpu in gpus])
         points = inputs.points
@@ -123,6 +123,6 @@ class PowerOfAnyGpu:
         time = zip(state["time"], SETTINGS["time"], strict=True)
         return cls(
             inputs,
-            tuple(Latents.restore(fit, one, PowerCurve, kernels) for fit, one in power),
-            tuple(Latents.restore(fit, one, TimeCurve, kernels) for fit, one in time),
+            tuple(Latents.restore(fit, one, PowerCurve.prior, kernels) for fit, one in power),
+            tuple(Latents.restore(fit, one, TimeCurve.prior, kernels) for fit, one in time),
         )

@@ -1,20 +1,23 @@
 """Curves of several GPUs with latents of each kernel and numbers that all share, as one: NumPy."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
+from mlscale.predictors.sampled.curves import Curve
 
 
-class _Pooled:
-    """Kernels of each GPU lie one after the other; curves and rows: of each GPU."""
+class Pooled:
+    """Curves of one kind, one of each GPU; the kernels of each lie one after the other.
+
+    curves and rows: of each GPU, how many kernels it has. The prior is that of the kind.
+    """
 
     def __init__(self, curves: Sequence[Curve], rows: Sequence[int]) -> None:
         self.curves = curves
         self.ends = np.cumsum(rows)[:-1]
+        self.prior = curves[0].prior
 
     def log_ratios(self, latents: Floats, numbers: Floats) -> Floats:
         """Log ratios (K, N) at latents (L, K) and numbers (G,)."""
@@ -27,23 +30,3 @@ class _Pooled:
         pairs = [curve.slopes(part, numbers) for curve, part in own]
         by_latents, by_numbers = zip(*pairs, strict=True)
         return np.concatenate(by_latents, axis=1), np.concatenate(by_numbers, axis=1)
-
-
-class PooledPower(_Pooled):
-    """`PowerCurve` of several GPUs."""
-
-    latent_means: ClassVar[Floats] = PowerCurve.latent_means
-    latent_sd: ClassVar[float] = PowerCurve.latent_sd
-    number_means: ClassVar[Floats] = PowerCurve.number_means
-    number_sds: ClassVar[Floats] = PowerCurve.number_sds
-    outlier: ClassVar[float] = PowerCurve.outlier
-
-
-class PooledTime(_Pooled):
-    """`TimeCurve` of several GPUs."""
-
-    latent_means: ClassVar[Floats] = TimeCurve.latent_means
-    latent_sd: ClassVar[float] = TimeCurve.latent_sd
-    number_means: ClassVar[Floats] = TimeCurve.number_means
-    number_sds: ClassVar[Floats] = TimeCurve.number_sds
-    outlier: ClassVar[float] = TimeCurve.outlier

@@ -31,7 +31,7 @@ from mlscale.predictors.bottleneck.time import (
     TimeModel,
 )
 from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
-from mlscale.predictors.features import Explanation, TrainingKernels
+from mlscale.predictors.features import Explanation
 
 LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
@@ -194,20 +194,14 @@ class Bottleneck(Predictor):
         gpu, _, _ = self._gpu(profiles, grid)
         named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
         values = np.column_stack([named[name] for name in process.names])
-        width = np.where(process.high > process.low, process.high - process.low, np.inf)
-
-        def scaled(points: Floats) -> Floats:
-            return np.clip((points - process.low) / width, 0, 1)
-
         trained = process.mean + process.spread * process.points
-        return Explanation(
-            kind=self.name,
-            names=process.names,
-            values=values,
-            minimum=process.low,
-            maximum=process.high,
-            points=scaled(np.where(np.isnan(values), process.mean, values)),
-            training=TrainingKernels(self.kernels_, scaled(trained)),
+        return Explanation.of(
+            self.name,
+            process.names,
+            values,
+            (process.low, process.high),
+            usual=process.mean,
+            trained=(self.kernels_, trained),
         )
 
     def widths_ahead(

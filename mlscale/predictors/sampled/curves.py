@@ -15,18 +15,27 @@ NODES = np.array([0.3, 0.44, 0.58, 0.72, 0.86, 1.0])  # of the highest clock
 VOLTAGE_STEPS = np.array([0.01, 0.02, 0.06, 0.16, 0.24])  # prior steps of ln V^2 between nodes
 
 
-class Curve(Protocol):
-    """Log ratios to the base as a function of latents and numbers, with their priors.
+@dataclass(frozen=True, eq=False)
+class CurvePrior:
+    """What is believed of a kind of curve before there are kernels.
 
     latent_means (L,), latent_sd: of what all kernels' latents share. number_means and number_sds
     (G,). outlier: root mean square log error at which a kernel counts half.
     """
 
-    latent_means: ClassVar[Floats]
-    latent_sd: ClassVar[float]
-    number_means: ClassVar[Floats]
-    number_sds: ClassVar[Floats]
-    outlier: ClassVar[float]
+    latent_means: Floats
+    latent_sd: float
+    number_means: Floats
+    number_sds: Floats
+    outlier: float
+
+
+class Curve(Protocol):
+    """Log ratios to the base as a function of latents and numbers."""
+
+    @property
+    def prior(self) -> CurvePrior:
+        """The prior of its kind."""
 
     def log_ratios(self, latents: Floats, numbers: Floats) -> Floats:
         """Log ratios (K, N) at latents (L, K) and numbers (G,)."""
@@ -43,11 +52,13 @@ class TimeCurve:
     rest is DRAM and the host. The one number is ln p. log_clock (N,): ln(clock / base).
     """
 
-    latent_means: ClassVar[Floats] = np.array([1.5])
-    latent_sd: ClassVar[float] = 2.0
-    number_means: ClassVar[Floats] = np.array([np.log(2.0)])
-    number_sds: ClassVar[Floats] = np.array([0.3])
-    outlier: ClassVar[float] = 0.15
+    prior: ClassVar[CurvePrior] = CurvePrior(
+        latent_means=np.array([1.5]),
+        latent_sd=2.0,
+        number_means=np.array([np.log(2.0)]),
+        number_sds=np.array([0.3]),
+        outlier=0.15,
+    )
 
     log_clock: Floats
 
@@ -79,11 +90,13 @@ class PowerCurve:
     (K, N): log time ratios.
     """
 
-    latent_means: ClassVar[Floats] = np.array([-0.3, -1.5])
-    latent_sd: ClassVar[float] = 1.5
-    number_means: ClassVar[Floats] = np.log(np.expm1(VOLTAGE_STEPS))
-    number_sds: ClassVar[Floats] = np.ones(len(VOLTAGE_STEPS))
-    outlier: ClassVar[float] = 0.1
+    prior: ClassVar[CurvePrior] = CurvePrior(
+        latent_means=np.array([-0.3, -1.5]),
+        latent_sd=1.5,
+        number_means=np.log(np.expm1(VOLTAGE_STEPS)),
+        number_sds=np.ones(len(VOLTAGE_STEPS)),
+        outlier=0.1,
+    )
 
     log_clock: Floats
     highest: float

@@ -182,17 +182,12 @@ class Sampled(Predictor):
         """What was measured beside its range over the training kernels."""
         self.grid_from(profiles)
         inputs = inputs_at(self.bases_, profiles.base.engine_mhz)
-        values = inputs.values(profiles)
-        width = np.where(inputs.high > inputs.low, inputs.high - inputs.low, np.inf)
-        middle = np.where(np.isnan(values), (inputs.low + inputs.high) / 2, values)
-        return Explanation(
-            kind=self.name,
-            names=inputs.measured,
-            values=values,
-            minimum=inputs.low,
-            maximum=inputs.high,
-            points=np.clip((middle - inputs.low) / width, 0, 1),
-            training=None,
+        return Explanation.of(
+            self.name,
+            inputs.measured,
+            inputs.values(profiles),
+            (inputs.low, inputs.high),
+            usual=(inputs.low + inputs.high) / 2,
         )
 
     def _knowledge(self, profiles: Profiles) -> "_Knowledge":

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, shaped
 from mlscale.predictors.bottleneck.process import squared_distance
-from mlscale.predictors.sampled.curves import Curve
+from mlscale.predictors.sampled.curves import Curve, CurvePrior
 
 STEPS = 15
 LONGEST_STEP = 1.5  # of a latent
@@ -51,36 +51,37 @@ class Latents:
         A kernel's clocks count together as one observation of its latents, and one far off the
         curve counts less (Cauchy's weight).
         """
-        prior = setting.covariance(points, points, curve.latent_sd)
-        count, (kernels, clocks) = len(curve.latent_means), logs.shape
-        mean = np.repeat(curve.latent_means[:, None], kernels, axis=1)
-        latents, weights, numbers = mean, np.zeros_like(mean), curve.number_means
+        prior = curve.prior
+        covariance = setting.covariance(points, points, prior.latent_sd)
+        count, (kernels, clocks) = len(prior.latent_means), logs.shape
+        mean = np.repeat(prior.latent_means[:, None], kernels, axis=1)
+        latents, weights, numbers = mean, np.zeros_like(mean), prior.number_means
         for _ in range(STEPS):
             left = logs - curve.log_ratios(latents, numbers)
             off = (left**2).mean(axis=1)
-            precision = 1 / (1 + off / curve.outlier**2) / setting.noise**2 / clocks
+            precision = 1 / (1 + off / prior.outlier**2) / setting.noise**2 / clocks
             by_latent, _ = curve.slopes(latents, numbers)
             information = np.einsum("akn,bkn,k->akb", by_latent, by_latent, precision)
             target = np.einsum("akn,kn,k->ak", by_latent, left, precision)
             target += np.einsum("akb,bk->ak", information, latents - mean)
-            system = information[..., None] * prior[:, None, :]
+            system = information[..., None] * covariance[:, None, :]
             system = np.eye(count * kernels) + system.reshape(count * kernels, -1)
             weights = np.linalg.solve(system, target.ravel()).reshape(count, kernels)
-            step = mean + weights @ prior - latents
+            step = mean + weights @ covariance - latents
             latents = latents + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
             left = logs - curve.log_ratios(latents, numbers)
             _, by_number = curve.slopes(latents, numbers)
             curvature = np.einsum("akn,bkn,k->ab", by_number, by_number, precision)
             uphill = np.einsum("akn,kn,k->a", by_number, left, precision)
-            uphill -= (numbers - curve.number_means) / curve.number_sds**2
-            curvature += np.diag(curve.number_sds**-2.0)
+            uphill -= (numbers - prior.number_means) / prior.number_sds**2
+            curvature += np.diag(prior.number_sds**-2.0)
             numbers = numbers + np.linalg.solve(curvature, uphill)
         return cls(setting, weights, numbers)
 
     def at(self, curve: Curve, training: Floats, points: Floats) -> Floats:
         """The log ratios (K, N) of a curve at points (K, D); training (n, D): those fitted."""
-        cross = self.setting.covariance(training, points, curve.latent_sd)
-        latents = curve.latent_means[:, None] + self.weights @ cross
+        cross = self.setting.covariance(training, points, curve.prior.latent_sd)
+        latents = curve.prior.latent_means[:, None] + self.weights @ cross
         return curve.log_ratios(latents, self.numbers)
 
     def state(self) -> dict[str, Any]:
@@ -89,8 +90,8 @@ class Latents:
 
     @classmethod
     def restore(
-        cls, state: dict[str, Any], setting: Setting, curve: type[Curve], kernels: int
+        cls, state: dict[str, Any], setting: Setting, prior: CurvePrior, kernels: int
     ) -> Self:
         """What `state` described; a damaged one raises KeyError or ValueError."""
-        weights = shaped(state["weights"], len(curve.latent_means), kernels)
-        return cls(setting, weights, shaped(state["numbers"], len(curve.number_means)))
+        weights = shaped(state["weights"], len(prior.latent_means), kernels)
+        return cls(setting, weights, shaped(state["numbers"], len(prior.number_means)))

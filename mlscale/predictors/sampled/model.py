@@ -17,7 +17,7 @@ SETTINGS = {
     "time": (Setting(0.03, 1.3, 0.5, 1.0), Setting(0.03, 2.0, 1.0, 1.0)),
     "power": (Setting(0.01, 1.2, 0.5, 0.7), Setting(0.02, 1.5, 0.5, 0.7)),
 }
-CURVES: dict[str, type[Curve]] = {"time": TimeCurve, "power": PowerCurve}
+PRIORS = {"time": TimeCurve.prior, "power": PowerCurve.prior}
 TREES, LEAST_LEAF = 80, 2
 # What the intervals' half-widths are proportional to.
 SHARE_OF_TREES, SHARE_OF_DIFFERENCE, LEAST_SPREAD, SPREAD_PER_CLOCK = 0.5, 0.5, 0.005, 0.04
@@ -102,7 +102,7 @@ class QuantityModel:
             quantity=quantity,
             inputs=inputs,
             fits=tuple(
-                Latents.restore(own, setting, CURVES[quantity], kernels) for own, setting in pairs
+                Latents.restore(own, setting, PRIORS[quantity], kernels) for own, setting in pairs
             ),
             residual=shaped(state["residual"], clocks),
             forest=Forest.restore(state["forest"], width, clocks),

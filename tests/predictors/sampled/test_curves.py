@@ -71,7 +71,7 @@ class TestPower:
 
     def test_derivatives(self) -> None:
         log_time = np.array([[0.3, 0.0, -0.1], [0.4, 0.0, -0.2]])
-        curve, numbers = power(log_time), PowerCurve.number_means + np.linspace(-1, 1, 5)
+        curve, numbers = power(log_time), PowerCurve.prior.number_means + np.linspace(-1, 1, 5)
         latents = np.array([[0.4, -1.0], [-1.2, 0.5]])
         for one, other in zip(
             curve.slopes(latents, numbers), differences(curve, latents, numbers), strict=True
@@ -81,13 +81,15 @@ class TestPower:
     @given(latents=LATENTS)
     def test_is_1_at_the_base_and_never_less_at_a_higher_clock(self, latents: list[float]) -> None:
         log_time = -np.array([[1.0], [0.3]]) * LOG_CLOCK
-        logs = power(log_time).log_ratios(np.array(latents).reshape(2, 2), PowerCurve.number_means)
+        logs = power(log_time).log_ratios(
+            np.array(latents).reshape(2, 2), PowerCurve.prior.number_means
+        )
         np.testing.assert_allclose(logs[:, 1], 0, atol=1e-12)
         assert (np.diff(logs, axis=1) >= -1e-12).all()
 
 
 @pytest.mark.parametrize("curve", [TimeCurve(LOG_CLOCK), power(np.zeros((1, 3)))])
 def test_priors_have_a_number_for_each(curve: Curve) -> None:
-    assert curve.number_means.shape == curve.number_sds.shape
-    latents = np.repeat(curve.latent_means[:, None], 1, axis=1)
-    assert curve.log_ratios(latents, curve.number_means).shape == (1, 3)
+    assert curve.prior.number_means.shape == curve.prior.number_sds.shape
+    latents = np.repeat(curve.prior.latent_means[:, None], 1, axis=1)
+    assert curve.log_ratios(latents, curve.prior.number_means).shape == (1, 3)
