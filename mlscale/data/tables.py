@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IDENTITY = ("device", "application", "kernel")
+_LONGEST_HEADER = 1 << 20
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
 _LARGEST_PARQUET_BYTES = 4 << 30
@@ -161,7 +162,7 @@ def is_tidy(path: Path) -> bool:
         return True
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            header = next(csv.reader([file.readline()]), [])
+            header = next(csv.reader([file.readline(_LONGEST_HEADER)]), [])
     except csv.Error:
         return False
     except OSError:
