@@ -12,6 +12,7 @@ import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mlscale.cli.main import main
 
@@ -175,6 +176,27 @@ model `nvidia-time.mlscale` was chosen; that it has no training data of the GPU,
 84 % of the peak for the bandwidth that is reached; that it seeks the lowest engine clock, as it has
 no power; and that clocks were taken from the file, or the memory's highest.
 """
+EVERY = """
+## Every trace, log and export of the collection
+
+What `mlscale import auto FILE` made of each file below `traces/` of the collection. Where a file
+does not say GPU or clocks, they were made up: (1) engine and memory at 1000 MHz; (2) a GPU's name;
+(3) and 10 CUs; (4) and 1000 MHz; (5) an H100 at its highest clocks, sampled every second.
+
+| file | from | what came out |
+|---|---|---|
+"""
+# What the files may not say, the least that is made up first.
+MADE_UP = (
+    (),
+    ("--base", "engine=1000,memory=1000"),
+    ("--device", "made-gpu"),
+    ("--device", "made-gpu", "--base", "cu=10"),
+    ("--device", "made-gpu", "--base", "cu=10,engine=1000,memory=1000"),
+    ("--device", "h100-sxm5", "--base", "engine=1980,memory=2619", "--interval", "1"),
+)
+LONGEST_CELL = 200
+LACKS = "does not say|--base says|leave --interval away"
 TAIL = """
 This page is what `tools/real_files.py` prints; `MLSCALE_DATA` names the folder with the files.
 """
@@ -182,7 +204,7 @@ This page is what `tools/real_files.py` prints; `MLSCALE_DATA` names the folder 
 
 def page(folder: Path) -> str:
     """The whole page. folder: holds the files of FILES."""
-    return HEAD + "".join(_section(real, folder) for real in FILES) + TAIL
+    return HEAD + "".join(_section(real, folder) for real in FILES) + _every(folder) + TAIL
 
 
 def _section(real: RealFile, folder: Path) -> str:
@@ -205,6 +227,47 @@ def _section(real: RealFile, folder: Path) -> str:
         f"\n## {real.title}\n\n{real.remark}\n({link})\n\n"
         f"```\n$ mlscale {' '.join(words)}\n" + "\n".join(told) + "\n```\n"
     )
+
+
+def _every(folder: Path) -> str:
+    """A table of all files of the collection's traces, with the repository that its list names."""
+    traces = folder / "traces"
+    text = (traces / "README.md").read_text(encoding="utf-8")
+    repositories = dict(re.findall(r"^\| (\S+/\S+) \| ([\w.-]+/\S+) ", text, re.MULTILINE))
+    rows = []
+    for path in sorted(traces.glob("*/*")):
+        name = str(path.relative_to(traces))
+        rows.append(f"| {name} | {repositories.get(name, '')} | {_outcome(path)} |\n")
+    return EVERY + "".join(rows)
+
+
+def _outcome(path: Path) -> str:
+    """The first line that importing says, with the number of what was made up for it."""
+    said = ""
+    for number, options in enumerate(MADE_UP):
+        with (
+            TemporaryDirectory() as folder,
+            chdir(path.parent),
+            redirect_stdout(io.StringIO()) as printed,
+            redirect_stderr(io.StringIO()) as complaints,
+        ):
+            output = Path(folder) / "table.csv"
+            status = main(["import", "auto", path.name, *options, "-o", str(output)])
+        if status == 0:
+            text = printed.getvalue().splitlines()[0].removeprefix(f"{output}: ")
+            text = text.partition("; Table II")[0]
+            return f"({number}) {_cell(text)}" if number else _cell(text)
+        error = complaints.getvalue().splitlines()[-1].removeprefix("mlscale: error: ")
+        said = said or error
+        if not re.search(LACKS, error):
+            return f"refused: {_cell(error.removeprefix(f'{path.name}: '))}"
+    return f"refused: {_cell(said.removeprefix(f'{path.name}: '))}"
+
+
+def _cell(text: str) -> str:
+    """A text as a cell of a table in Markdown."""
+    shown = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
+    return f"`{shown.replace('|', '/').replace('`', '')}`"
 
 
 if __name__ == "__main__":
