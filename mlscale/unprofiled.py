@@ -10,6 +10,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
+from mlscale.text import shortened
 
 AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
 MOST_NAMED = 3  # kernels to profile
@@ -25,7 +26,7 @@ def refuse_times_alone(profiles: Profiles) -> None:
     times = profiles.weights * profiles.time_ms
     percent = 100 * times / times.sum()
     largest = [
-        f"'{profiles.kernels[k][:LONGEST_NAME]}' ({percent[k]:.0f} %)"
+        f"'{shortened(profiles.kernels[k], LONGEST_NAME)}' ({percent[k]:.0f} %)"
         for k in np.argsort(-times, kind="stable")[:MOST_NAMED]
     ]
     raise InputError(

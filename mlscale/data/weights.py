@@ -7,6 +7,7 @@ from pathlib import Path
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import read_table
 from mlscale.errors import InputError
+from mlscale.text import shortened
 
 LONGEST_NAME = 60
 MOST_NAMED = 5
@@ -37,6 +38,6 @@ def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
 
 def _quoted(names: list[str]) -> str:
     """Some names, long ones without their end."""
-    cut = [f"{name[:LONGEST_NAME]}…" if len(name) > LONGEST_NAME else name for name in names]
+    cut = [shortened(name, LONGEST_NAME) for name in names]
     more = f" and {len(cut) - MOST_NAMED} others" if len(cut) > MOST_NAMED else ""
     return ", ".join(f"'{name}'" for name in cut[:MOST_NAMED]) + more
