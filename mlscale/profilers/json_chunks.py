@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import mmap
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ def is_json_trace(path: Path) -> bool:
             return True
         if not head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
             return False
-        return f'"{_EVENTS}"'.encode() in head + file.read(_EVENTS_BEGIN_IN)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(f'"{_EVENTS}"'.encode(), 0, _EVENTS_BEGIN_IN) >= 0
 
 
 @contextmanager

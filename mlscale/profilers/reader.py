@@ -291,7 +291,8 @@ def _next_table(
                 path, NCU_TEXT, (), number, "", False, _program(launch), chain(begin, lines),
                 above.complaint,
             )  # fmt: skip
-        if _DASHES.fullmatch(line) and (export := _text_table(path, *last, line, lines)):
+        is_border = len(line) <= _LONGEST_HEADER and _DASHES.fullmatch(line)
+        if is_border and (export := _text_table(path, *last, line, lines)):
             return export
         for separator in separators:
             names = _fields(line, separator)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from synthetic.exports import NCU, codexl, long_page, long_rows, read, rocprof_v1
+from synthetic.exports import BASE, NCU, codexl, long_page, long_rows, read, rocprof_v1
 from synthetic.tidy import refused
 
 from mlscale import load
@@ -72,6 +72,11 @@ class TestTime:
         with in_time():
             assert read(tmp_path, f"{header}\n{row}\n").launches == 1
 
+    @pytest.mark.parametrize("line", ["- " * 2_000_000, "- " * 2_000_000 + "x", " " * 4_000_000])
+    def test_dashes_and_blanks_without_end(self, tmp_path: Path, line: str) -> None:
+        with in_time(), in_memory(60), refused("holds no table that mlscale knows"):
+            read(tmp_path, f"output\n{line}\n{line}\n")
+
     def test_blanks_inside_a_name(self, tmp_path: Path) -> None:
         page = codexl().replace("LocalMemSize", "a" + " " * 130_000 + "b")
         with in_time():
@@ -106,6 +111,15 @@ class TestMemory:
                 opened.write(text * (1_000_000 // len(text)))
         with in_time(), in_memory(40), refused("is longer than 4 MiB"):
             import_exports([file])
+
+    def test_a_trace_of_one_line(self, tmp_path: Path) -> None:
+        """20 MB of events, of which a piece of 1 MiB at a time is held, and joined to the next."""
+        file = tmp_path / "trace.json"
+        event = '{"ph": "X", "cat": "cpu_op", "name": "' + "x" * 10_000 + '"},'
+        kernel = '{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2}'
+        file.write_text('{"traceEvents": [' + event * 2000 + kernel + "]}")
+        with in_time(), in_memory(12), pytest.warns(match="times without counters"):
+            assert import_exports([file], device="made-gpu", base=BASE).launches == 1
 
     def test_launches_do_not_add_up(self, tmp_path: Path) -> None:
         """Ten times the launches of one kernel take no more memory; 1 MB for what else moves."""
