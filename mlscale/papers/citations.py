@@ -68,7 +68,7 @@ class Reference:
 
 
 def citable_names() -> tuple[str, ...]:
-    """The names that have an entry: predictors, models of the literature, data sets."""
+    """Return the names that have an entry: predictors, models of the literature, data sets."""
     return tuple(_table()[1])
 
 

@@ -76,7 +76,7 @@ def memory_accesses(
     local_loads: ArrayLike = 0.0,
     local_stores: ArrayLike = 0.0,
 ) -> Floats:
-    """The virtual counter mem = gld + gst + local_load + local_store, section IV-B."""
+    """Return the virtual counter mem = gld + gst + local_load + local_store, section IV-B."""
     counts = np.broadcast_arrays(global_loads, global_stores, local_loads, local_stores)
     return np.asarray(np.sum(counts, axis=0, dtype=np.float64))
 
@@ -163,7 +163,7 @@ def contributions_w(model: LinearPowerModel, rates: ArrayLike) -> Floats:
 
 
 def estimate_power_w(model: LinearPowerModel, rates: ArrayLike) -> Floats:
-    """Power (K,) [W] of kernels by Eq. (1); rates: counters per second (K, F) [1/s]."""
+    """Return the power (K,) [W] of kernels by Eq. (1); rates: counters per second (K, F) [1/s]."""
     return np.asarray(contributions_w(model, rates).sum(axis=1))
 
 
@@ -188,7 +188,7 @@ class Variable:
 
 
 def _counter(name: str) -> Variable:
-    """The variable that is a counter itself."""
+    """Return the variable that is a counter itself."""
     return Variable((name,), lambda run: run.count(name))
 
 
@@ -261,12 +261,12 @@ class PowerInputs:
     few_blocks: Mask
 
     def matrix(self, name: str) -> Floats:
-        """The variables of a set of counters, (K, F) [1/s]."""
+        """Return the variables of a set of counters, (K, F) [1/s]."""
         columns = [self.rates[variable] for variable in self.sets[name]]
         return np.column_stack(columns) if columns else np.empty((len(self.kernels), 0))
 
     def as_in_paper(self) -> "PowerInputs":
-        """The kernels that the paper would keep: enough blocks and no texture reads."""
+        """Return the kernels that the paper would keep: enough blocks and no texture reads."""
         keep = np.flatnonzero(~((self.texture == 1) | self.few_blocks))
         return replace(
             self,
@@ -319,7 +319,7 @@ def unlearnt(training: Floats, held_out: Floats) -> Mask:
 
 
 def _available_sets(counter_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The sets whose counters are all there. Raises InputError and warns as derive_inputs does."""
+    """Return the sets whose counters are all there. Raises and warns as derive_inputs does."""
     lacking = {
         name: [c for v in variables for c in VARIABLES[v].needs if c not in counter_names]
         for name, variables in SETS.items()
@@ -361,7 +361,7 @@ def _warn_of_unseen_events(inputs: PowerInputs, run: NvprofRun) -> None:
 
 
 def _training(columns: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
-    """The columns (K, F) and values (K,), checked."""
+    """Return the columns (K, F) and values (K,), checked."""
     x = np.asarray(columns, dtype=np.float64)
     y = np.asarray(values, dtype=np.float64)
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):

@@ -22,14 +22,14 @@ class NvprofRun:
         return self._profiles.has_counter(name)
 
     def count(self, name: str) -> Floats:
-        """A counter that every kernel must have, finite and not negative, (K,)."""
+        """Return a counter that every kernel must have, finite and not negative, (K,)."""
         values = self._profiles.counter(name)
         self.refuse(np.isnan(values), name, "is missing; measure it, or leave the kernel out")
         self.refuse((values < 0) | np.isinf(values), name, "is not a count")
         return values
 
     def optional(self, name: str) -> Floats:
-        """A counter that may be absent: NaN where it is missing, (K,)."""
+        """Return a counter that may be absent: NaN where it is missing, (K,)."""
         if not self.has(name):
             return np.full(len(self._profiles.kernels), np.nan)
         values = self._profiles.counter(name)
@@ -37,11 +37,11 @@ class NvprofRun:
         return values
 
     def total(self, *names: str) -> Floats:
-        """The sum of counters that every kernel must have, (K,)."""
+        """Return the sum of counters that every kernel must have, (K,)."""
         return np.asarray(np.sum([self.count(name) for name in names], axis=0))
 
     def lacking_for_requests(self, names: Sequence[str]) -> list[str]:
-        """The columns that `requests` needs and that are not there."""
+        """Return the columns that `requests` needs and that are not there."""
         needed = [column for name in names for column in (name, f"{name}_per_request")]
         return [column for column in needed if not self.has(column)]
 

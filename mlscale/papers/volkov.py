@@ -90,7 +90,7 @@ def throughput_bound(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
 
 
 def classical_bounds(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
-    """The asymptotic bounds taken as an estimate [IPC]; section 3. The survey's best model."""
+    """Return the asymptotic bounds as an estimate [IPC], the survey's best model; section 3."""
     return np.minimum(latency_bound(warps, intensity, cu), throughput_bound(intensity, cu))
 
 
@@ -226,7 +226,7 @@ def saavedra_barrera_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> F
 
 
 def bounds_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
-    """Warps at which the latency bound meets the throughput bound: the knee of classical_bounds."""
+    """Return the warps at which both bounds meet: the knee of classical_bounds."""
     return np.asarray(throughput_bound(intensity, cu) / latency_bound(1, intensity, cu))
 
 
@@ -276,7 +276,7 @@ def _arithmetic_cycles(n: Floats, alpha: Floats, cu: ComputeUnit) -> Floats:
 
 
 def _checked(warps: ArrayLike, intensity: ArrayLike) -> tuple[Floats, Floats]:
-    """Both as arrays of floats. Raises InputError, naming the first value that cannot be."""
+    """Return both as arrays of floats. Raises InputError, naming the first value that cannot be."""
     n, alpha = np.asarray(warps, dtype=float), np.asarray(intensity, dtype=float)
     if (wrong := n[~((n >= 1) & (n < np.inf))]).size:
         raise InputError(f"warps per CU must be at least 1 and finite, not {wrong[0]:g}")

@@ -78,7 +78,7 @@ def simulate(warps: int, intensity: int, cu: ComputeUnit = GTX_980) -> float:
 
 
 def simulate_grid() -> Floats:
-    """Throughput [IPC] of the GTX 980 at GRID_INTENSITIES x GRID_WARPS: (9, 14)."""
+    """Return the throughput [IPC] of the GTX 980 at GRID_INTENSITIES x GRID_WARPS: (9, 14)."""
     return np.array([[simulate(n, alpha) for n in GRID_WARPS] for alpha in GRID_INTENSITIES])
 
 

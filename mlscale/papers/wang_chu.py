@@ -223,7 +223,7 @@ def kernel_round(
 def predict_time_ms(
     inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> Floats:
-    """Time [ms] of each kernel at each pair of clocks, (K, *clocks), without any measured time."""
+    """Return the time [ms] of kernels at pairs of clocks, (K, *clocks), without a measured time."""
     cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz).cycles
     inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
     return execution_time_ms(cycles, inputs.warps, inputs.resident_warps, gpu.cu_count, engine_mhz)
@@ -257,7 +257,7 @@ def predict_time_factor(
 def _busiest_cycles(
     inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
 ) -> Floats:
-    """Cycles of a round in which the busier of CU and memory works: (9) or (11), leading term."""
+    """Return the cycles of a round in which the busier of CU and memory works: (9) or (11)."""
     comp, del_, _ = _period(inputs, gpu, engine_mhz, memory_mhz)
     return np.asarray(inputs.resident_warps * inputs.memory_instructions * np.maximum(comp, del_))
 
@@ -282,7 +282,7 @@ def _period(
 
 
 def _over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
-    """The inputs with arrays (K, 1, ...), to broadcast against (K, *clocks)."""
+    """Return the inputs with arrays (K, 1, ...), to broadcast against (K, *clocks)."""
     shape = (-1, *[1] * np.broadcast(*clocks).ndim)
     arrays = [field.name for field in fields(inputs) if field.name != "flags"]
     return replace(inputs, **{name: getattr(inputs, name).reshape(shape) for name in arrays})

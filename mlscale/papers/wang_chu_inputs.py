@@ -72,7 +72,7 @@ class WarpInputs:
 
 
 def missing_counters(counter_names: Sequence[str]) -> list[str]:
-    """The counters that the model cannot do without and that are not there."""
+    """Return the counters that the model cannot do without and that are not there."""
     launch_known = all(name in counter_names for name in _LAUNCH)
     missing = [name for name in COUNTERS if name not in counter_names]
     return [name for name in missing if name != "warps" or not launch_known]

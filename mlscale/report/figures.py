@@ -58,11 +58,11 @@ class HeatMap:
 
     @cached_property
     def factors(self) -> Floats:
-        """The values relative to that at the base."""
+        """Return the values relative to that at the base."""
         return relative_values(self.values, self.base)
 
     def at_cu_count(self, c: int) -> Markup:
-        """The table at one index of the CU count; engine clock to the right, memory upwards."""
+        """Return the table at one CU count; engine clock to the right, memory upwards."""
         shown, memories = self.shown_engines, self.grid.memory_mhz
         engines = [self.grid.engine_mhz[e] for e in shown]
         rows = [
@@ -101,7 +101,7 @@ class HeatMap:
 
     @property
     def shown_engines(self) -> list[int]:
-        """The engine clocks with a column: of many the ends, base, best and some between."""
+        """Return the engine clocks with a column: of many the ends, base, best and some between."""
         count = len(self.grid.engine_mhz)
         if count <= MOST_COLUMNS:
             return list(range(count))
@@ -109,7 +109,7 @@ class HeatMap:
         return sorted({*even, self.base[1], self.best[1]})
 
     def legend(self) -> Markup:
-        """The scale of colours, from the lowest to the highest value."""
+        """Return the scale of colours, from the lowest to the highest value."""
         stops = ",".join(colour(stop / 8) for stop in range(9))
         scale = element(
             "span",
@@ -122,12 +122,12 @@ class HeatMap:
         return paragraph(f"{low} ", scale, f" {high}", kind="legend")
 
     def share(self, value: float) -> float:
-        """Where a value stands between the lowest and the highest, by its logarithm; 0 to 1."""
+        """Return where a value stands between lowest and highest, by its logarithm; 0 to 1."""
         low, high = np.log(self.values.min()), np.log(self.values.max())
         return 0.5 if low == high else float((np.log(value) - low) / (high - low))
 
     def _cell(self, index: Index) -> Markup:
-        """A value, and below it 'base', 'best' or its multiple of the base."""
+        """Return a value, and below it 'base', 'best' or its multiple of the base."""
         value = float(self.values[index])
         fill = colour(self.share(value))
         marks = [mark for mark in ("base", "best") if getattr(self, mark) == index]
@@ -142,19 +142,19 @@ class HeatMap:
 
 
 def colour(share: float) -> str:
-    """The colour at a share from 0 to 1 of cividis, the same to colour-blind readers."""
+    """Return the colour at a share from 0 to 1 of cividis, the same to colour-blind readers."""
     return _cividis()[round(share * (len(_cividis()) - 1))]
 
 
 @cache
 def _cividis() -> tuple[str, ...]:
-    """Its colours: one by one they would cost a fifth of the page."""
+    """Return the colours of cividis: one by one they would cost a fifth of the page."""
     return tuple(map(to_hex, colormaps["cividis"](np.linspace(0, 1, 256))))
 
 
 @cache
 def ink(fill: str) -> str:
-    """Black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
+    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
     channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ [0.2126, 0.7152, 0.0722])
@@ -332,7 +332,7 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
 
 
 def _chart(x_label: str, y_label: str) -> tuple[Figure, Axes]:
-    """An empty chart with its axes named, transparent, lines across at the ticks of y."""
+    """Return an empty chart with its axes named, transparent, lines across at the ticks of y."""
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
     FigureCanvasSVG(figure)
     width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
@@ -391,7 +391,7 @@ def _labelled(steps: Sequence[float], base: int) -> tuple[list[float], list[str]
 
 
 def _fitting_ticks(axes: Axes) -> list[float]:
-    """Round numbers of the horizontal axis whose labels neither meet nor leave the picture."""
+    """Return round numbers of the horizontal axis whose labels do not meet or leave the picture."""
     low, high = axes.get_xlim()
     pixels = (WIDTH - _LEFT - _RIGHT) / (high - low)
     ticks: list[float] = []

@@ -42,7 +42,7 @@ def joined(*children: Child, between: str = "") -> Markup:
 
 
 def escaped(child: str | float) -> Markup:
-    """Markup as it is, a number in six significant digits, any other text made inert."""
+    """Return markup as it is, a number in six significant digits, any other text made inert."""
     if isinstance(child, Markup):
         return child
     if isinstance(child, str):
@@ -60,7 +60,7 @@ def visible(text: str) -> str:
 
 
 def style_sheet(css: str) -> Markup:
-    """A style element. The text is our own: a style element's content cannot be escaped."""
+    """Return a style element. The text is our own: a style element's content cannot be escaped."""
     return Markup(f"<style>{css}</style>")
 
 
@@ -79,7 +79,7 @@ def picture(svg_content: str, title: str, width: float, height: float) -> Markup
 
 
 def document(*parts: Markup) -> str:
-    """A whole HTML document in English from its head and its body."""
+    """Return a whole HTML document in English from its head and its body."""
     return f"<!DOCTYPE html>\n{element('html', *parts, lang='en')}\n"
 
 
@@ -114,22 +114,22 @@ def table(
 
 
 def block(*children: Child, is_wide: bool = False) -> Markup:
-    """What stands in one of two columns on a wide screen, or over both."""
+    """Return what stands in one of two columns on a wide screen, or over both."""
     return element("div", *children, class_="block wide" if is_wide else "block")
 
 
 def paragraph(*children: Child, kind: str | None = None) -> Markup:
-    """A paragraph, of a class if one is given."""
+    """Return a paragraph, of a class if one is given."""
     return element("p", *children, class_=kind)
 
 
 def bullets(items: Sequence[Child]) -> Markup:
-    """A list."""
+    """Return a list."""
     return element("ul", *(element("li", item) for item in items))
 
 
 def terms(pairs: Sequence[tuple[str, Child]]) -> Markup:
-    """Terms and what they are."""
+    """Return terms and what they are."""
     return element("dl", *(joined(element("dt", t), element("dd", d)) for t, d in pairs))
 
 
@@ -150,7 +150,7 @@ def names(texts: Sequence[str], most: int) -> Markup:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Text of at most that many characters, the middle left out with an ellipsis."""
+    """Return text of at most that many characters, the middle left out with an ellipsis."""
     if len(text) <= longest:
         return text
     head = (longest - 1) * 2 // 3
@@ -158,7 +158,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def config_in_words(config: HardwareConfig) -> str:
-    """A configuration for a reader: '8 compute units, 800 / 700 MHz'."""
+    """Return a configuration for a reader: '8 compute units, 800 / 700 MHz'."""
     return f"{cu_in_words(config.cu_count)}, {config.engine_mhz:g} / {config.memory_mhz:g} MHz"
 
 
@@ -182,16 +182,16 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def count(value: float) -> str:
-    """How many there are, whole where it is."""
+    """Return how many there are, whole where it is."""
     return f"{value:,.0f}".replace(",", " ") if value == round(value) else number(value)
 
 
 def times(factor: float) -> str:
-    """A factor, three significant digits behind the sign of multiplication."""
+    """Return a factor, three significant digits behind the sign of multiplication."""
     return f"\N{MULTIPLICATION SIGN}{number(factor, 3)}"
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with its sign, to a tenth: '-12.3 %', '+4.0 %', '0.0 %'."""
+    """Return a share as a percentage with its sign, to a tenth: '-12.3 %', '+4.0 %', '0.0 %'."""
     rounded = round(100 * share, 1)
     return f"{rounded:+.1f} %" if rounded else "0.0 %"

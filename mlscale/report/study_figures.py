@@ -45,7 +45,7 @@ class FigureSubject:
     origin: str | None
 
     def title(self, rest: str, rows: Sequence[Row]) -> str:
-        """The heading of a figure; data that were not measured are called so."""
+        """Return the heading of a figure; data that were not measured are called so."""
         unmeasured = self.origin in ("made", "simulated")
         origin = f" ({self.origin} data, not measured)" if unmeasured else ""
         seeds = len({row["seed"] for row in rows})
@@ -282,12 +282,12 @@ _DRAWINGS: dict[str, Callable[[FigureSubject, Sequence[Row]], dict[str, Figure]]
 
 
 def _in_words(label: str) -> str:
-    """A label in words; one with a number of clusters ends in it."""
+    """Return a label in words; one with a number of clusters ends in it."""
     return f"{label} clusters" if label[-1].isdigit() else label
 
 
 def _bar_places(groups: int, position: int, count: int, width: float) -> Floats:
-    """Where the bars of one of `count` series stand in each group."""
+    """Return where the bars of one of `count` series stand in each group."""
     return np.arange(groups, dtype=np.float64) + width * (position - (count - 1) / 2)
 
 
@@ -299,7 +299,7 @@ def _whiskers(spreads: Sequence[Spread]) -> Floats:
 def _line(
     panel: Axes, names: Sequence[str], spreads: Sequence[Spread], position: int, label: str
 ) -> None:
-    """Errors over the number of clusters, with the range over the seeds."""
+    """Draw errors over the number of clusters, with the range over the seeds."""
     panel.errorbar(
         _counts(names),
         [spread.mean for spread in spreads],
@@ -314,7 +314,7 @@ def _line(
 
 
 def _levels(panel: Axes, levels: dict[str, Spread]) -> None:
-    """A level line for each baseline, shaded where the seeds range."""
+    """Draw a level line for each baseline, shaded where the seeds range."""
     for name, level in levels.items():
         grey, style = _GREYS[name]
         panel.axhline(level.mean, color=grey, linestyle=style, label=name)
@@ -322,7 +322,7 @@ def _levels(panel: Axes, levels: dict[str, Spread]) -> None:
 
 
 def _counts(names: Collection[str]) -> list[int]:
-    """The numbers of clusters in labels."""
+    """Return the numbers of clusters in labels."""
     return [int(name.split()[-1]) for name in names]
 
 

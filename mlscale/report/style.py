@@ -28,7 +28,7 @@ HATCH = "//"
 
 
 def new_figure(width: float, height: float, title: str = "", fontsize: int = 11) -> Figure:
-    """A figure of that size [inches] that needs no display, with a title and nothing else."""
+    """Return a figure of that size [inches] that needs no display, with a title alone."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
@@ -49,7 +49,7 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
-    """The key to a whole figure, below its panels."""
+    """Draw the key to a whole figure, below its panels."""
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8)
 
 

@@ -81,7 +81,7 @@ def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin
 
 
 def _interval_ms(predictions: Predictions) -> tuple[Floats, Floats] | None:
-    """Low and high end of the first kernel's time (C, E, M) [ms]; None without intervals."""
+    """Return both ends of the first kernel's time (C, E, M) [ms]; None without intervals."""
     surfaces, at_base = predictions["time"], predictions.profiles.quantity("time")
     if surfaces.low is None or surfaces.high is None:
         return None
@@ -97,5 +97,5 @@ def _describe(panel: Axes, cu_count: int, grid: ConfigGrid) -> None:
 
 
 def _shades(grid: ConfigGrid) -> Floats:
-    """A colour for each memory clock, dark to light, told apart by colour-blind readers."""
+    """Return a colour for each memory clock, dark to light, told apart by colour-blind readers."""
     return np.asarray(colormaps["viridis"](np.linspace(0, 0.85, len(grid.memory_mhz))))

@@ -49,7 +49,7 @@ def draw_survey(folder: Path, intensities: Sequence[int]) -> list[Path]:
 
 
 def figure_1(intensities: Sequence[int]) -> Figure:
-    """Throughput against occupancy: a panel for each model, a colour for each intensity."""
+    """Draw throughput against occupancy: a panel for each model, a colour for each intensity."""
     title = "Throughput of Volkov's microbenchmark by model (his Fig. 1), GTX 980"
     figure = new_figure(13, 6.6, title)
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
@@ -83,7 +83,7 @@ def figure_2(intensities: Sequence[int]) -> Figure:
 def _draw_model(
     panel: Axes, name: str, model: volkov.ThroughputModel, intensities: Sequence[int]
 ) -> None:
-    """The model thick, the classical bounds thin, the simulation as markers."""
+    """Draw the model thick, the classical bounds thin, the simulation as markers."""
     warps = np.linspace(1, MOST_WARPS, 631)
     for intensity, colour, marker in _styles(intensities):
         estimate = model(warps, intensity, volkov.GTX_980)
@@ -98,7 +98,7 @@ def _draw_model(
 
 
 def _styles(intensities: Sequence[int]) -> list[tuple[int, Rgba, str]]:
-    """Colour, dark to light, and marker of each intensity."""
+    """Return the colour, dark to light, and marker of each intensity."""
     shades = colormaps["viridis"](np.linspace(0, 0.8, len(intensities)))
     return [
         (intensity, (shade[0], shade[1], shade[2], 1.0), MARKERS[i % len(MARKERS)])
@@ -107,7 +107,7 @@ def _styles(intensities: Sequence[int]) -> list[tuple[int, Rgba, str]]:
 
 
 def _handles(intensities: Sequence[int]) -> list[Line2D]:
-    """What the legends of both figures explain."""
+    """Return what the legends of both figures explain."""
     return [
         *(
             Line2D([], [], ls="", marker=marker, color=colour, label=f"$\\alpha$ = {intensity}")
@@ -120,7 +120,7 @@ def _handles(intensities: Sequence[int]) -> list[Line2D]:
 
 
 def _finished(figure: Figure, lowest: Sequence[Axes], handles: list[Line2D]) -> Figure:
-    """The figure with its axes named, those across below the lowest panels, and its key."""
+    """Return the figure with its axes named, those across below the lowest panels, and its key."""
     figure.supylabel("throughput [instructions per cycle and CU]", fontsize=10)
     for panel in lowest:
         panel.set_xlabel("occupancy [warps per CU]")

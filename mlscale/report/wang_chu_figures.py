@@ -116,7 +116,7 @@ def draw_kernel_errors(
 
 
 def _sweeps(grid: ConfigGrid) -> list[_Sweep]:
-    """A panel for each clock that varies and each end of the other."""
+    """Return panels for each clock that varies and each end of the other."""
     every = slice(None)
     sweeps = []
     if len(grid.memory_mhz) > 1:
@@ -156,7 +156,7 @@ def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:
 
 
 def _draw_kernels(panel: Axes, sweep: _Sweep, values: Floats, named: Indices) -> None:
-    """A line for each kernel: the named in colour, the others thin and grey behind them."""
+    """Draw a line for each kernel: the named in colour, the others thin and grey behind them."""
     for k in set(range(len(values))) - set(named.tolist()):
         panel.plot(sweep.clocks, values[k], color=_OTHERS, linewidth=0.7, zorder=1)
     for k, colour, marker in zip(named, COLOURS, MARKERS, strict=False):

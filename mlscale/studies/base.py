@@ -46,7 +46,7 @@ class Part:
     fold: int | None = None
 
     def folds(self, data: Measurements) -> list[Fold]:
-        """The folds. Raises InputError where the table has too few applications."""
+        """Return the folds. Raises InputError where the table has too few applications."""
         if self.split is None:
             return [(np.arange(0), np.arange(len(data.kernels)))]
         every = folds(self.split, data.applications, self.seed)
@@ -82,62 +82,62 @@ class Study(ABC):
     @cached_property
     @abstractmethod
     def parts(self) -> list[Part]:
-        """All parts. Raises InputError where the options do not suit each other or a table."""
+        """Return all parts. Raises InputError where options do not suit each other or a table."""
 
     @property
     @abstractmethod
     def settings(self) -> Row:
-        """What the document says of the study beside its rows, as JSON values."""
+        """Return what the document says of the study beside its rows, as JSON values."""
 
     @abstractmethod
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-        """A function that gives JSON values, and for each part the arguments to call it with."""
+        """Return a function that gives JSON values, and for each part its arguments."""
 
     @abstractmethod
     def rows(self, results: Sequence[Any]) -> Rows:
-        """The figures, as JSON values, from the result of each part: docs/file-formats.md."""
+        """Return the figures, as JSON values, of the parts' results: docs/file-formats.md."""
 
     @abstractmethod
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
-        """The tables to write, by the name of their file: rows of plain values."""
+        """Return the tables to write, by the name of their file: rows of plain values."""
 
     @property
     def protocol(self) -> str:
-        """Who is held out, as documents say it."""
+        """Return who is held out, as documents say it."""
         return self.split
 
     @property
     def sources(self) -> Tables:
-        """All measurements that the figures depend on, by name."""
+        """Return all measurements that the figures depend on, by name."""
         return self.tables
 
     def base_of(self, table: str) -> HardwareConfig:
-        """The base on the grid of a table. Raises InputError."""
+        """Return the base on the grid of a table. Raises InputError."""
         return read_base(self.tables[table], self.base)
 
     def seeds_of(self, candidate: Candidate) -> range:
-        """The seeds to repeat with: the first alone where no random number enters."""
+        """Return the seeds to repeat with: the first alone where no random number enters."""
         random = is_random(self.split) or "seed" in candidate.parameters
         return range(self.seeds if random else 1)
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None
     ) -> Iterator[tuple[int, Any]]:
-        """Number and result of each part as they come; see sweep. Raises InputError."""
+        """Yield number and result of each part as they come; see sweep. Raises InputError."""
         work, calls = self.calls()
         return sweep(work, calls, jobs, progress, client)
 
     def results(self, jobs: int = 1) -> list[Any]:
-        """The result of each part, in their order. Raises InputError."""
+        """Return the result of each part, in their order. Raises InputError."""
         return [result for _, result in sorted(self.run(jobs), key=itemgetter(0))]
 
     def document(self, results: Sequence[Any]) -> Row:
-        """Everything as JSON values: docs/file-formats.md."""
+        """Return everything as JSON values: docs/file-formats.md."""
         head = {"study": self.name, "tables": list(self.tables), "protocol": self.protocol}
         return {**head, **self.settings, "rows": self.rows(results)}
 
     def fingerprint(self) -> str:
-        """A digest of the measurements, the options, the predictors, and the version."""
+        """Return a digest of the measurements, the options, the predictors, and the version."""
         options = [f.name for f in fields(self) if f.name not in ("tables", "predictors")]
         asked = {
             "options": {name: repr(getattr(self, name)) for name in options},
@@ -148,7 +148,7 @@ class Study(ABC):
 
 
 def read_base(data: Measurements, base: Any) -> HardwareConfig:
-    """The configuration of the grid that a text, such as 'mid', or an index means. InputError."""
+    """Return the configuration that a text, such as 'mid', or an index means. Raises InputError."""
     return data.grid.config(base)
 
 
@@ -165,12 +165,12 @@ def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[
 
 
 def flat(row: Row) -> Row:
-    """The row with its base as columns of their own, instead of a dict."""
+    """Return the row with its base as columns of their own, instead of a dict."""
     return {key: value for key, value in {**row["base"], **row}.items() if key != "base"}
 
 
 def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[Any, ...], Rows]:
-    """The rows by the values of some keys, in the order in which these come first."""
+    """Return the rows by the values of some keys, in the order in which these come first."""
     groups: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)

@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The hyper-parameters that the predictor was given; none for a strategy."""
+        """Return the hyper-parameters that the predictor was given; none for a strategy."""
         return self.predictor.get_params() if self.predictor else {}
 
     @property
@@ -68,7 +68,7 @@ class Candidate:
         return described
 
     def with_kinds(self, kinds: Sequence[str]) -> list["Candidate"]:
-        """The candidate with each kind of features, if it takes any and none was chosen."""
+        """Return the candidate with each kind of features, if it takes any and none was chosen."""
         if "features" not in self.parameters or self.features:
             return [self]
         return [replace(self, features=kind) for kind in kinds]
@@ -102,7 +102,7 @@ class Candidate:
 
 
 def _own_module(predictor: Predictor | None) -> Any:
-    """The module of a predictor that is not part of mlscale, if there is one to be read."""
+    """Return the module of a predictor that is not part of mlscale, if there is one to be read."""
     name = type(predictor).__module__
     if predictor is None or name.partition(".")[0] in ("mlscale", "__main__"):
         return None

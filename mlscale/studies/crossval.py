@@ -55,18 +55,18 @@ class FoldPrediction:
 
     @cached_property
     def measured(self) -> Floats:
-        """The measured surfaces, relative to the base (K, C, E, M)."""
+        """Return the measured surfaces, relative to the base (K, C, E, M)."""
         return self.held_out.relative(self.predictor.quantity, self.surfaces.base)
 
     @property
     def predicted(self) -> Floats:
-        """The predicted quantity in its unit, (K, C, E, M) [ms] or [W]."""
+        """Return the predicted quantity in its unit, (K, C, E, M) [ms] or [W]."""
         profiles = self.held_out.profiles(self.surfaces.base)
         return absolute_values(self.surfaces.values, profiles.quantity(self.predictor.quantity))
 
     @property
     def errors(self) -> Floats:
-        """Absolute percentage errors at every configuration but the base, (K, targets) [%]."""
+        """Return the absolute errors at every configuration but the base, (K, targets) [%]."""
         errors = absolute_percentage_error(self.surfaces.values, self.measured)
         return without_base(errors, self.held_out.grid.index(self.surfaces.base))
 
@@ -165,7 +165,7 @@ def training_tables(
 def without_applications(
     tables: Sequence[ProfiledTable], applications: set[str]
 ) -> list[ProfiledTable]:
-    """The tables without the kernels of those applications; what is then empty is left out."""
+    """Return the tables without those applications' kernels; what is then empty is left out."""
     rest = []
     for table, base in tables:
         kernels = [k for k, name in enumerate(table.applications) if name not in applications]

@@ -69,7 +69,7 @@ class ErrorStudy(Study):
 
     @property
     def settings(self) -> Row:
-        """The number of clusters, and what was trained on if not a table itself."""
+        """Return the number of clusters, and what was trained on if not a table itself."""
         training: Row = {} if self.training == "own-table" else {"training": self.training}
         if self.train_on:
             training["train_on"] = list(self.train_on)
@@ -82,12 +82,12 @@ class ErrorStudy(Study):
 
     @property
     def protocol(self) -> str:
-        """Who is held out: nobody of the tables to train on, if there are any."""
+        """Return who is held out: nobody of the tables to train on, if there are any."""
         return TRAIN_ON if self.train_on else self.split
 
     @property
     def sources(self) -> Tables:
-        """The tables, and those to train on."""
+        """Return the tables, and those to train on."""
         return {**self.tables, **{f"{TRAIN_ON} {n}": data for n, data in self.train_on.items()}}
 
     @cached_property
@@ -107,7 +107,7 @@ class ErrorStudy(Study):
 
     @cached_property
     def pools(self) -> dict[str, Sequence[ProfiledTable]]:
-        """What the predictors of each table train on. Raises InputError on too little."""
+        """Return what the predictors of each table train on. Raises InputError on too little."""
         if self.train_base is not None and (self.train_on or self.training != "own-table"):
             raise InputError("a train_base is for predictors that learn from the table itself")
         if self.train_on:
@@ -125,7 +125,7 @@ class ErrorStudy(Study):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """All parts. Raises InputError."""
+        """Return all parts. Raises InputError."""
         return [
             Part(table, candidate, split, seed, quantity, count, (self.base_of(table),))
             for split in [None if self.train_on else self.split]
@@ -208,7 +208,7 @@ class ErrorStudy(Study):
             )
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-        """The errors of each part."""
+        """Return what measures the errors of a part, and each part's arguments."""
         return part_errors, [
             (
                 part,
@@ -220,7 +220,7 @@ class ErrorStudy(Study):
         ]
 
     def rows(self, results: Sequence[Any]) -> Rows:
-        """One row of figures for each table, quantity and candidate."""
+        """Return one row of figures for each table, quantity and candidate."""
         groups: dict[tuple[str, str, Candidate], list[tuple[Part, Any]]] = {}
         for part, result in zip(self.parts, results, strict=True):
             key = (part.table, str(part.quantity), part.candidate)
@@ -294,7 +294,7 @@ class ErrorStudy(Study):
 
 
 def clusters_of(candidate: Candidate, clusters: int | None) -> int | None:
-    """The number of clusters to set; None for a candidate that has none, or that keeps its own."""
+    """Return the number of clusters to set; None for a candidate without, or that keeps its own."""
     if "clusters" not in candidate.parameters:
         return None
     if clusters is None and candidate.parameters["clusters"] is not None:
@@ -327,7 +327,7 @@ def part_errors(
 
 
 def application_errors(results: Sequence[Any]) -> dict[str, float]:
-    """Mean error [%] of each application, over its kernels, the targets and the seeds."""
+    """Return the mean error [%] of each application, over kernels, targets and seeds."""
     errors: dict[str, list[list[float]]] = {}
     for result in results:
         for application, of_kernel in zip(result["applications"], result["errors"], strict=True):

@@ -24,7 +24,7 @@ class ErrorSummary:
 
 
 def kernel_means(errors: Floats, kernels: Sequence[str]) -> dict[str, float]:
-    """The mean error [%] of each kernel; errors (n, targets), the kernel of each row."""
+    """Return the mean error [%] of each kernel; errors (n, targets), the kernel of each row."""
     names = np.array(kernels)
     return {kernel: float(errors[names == kernel].mean()) for kernel in dict.fromkeys(kernels)}
 

@@ -80,7 +80,7 @@ class SetErrors:
 
     @property
     def errors_percent(self) -> Floats:
-        """The absolute error of each estimate, (S, K) [%]."""
+        """Return the absolute error of each estimate, (S, K) [%]."""
         return absolute_percentage_error(self.estimated_w, self.actual_w)
 
     @property
@@ -105,12 +105,12 @@ class PowerCase:
     results: tuple[SetErrors, ...] = ()
 
     def result(self, name: str, grouping: Grouping = "application") -> SetErrors:
-        """The errors of one set of counters."""
+        """Return the errors of one set of counters."""
         return next(r for r in self.results if (r.name, r.grouping) == (name, grouping))
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What names the case in every row."""
+        """Return what names the case in every row."""
         return {
             "table": self.table,
             "device": self.device,
@@ -182,7 +182,7 @@ def set_errors(
 
 
 def fit_all(inputs: PowerInputs, name: str) -> tuple[LinearPowerModel, float]:
-    """The model of all kernels and its lambda, chosen with folds grouped by application."""
+    """Return the model of all kernels and its lambda, chosen with folds grouped by application."""
     rates = inputs.matrix(name)
     groups = group_numbers(inputs, "application")
     penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
@@ -190,7 +190,7 @@ def fit_all(inputs: PowerInputs, name: str) -> tuple[LinearPowerModel, float]:
 
 
 def group_numbers(inputs: PowerInputs, grouping: Grouping) -> Indices:
-    """A number for each kernel, the same for those that are held out together, (K,)."""
+    """Return a number for each kernel, the same for those that are held out together, (K,)."""
     if grouping == "kernel":
         return np.arange(len(inputs.kernels))
     return np.unique(np.array(inputs.applications), return_inverse=True)[1]
@@ -267,7 +267,7 @@ def document(cases: Sequence[PowerCase], counters: str) -> dict[str, Any]:
 
 
 def error_row(case: PowerCase, result: SetErrors) -> dict[str, Any]:
-    """The errors [%] of one set of counters under one grouping of the folds."""
+    """Return the errors [%] of one set of counters under one grouping of the folds."""
     errors = result.errors_percent
     summary = summarise(errors.reshape(-1, 1), case.inputs.kernels * len(errors))
     return {
@@ -284,7 +284,7 @@ def error_row(case: PowerCase, result: SetErrors) -> dict[str, Any]:
 
 
 def model_row(case: PowerCase, counters: str) -> dict[str, Any]:
-    """The model of all kernels: energies, intercept and mean contributions (Fig. 4)."""
+    """Return the model of all kernels: energies, intercept and mean contributions (Fig. 4)."""
     model, penalty = fit_all(case.inputs, counters)
     names = case.inputs.sets[counters]
     try:
@@ -304,7 +304,7 @@ def model_row(case: PowerCase, counters: str) -> dict[str, Any]:
 
 
 def unseen_rows(case: PowerCase) -> list[dict[str, Any]]:
-    """The kernels that the model cannot see, the counter at fault, and why."""
+    """Return the kernels that the model cannot see, the counter at fault, and why."""
     texture = [
         (kernel, "tex_cache_transactions", TEXTURE)
         for kernel, flag in zip(case.inputs.kernels, case.inputs.texture, strict=True)
@@ -323,7 +323,7 @@ def unseen_rows(case: PowerCase) -> list[dict[str, Any]]:
 
 
 def _left_out(case: PowerCase, cases: Sequence[PowerCase]) -> list[str]:
-    """The kernels of the same table that the case does without."""
+    """Return the kernels of the same table that the case does without."""
     others = [kernel for c in cases if c.table == case.table for kernel in c.inputs.kernels]
     return [kernel for kernel in dict.fromkeys(others) if kernel not in case.inputs.kernels]
 

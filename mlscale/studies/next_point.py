@@ -37,7 +37,7 @@ class NextPointStudy(Study):
 
     @cached_property
     def candidate(self) -> Candidate:
-        """The predictor. Raises InputError on several, and on one that does not suit."""
+        """Return the predictor. Raises InputError on several, and on one that does not suit."""
         if len(self.predictors) > 1:
             raise InputError(f"the study '{self.name}' takes one predictor")
         asked = self.predictors[0] if self.predictors else Bottleneck.name
@@ -49,12 +49,12 @@ class NextPointStudy(Study):
 
     @property
     def settings(self) -> Row:
-        """The predictor."""
+        """Return the predictor."""
         return {"predictor": self.candidate.name}
 
     @cached_property
     def parts(self) -> list[Part]:
-        """All parts. Raises InputError where the predictor or the points do not suit a table."""
+        """Return all parts. Raises InputError where predictor or points do not suit a table."""
         candidate = self.candidate
         for table, data in self.tables.items():
             if candidate.predictor and not candidate.predictor.applies_to(data):
@@ -74,11 +74,11 @@ class NextPointStudy(Study):
         ]
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-        """What `kernel_errors` gives for each held-out kernel."""
+        """Return `part_errors` and the arguments of each part."""
         return part_errors, [(part, self.tables[part.table], self.points) for part in self.parts]
 
     def rows(self, results: Sequence[Any]) -> Rows:
-        """One row of figures for each table, quantity and number of points."""
+        """Return one row of figures for each table, quantity and number of points."""
         groups: dict[Part, Rows] = {}
         for part, result in zip(self.parts, results, strict=True):
             groups.setdefault(replace(part, seed=0, fold=None), []).extend(result)
@@ -122,7 +122,7 @@ class NextPointStudy(Study):
 
 
 def part_errors(part: Part, data: Measurements, points: int) -> Rows:
-    """What `kernel_errors` gives for each held-out kernel of a fold."""
+    """Return what `kernel_errors` gives for each held-out kernel of a fold."""
     return [
         kernel_errors(fold.predictor, fold.held_out.select([k]), fold.surfaces.base, points)
         for fold in cross_validate(data, part.bases, part.folds(data), part.predictors)
@@ -171,7 +171,7 @@ def kernel_errors(
 
 
 def _with_point(profiles: Profiles, kernel: Measurements, config: HardwareConfig) -> Profiles:
-    """The profiles with what was measured at one configuration more."""
+    """Return the profiles with what was measured at one configuration more."""
     there = kernel.profiles(config)
     return replace(
         profiles, points=(*profiles.points, MeasuredPoint(config, there.time_ms, there.power_w))

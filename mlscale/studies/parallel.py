@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fingerprint(tables: dict[str, Measurements], asked: dict[str, Any]) -> str:
-    """A digest of the measurements, of what was asked of them (JSON values), and of the version."""
+    """Return a digest of measurements, of what was asked of them (JSON), and of the version."""
     digest = hashlib.sha256(json.dumps([__version__, asked], sort_keys=True).encode())
     for name, data in tables.items():
         names = [name, data.device, data.kernels, data.applications, data.counter_names]

@@ -36,7 +36,7 @@ def p_values(errors: Mapping[Key, Mapping[str, float]]) -> dict[Key, dict[str, A
 
 
 def _wu(keys: Sequence[Key]) -> Key | None:
-    """The `wu` that the others of its table and quantity are compared with."""
+    """Return the `wu` that the others of its table and quantity are compared with."""
     wus = [key for key in keys if key[2].name == "wu"]
     with_power = [key for key in wus if (key[2].features or "").endswith(WITH_POWER)]
     return next(iter([*with_power, *wus]), None)

@@ -87,12 +87,12 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
 
 
 def settings_of(name: str) -> list[str]:
-    """What a study can be planned with."""
+    """Return what a study can be planned with."""
     return [field.name for field in fields(STUDIES[name]) if field.name not in ("name", "tables")]
 
 
 def tables_by_name(tables: AnyTables) -> Tables:
-    """Tables by name: that of the file without its suffix, or of the device. Raises InputError."""
+    """Return tables by name: the file's without suffix, or the device. Raises InputError."""
     if isinstance(tables, Mapping):
         for given in tables.values():
             _check_table(given, Measurements)

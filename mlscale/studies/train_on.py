@@ -61,13 +61,13 @@ class OtherTables:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """What can be learnt: power on the tested GPU and grid alone."""
+        """Return what can be learnt: power on the tested GPU and grid alone."""
         has_power = self.pool[0][0].power_samples is not None
         return ("time", "power") if has_power and not self.elsewhere else ("time",)
 
     @property
     def columns(self) -> Row:
-        """What a row says of the training."""
+        """Return what a row says of the training."""
         return {
             "protocol": TRAIN_ON,
             "train_on": list(self.names),

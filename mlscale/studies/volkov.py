@@ -29,7 +29,7 @@ from mlscale.papers.volkov_simulation import (
 
 
 def throughput_rows(intensities: Sequence[int], warps: Sequence[int]) -> list[dict[str, Any]]:
-    """The simulation and every model [IPC] at each intensity and occupancy. Raises InputError."""
+    """Return simulation and models [IPC] at each intensity and occupancy. Raises InputError."""
     return [
         {
             "alpha": alpha,

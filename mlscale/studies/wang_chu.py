@@ -51,16 +51,16 @@ class WangChuErrors:
 
     @property
     def base_case(self) -> Indices:
-        """The case of each kernel at the base, (K,)."""
+        """Return the case of each kernel at the base, (K,)."""
         return self.case[(slice(None), *self.data.grid.index(self.base))]
 
     @property
     def summary(self) -> ErrorSummary:
-        """The errors of all kernels in five figures."""
+        """Return the errors of all kernels in five figures."""
         return summarise(self.errors, self.data.kernels)
 
     def by_configuration(self) -> pd.DataFrame:
-        """A row for each kernel and configuration: both times [ms], signed error [%], case."""
+        """Return a row for each kernel and configuration: times [ms], signed error [%], case."""
         import pandas as pd
 
         data, configs = self.data, list(self.data.grid)
@@ -82,7 +82,7 @@ class WangChuErrors:
         )
 
     def by_kernel(self) -> pd.DataFrame:
-        """A row for each kernel: its cases, mean absolute and mean signed error [%], the worst."""
+        """Return a row for each kernel: its cases, mean absolute, signed and worst error [%]."""
         import pandas as pd
 
         signed = self.signed_errors.reshape(len(self.errors), -1)

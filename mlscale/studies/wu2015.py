@@ -58,7 +58,7 @@ class WuStudy(Study):
 
     @cached_property
     def predictor(self) -> Candidate:
-        """The one that is studied. Raises InputError where it or its options do not fit."""
+        """Return the one that is studied. Raises InputError where it or its options do not fit."""
         if len(self.predictors) > 1 or len(self.features) > 1:
             raise InputError(f"the study '{self.name}' takes one predictor, one kind of features")
         predictor = single_candidate((*self.predictors, "wu")[0], self.tables)
@@ -77,12 +77,12 @@ class WuStudy(Study):
 
     @property
     def settings(self) -> Row:
-        """The predictor."""
+        """Return the predictor."""
         return {"predictor": self.predictor.name}
 
     @cached_property
     def parts(self) -> list[Part]:
-        """All parts. Raises InputError."""
+        """Return all parts. Raises InputError."""
         parts = []
         for table, data in self.tables.items():
             if data.grid.size < 2:
@@ -104,7 +104,7 @@ class WuStudy(Study):
         return parts
 
     def _bases(self, table: str, data: Measurements) -> tuple[HardwareConfig, ...]:
-        """The bases that a table is studied at. Raises InputError."""
+        """Return the bases that a table is studied at. Raises InputError."""
         several = isinstance(self.base, list) and not all(
             isinstance(i, Integral) for i in self.base
         )
@@ -122,7 +122,7 @@ class WuStudy(Study):
             raise InputError(f"'{table}': {error}") from None
 
     def _quantities(self, data: Measurements, studied: Candidate) -> list[str]:
-        """The measured quantities that the studied predictor predicts. InputError if none is."""
+        """Return the measured quantities that the predictor predicts. InputError without any."""
         measured = measured_quantities(data, self.quantity)
         predicted = [quantity for quantity in measured if studied.predicts(quantity)]
         if measured and not predicted:
@@ -131,13 +131,13 @@ class WuStudy(Study):
         return predicted
 
     def _candidates(self, data: Measurements) -> list[Candidate]:
-        """The predictor with its features, then the baselines."""
+        """Return the predictor with its features, then the baselines."""
         everyone = candidates([self.predictor], self.features, data)
         everyone.sort(key=lambda candidate: candidate.name != self.predictor.name)
         return [candidate for candidate in everyone if candidate.name != ORACLE]
 
     def _cluster_counts(self, candidate: Candidate, most: int) -> Sequence[int | None]:
-        """The numbers of clusters to try: never more than a fold trains on kernels."""
+        """Return the numbers of clusters to try: never more than a fold trains on kernels."""
         if "clusters" not in candidate.parameters:
             return (None,)
         match self.name:
@@ -160,7 +160,7 @@ class WuStudy(Study):
         return sorted({min(count, most) for count in counts})
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-        """The rows of each part."""
+        """Return what gives the rows of a part, and the arguments of each."""
         return part_rows, [(part, self.tables[part.table], self.name) for part in self.parts]
 
     def rows(self, results: Sequence[Rows]) -> Rows:
@@ -168,7 +168,7 @@ class WuStudy(Study):
         return [row for rows in results for row in rows]
 
     def files(self, results: Sequence[Rows]) -> dict[str, Rows]:
-        """The rows, by the name of the study."""
+        """Return the rows, by the name of the study."""
         return {self.name: self.rows(results)}
 
 
@@ -246,7 +246,7 @@ def _rows(part: Part, data: Measurements, study: str) -> Rows:
 
 
 def histogram(errors: Floats) -> Indices:
-    """How many errors fall in each bin: 0 to < 10 %, …, 90 to < 100 %, >= 100 %."""
+    """Return how many errors fall in each bin: 0 to < 10 %, …, 90 to < 100 %, >= 100 %."""
     bins = np.minimum(errors.ravel() // BIN_WIDTH, BINS - 1).astype(np.intp)
     return np.bincount(bins, minlength=BINS)
 

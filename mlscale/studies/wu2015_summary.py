@@ -43,13 +43,13 @@ class Box:
 
 
 def label(row: Row) -> str:
-    """The name of what a row is of."""
+    """Return the name of what a row is of."""
     clusters = row["clusters"]
     return str(row["predictor"]) if clusters is None else f"{row['predictor']} {clusters}"
 
 
 def labels(rows: Sequence[Row], *predictors: str) -> list[str]:
-    """The labels in the rows, in their order; of some predictors alone, if any is named."""
+    """Return the labels in the rows, in their order; of some predictors alone, if any is named."""
     shown = [label(row) for row in rows if not predictors or row["predictor"] in predictors]
     return list(dict.fromkeys(shown))
 
@@ -61,7 +61,7 @@ def by_base(rows: Sequence[Row]) -> dict[str, dict[HardwareConfig, Spread]]:
 
 
 def overall(rows: Sequence[Row]) -> dict[str, Spread]:
-    """The last bars of Fig. 13, and Fig. 15: the mean over the bases."""
+    """Return the last bars of Fig. 13, and Fig. 15: the mean over the bases."""
     groups = _frame(rows).assign(all="").groupby(["label", "all", "seed"], sort=False)
     return {name: of[""] for name, of in _spreads(groups["mape"].mean()).items()}
 
@@ -80,7 +80,7 @@ def boxes(rows: Sequence[Row]) -> dict[str, dict[float, Box]]:
 
 
 def box(errors: Sequence[float]) -> Box:
-    """The distribution of some errors."""
+    """Return the distribution of some errors."""
     mean, std = float(np.mean(errors)), float(np.std(errors))
     return Box(len(errors), mean, std, min(errors), max(errors))
 
@@ -92,7 +92,7 @@ def shares(rows: Sequence[Row]) -> dict[str, dict[float, Spread]]:
 
 
 def _frame(rows: Sequence[Row]) -> "pd.DataFrame":
-    """The rows with their labels and bases."""
+    """Return the rows with their labels and bases."""
     import pandas as pd
 
     bases: Any = [HardwareConfig(*(row[axis] for axis in AXES)) for row in rows]
