@@ -24,10 +24,10 @@ def printable(text: str) -> str:
     return _DIRECTIONS.sub("", without_controls(text))
 
 
-def shortened(text: str, longest: int) -> str:
+def shortened(text: str, longest: int = 60) -> str:
     """Printable text of at most that many characters, the middle left out with an ellipsis."""
     text = printable(text)
     if len(text) <= longest:
         return text
-    head = (longest - 1) * 2 // 3
+    head = max(0, min(longest * 2 // 3, longest - 2))
     return f"{text[:head]}…{text[head + 1 - longest :]}"

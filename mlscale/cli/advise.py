@@ -17,7 +17,7 @@ from mlscale.advice.verdict import verdict
 from mlscale.cli import levers, options, subject
 from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
 from mlscale.cli.levers import Levers
-from mlscale.cli.text import columns, print_or_write
+from mlscale.cli.text import columns, print_or_write, printable
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
@@ -104,7 +104,7 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
         clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
         return "\n".join(filter(None, [clocks, asked.text(advice)]))
     for warning in advice.warnings:
-        print(f"mlscale: warning: {warning}", file=sys.stderr)
+        print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
     if asked.is_cap and asked.caps:
         return _as_csv(
             [

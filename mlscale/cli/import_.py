@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli import options
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns, number, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.layouts import titles
@@ -153,11 +153,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Import the files. Raises InputError."""
     output = options.output_file(arguments.output)
     if arguments.format == "dvfs":
-        print(_import_dvfs(arguments, output))
+        text = _import_dvfs(arguments, output)
     elif _is_log(arguments):
-        print(_import_logs(arguments, output))
+        text = _import_logs(arguments, output)
     else:
-        print(_import_export(arguments, output))
+        text = _import_export(arguments, output)
+    print_or_write(f"{text}\n", None)
 
 
 def _is_log(arguments: argparse.Namespace) -> bool:

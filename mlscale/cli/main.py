@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TextIO
 
 from mlscale import __version__
 from mlscale.errors import DataWarning, InputError, UsageError
+from mlscale.text import printable
 
 COMMANDS = {
     "demo": "an export to advice, and the main job on simulated data, in a minute",
@@ -160,7 +161,7 @@ def _show_warning(
 
 
 def _print_line(text: str) -> None:
-    print(" ".join(text.split()), file=sys.stderr)
+    print(" ".join(printable(text).split()), file=sys.stderr)
 
 
 if __name__ == "__main__":

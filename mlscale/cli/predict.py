@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.cli import options, subject
 from mlscale.cli.prediction_table import write_csv, write_parquet
-from mlscale.cli.text import columns, flag_lines, number, print_or_write, shortened
+from mlscale.cli.text import columns, flag_lines, number, print_or_write, printable, shortened
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import UsageError
 from mlscale.model import warnings_for
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     if form in WRITERS:
         WRITERS[form](model, profiles, targets or None, arguments.output)
         for warning in (*of.notes, *warnings_for(model, profiles)):
-            print(f"mlscale: warning: {warning}", file=sys.stderr)
+            print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
     else:
         predictions = model.predict(profiles, COVERAGE)
         predictions = replace(predictions, warnings=(*of.notes, *predictions.warnings))

@@ -8,7 +8,6 @@ import csv
 import io
 import os
 import re
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.cli.text import print_or_write
 from mlscale.data.arrow import arrow_numbers, arrow_strings
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
@@ -43,7 +43,7 @@ def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | 
     header = (",".join(COLUMNS) + "\n").encode()
     parts = chain([header], _parts(model, profiles, targets, encode))
     if output is None:
-        sys.stdout.write(b"".join(parts).decode())
+        print_or_write(b"".join(parts).decode(), None)
         return
     with whole_file(Path(output)) as temporary, temporary.open("wb") as file:
         file.writelines(parts)

@@ -6,21 +6,20 @@ from pathlib import Path
 
 from mlscale.files import write_text
 from mlscale.report.markup import number
+from mlscale.text import printable, shortened
 
-__all__ = ["columns", "flag_lines", "number", "print_or_write", "shortened"]
+__all__ = ["columns", "flag_lines", "number", "print_or_write", "printable", "shortened"]
 
 
 def print_or_write(text: str, output: str | None) -> None:
-    """Print the text, or write it to the file that was named. Raises InputError."""
+    """Print the text, line by line fit for a terminal, or write it as it is to the file.
+
+    Raises InputError where the file cannot be written.
+    """
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     else:
         write_text(Path(output), text)
-
-
-def shortened(name: str, width: int = 60) -> str:
-    """Return the name of a kernel for a terminal: a long one without its middle."""
-    return name if len(name) <= width else f"{name[: width - 20]}…{name[-19:]}"
 
 
 def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
@@ -49,6 +48,7 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under their headers; a column of numbers is aligned to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
     numeric = [
         all(cell.strip().rstrip("%").replace(".", "").isdigit() or cell == "-" for cell in cells)

@@ -23,6 +23,7 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
+from mlscale.text import without_controls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,10 +134,13 @@ def _and_more(count: int) -> str:
 def read_table(path: Path | str) -> Table:
     """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError.
 
+    Names are taken without escape sequences and control characters.
     A device of one's own that its metadata describe is known by its key from then on.
     """
     path = Path(path)
     table = _read_parquet(path) if path.suffix.lower() in _PARQUET_SUFFIXES else _read_csv(path)
+    for name, cells in table.text.items():
+        table.text[name] = [without_controls(cell) for cell in cells]
     register_facts(table.metadata, str(path))
     return table
 

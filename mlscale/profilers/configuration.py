@@ -10,6 +10,7 @@ from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.mapping import device_key
+from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
 LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
@@ -102,7 +103,9 @@ def _limit(facts: _Facts, unknown: list[str]) -> str:
 
 def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
     """The key of the device table, or any name that the user or the file gives; None without."""
-    names = [str(name) for name in facts.get("device_name") or facts.get("chip") or ()]
+    names = [
+        without_controls(str(name)) for name in facts.get("device_name") or facts.get("chip") or ()
+    ]
     if len(names) > 1:
         raise InputError(f"{source}: is of several GPUs: {', '.join(sorted(names))}; import one")
     if device is not None:

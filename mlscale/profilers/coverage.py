@@ -10,7 +10,6 @@ from mlscale.profilers.launches import FileContent
 from mlscale.text import shortened
 
 _NAMED = 3
-_WIDTH = 60
 
 
 def run_time_s(records: Sequence[KernelRecord]) -> float:
@@ -51,7 +50,7 @@ def _listed(records: Sequence[KernelRecord]) -> str:
     for record in records:
         time_s[record.kernel] = time_s.get(record.kernel, 0.0) + run_time_s([record])
     longest = sorted(time_s, key=lambda kernel: -time_s[kernel])
-    names = [f"'{shortened(kernel, _WIDTH)}'" for kernel in longest[:_NAMED]]
+    names = [f"'{shortened(kernel)}'" for kernel in longest[:_NAMED]]
     if others := len(longest) - len(names):
         names.append(f"{others} other{'s' * (others > 1)}")
     return f"{len(longest)} kernel{'s' * (len(longest) > 1)} ({', '.join(names)})"

@@ -40,6 +40,7 @@ from mlscale.profilers.mapping import (
 )
 from mlscale.profilers.reader import Export, open_export
 from mlscale.profilers.run_table import described, launches_by_kernel, run_table
+from mlscale.text import shortened, without_controls
 
 _Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 _READERS: dict[str, _Reader] = {
@@ -179,7 +180,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     _check_traffic(paths[0], records, shares, run)
     of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
     programs = [content.application for content in contents if content.application]
-    name = application or next(iter(programs), paths[0].stem)
+    name = without_controls(application or next(iter(programs), paths[0].stem))
     table = run_table(counter_tool, records, features, shares, run, name)
     table.metadata.update(
         origin="measured",
@@ -291,21 +292,23 @@ def _check_traffic(
     run: RunConfiguration,
 ) -> None:
     """Raise InputError where more bytes are said to pass than can; AMD's L2 counts cache hits."""
-    for record, of_kernel in zip(records, shares, strict=True):
-        share = of_kernel.get("dram_utilisation")
-        if share is None or share.value <= LARGEST_SHARE:
-            continue
-        text = (
-            f"{path}: '{record.kernel[:60]}': its DRAM traffic is {share.value:.2f} times what "
-            f"{run.device} passes at memory={run.config.memory_mhz:g}"
-        )
-        device = find_device(run.device)
-        if device is not None and device.vendor == "AMD":
-            warnings.warn(
-                f"{text}; hits of a last-level cache are in it", DataWarning, stacklevel=3
-            )
-        else:
-            raise InputError(f"{text}; give the clock and the GPU that it ran on")
+    above = [
+        (share.value, record.kernel)
+        for record, of_kernel in zip(records, shares, strict=True)
+        if (share := of_kernel.get("dram_utilisation")) and share.value > LARGEST_SHARE
+    ]
+    if not above:
+        return
+    most, kernel = max(above)
+    which = "" if len(above) == 1 else f"{len(above)} kernels, most of all "
+    text = (
+        f"{path}: {which}'{shortened(kernel)}': its DRAM traffic is {most:.2f} times what "
+        f"{run.device} passes at memory={run.config.memory_mhz:g}"
+    )
+    device = find_device(run.device)
+    if device is None or device.vendor != "AMD":
+        raise InputError(f"{text}; give the clock and the GPU that it ran on")
+    warnings.warn(f"{text}; hits of a last-level cache are in it", DataWarning, stacklevel=3)
 
 
 def _sources(shares: list[dict[str, Share]]) -> dict[str, str]:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from mlscale.data.grid import HardwareConfig
+from mlscale.text import printable, shortened
 
 LONGEST_NAME = 90
 _VOID = frozenset({"meta", "br", "hr"})
@@ -138,7 +139,7 @@ def name(text: str, longest: int | None = LONGEST_NAME) -> Markup:
 
     longest: the most characters that are shown; None shows all.
     """
-    shown = text if longest is None else shortened(text, longest)
+    shown = printable(text) if longest is None else shortened(text, longest)
     return element("span", shown, class_="name")
 
 
@@ -147,14 +148,6 @@ def names(texts: Sequence[str], most: int) -> Markup:
     shown = joined(*(name(text) for text in texts[:most]), between=", ")
     more = len(texts) - most
     return joined(shown, f" and {more} more" if more > 0 else None)
-
-
-def shortened(text: str, longest: int) -> str:
-    """Return text of at most that many characters, the middle left out with an ellipsis."""
-    if len(text) <= longest:
-        return text
-    head = (longest - 1) * 2 // 3
-    return f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
 def config_in_words(config: HardwareConfig) -> str:

@@ -5,7 +5,7 @@ from html_page import parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlscale.report.markup import Markup, element, joined, percent, shortened, times, visible
+from mlscale.report.markup import Markup, element, joined, percent, times, visible
 
 HOSTILE = (
     '<script>alert(1)</script>"onload=',
@@ -67,21 +67,6 @@ class TestWhatCannotBePrinted:
     )
     def test_is_shown_by_its_code(self, text: str, shown: str) -> None:
         assert visible(text) == shown
-
-
-class TestShortening:
-    def test_by_hand(self) -> None:
-        assert shortened("abcdefghij", 10) == "abcdefghij"
-        assert shortened("abcdefghijk", 10) == "abcdef…ijk"
-
-    @given(st.text(max_size=50), st.integers(4, 30))
-    def test_is_never_longer_and_keeps_both_ends(self, text: str, longest: int) -> None:
-        short = shortened(text, longest)
-        assert len(short) <= max(longest, 0)
-        if short != text:
-            head, _, tail = short.partition("…")
-            assert text.startswith(head)
-            assert text.endswith(tail)
 
 
 class TestNumbers:

@@ -1,0 +1,52 @@
+"""Names fit for a terminal; expected texts are by hand, from ECMA-48 and Unicode's UAX 9."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlscale.text import printable, shortened, without_controls
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31;1mred\x1b[0m", "red"),
+        ("\x9b2Jcleared", "cleared"),
+        ("\x1b]0;a title\x07name\x1b]8;;http://x\x1b\\link", "namelink"),
+        ("\x1bPq#0\x1b\\name\x1bc", "name"),
+        ("two\r\nlines\tand\x0bmore", "two lines and more"),
+        ("a\x00b\x08c\x7fd\x85e", "abcd e"),
+        ("k<int>(é, 漢, \u2026)", "k<int>(é, 漢, \u2026)"),
+    ],
+)
+def test_escape_sequences_and_controls_are_taken_out(text: str, expected: str) -> None:
+    assert without_controls(text) == printable(text) == expected
+
+
+def test_marks_of_direction_are_not_for_a_terminal() -> None:
+    assert without_controls("a\u202eb\u2066c") == "a\u202eb\u2066c"
+    assert printable("a\u202eb\u2066c\u200fd") == "abcd"
+
+
+@given(text=st.text())
+def test_no_control_is_left_and_twice_is_once(text: str) -> None:
+    clean = printable(text)
+    assert not any(unicodedata.category(character) == "Cc" for character in clean)
+    assert printable(clean) == clean
+
+
+def test_shortened_by_hand() -> None:
+    assert shortened("abcdefghij", 10) == "abcdefghij"
+    assert shortened("abcdefghijk", 10) == "abcdef…ijk"
+
+
+@given(text=st.text(max_size=50), longest=st.integers(4, 30))
+def test_shortened_is_never_longer_and_keeps_both_ends(text: str, longest: int) -> None:
+    short = shortened(text, longest)
+    assert len(short) <= longest
+    if short != printable(text):
+        head, _, tail = short.partition("…")
+        assert printable(text).startswith(head)
+        assert printable(text).endswith(tail)
