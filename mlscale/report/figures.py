@@ -1,31 +1,26 @@
-"""Figures of a kernel: heat maps and range bars in HTML, charts as matplotlib's SVG.
+"""Charts as matplotlib's SVG, and range bars in HTML.
 
 The charts of the page take their colours from its style sheet, so that they follow light and
-dark. Why heat maps are tables: docs/decisions/0013-report-figures.md.
+dark: docs/decisions/0013-report-figures.md.
 """
 
 import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
 
 import numpy as np
-from matplotlib import colormaps, rc_context
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
-from mlscale.data.grid import ConfigGrid, Index
-from mlscale.data.surfaces import relative_values
-from mlscale.report.markup import Markup, cu_in_words, element, number, paragraph, picture, times
+from mlscale.report.markup import Markup, element, picture
 
 WIDTH, HEIGHT = 340, 242  # [CSS pixels]: a chart fits a phone
-MOST_COLUMNS = 12  # of a heat map that a reader can take in
 _MOST_MARKS = 16  # of a curve whose marks do not meet
 _MARKERS = "os^"
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
@@ -41,124 +36,6 @@ _FROM_STYLE_SHEET = {
     _PAPER: "var(--paper)",
     _INK: "currentColor",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class HeatMap:
-    """A quantity of a kernel over the grid: values (C, E, M), positive; its name and unit for
-    the reader; where base and best are.
-    """  # noqa: D205
-
-    name: str
-    unit: str
-    grid: ConfigGrid
-    values: Floats
-    base: Index
-    best: Index
-
-    @cached_property
-    def factors(self) -> Floats:
-        """Return the values relative to that at the base."""
-        return relative_values(self.values, self.base)
-
-    def at_cu_count(self, c: int) -> Markup:
-        """Return the table at one CU count; engine clock to the right, memory upwards."""
-        shown, memories = self.shown_engines, self.grid.memory_mhz
-        engines = [self.grid.engine_mhz[e] for e in shown]
-        rows = [
-            element(
-                "tr",
-                element("th", f"{memories[m]:g}", scope="row"),
-                *(self._cell((c, e, m)) for e in shown),
-            )
-            for m in reversed(range(len(memories)))
-        ]
-        clocks = [element("th", f"{clock:g}", scope="col") for clock in engines]
-        below = element("td", "engine clock [MHz]", class_="axis-name", colspan=len(engines))
-        cu_count = cu_in_words(self.grid.cu_count[c])
-        title = f"{self.name} [{self.unit}] at {cu_count}, engine clock by memory clock"
-        side = element(
-            "tr",
-            element(
-                "td",
-                element("span", "memory [MHz]"),
-                class_="axis-name side",
-                rowspan=len(rows) + 1,
-            ),
-        )
-        corner = element("td")
-        return element(
-            "table",
-            element("tbody", side, *rows),
-            element(
-                "tfoot",
-                element("tr", corner, corner, *clocks),
-                element("tr", corner, corner, below),
-            ),
-            class_="map",
-            aria_label=title,
-        )
-
-    @property
-    def shown_engines(self) -> list[int]:
-        """Return the engine clocks with a column: of many the ends, base, best and some between."""
-        count = len(self.grid.engine_mhz)
-        if count <= MOST_COLUMNS:
-            return list(range(count))
-        even = np.linspace(0, count - 1, MOST_COLUMNS - 2).round().astype(int).tolist()
-        return sorted({*even, self.base[1], self.best[1]})
-
-    def legend(self) -> Markup:
-        """Return the scale of colours, from the lowest to the highest value."""
-        stops = ",".join(colour(stop / 8) for stop in range(9))
-        scale = element(
-            "span",
-            class_="scale",
-            role="img",
-            aria_label="scale of colours",
-            style=f"background:linear-gradient(to right,{stops})",
-        )
-        low, high = (f"{number(v, 3)} {self.unit}" for v in (self.values.min(), self.values.max()))
-        return paragraph(f"{low} ", scale, f" {high}", kind="legend")
-
-    def share(self, value: float) -> float:
-        """Return where a value stands between lowest and highest, by its logarithm; 0 to 1."""
-        low, high = np.log(self.values.min()), np.log(self.values.max())
-        return 0.5 if low == high else float((np.log(value) - low) / (high - low))
-
-    def _cell(self, index: Index) -> Markup:
-        """Return a value, and below it 'base', 'best' or its multiple of the base."""
-        value = float(self.values[index])
-        fill = colour(self.share(value))
-        marks = [mark for mark in ("base", "best") if getattr(self, mark) == index]
-        note = ", ".join(marks) or times(self.factors[index])
-        return element(
-            "td",
-            number(value, 3),
-            element("small", note),
-            class_=" ".join(marks) or None,
-            style=f"background:{fill};color:{ink(fill)}",
-        )
-
-
-def colour(share: float) -> str:
-    """Return the colour at a share from 0 to 1 of cividis, the same to colour-blind readers."""
-    return _cividis()[round(share * (len(_cividis()) - 1))]
-
-
-@cache
-def _cividis() -> tuple[str, ...]:
-    """Return the colours of cividis: one by one they would cost a fifth of the page."""
-    return tuple(map(to_hex, colormaps["cividis"](np.linspace(0, 1, 256))))
-
-
-@cache
-def ink(fill: str) -> str:
-    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
-    channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
-    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
 
 
 def range_bar(name: str, share: float | None) -> Markup:

@@ -9,7 +9,8 @@ from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.features import Choice, Explanation
-from mlscale.report.figures import Curve, HeatMap, axis_chart, front_chart, range_bar, svg
+from mlscale.report.figures import Curve, axis_chart, front_chart, range_bar, svg
+from mlscale.report.heat_map import HeatMap
 from mlscale.report.kernel_report import UNITS, KernelReport
 from mlscale.report.markup import (
     Child,
@@ -43,8 +44,8 @@ _AXIS_LABELS = {
 _OBJECTIVES = {
     "time": "shortest time",
     "energy": "lowest energy",
-    "edp": "lowest energy x delay (EDP)",
-    "ed2p": "lowest energy x delay^2 (ED2P)",
+    "edp": "lowest EDP",
+    "ed2p": "lowest ED2P",
     "power": "lowest power",
 }
 
@@ -194,7 +195,8 @@ def best(report: KernelReport) -> Markup:
         element("h3", "Best configurations"),
         paragraph(
             "Over the whole grid, without limits; mlscale advise takes limits on time and power. "
-            "The saving is in the objective itself, against the base.",
+            "The saving is in the objective itself, against the base; EDP is energy x time, ED2P "
+            "energy x time^2.",
             kind="soft",
         ),
         table(headers, [_best_row(report, objective) for objective in possible], words=(0, 1)),
@@ -316,7 +318,7 @@ def _nearest(explanation: Explanation, position: int) -> Markup:
     text = "Distance in the features above, each scaled to 0 to 1 by its training range."
     if usual is not None:
         text += f" Between training kernels the nearest other is {number(usual, 3)} away (median)."
-    rows = [[name(kernel), number(distance, 3)] for kernel, distance in near]
+    rows = [[name(kernel), number(round(distance, 9), 3)] for kernel, distance in near]
     return joined(paragraph(text, kind="soft"), table(["training kernel", "distance"], rows))
 
 

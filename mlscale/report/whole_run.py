@@ -83,7 +83,7 @@ def _facts(report: RunReport) -> Markup:
             ("Idle", f"{text} at the base; no clock changes it, and it has no energy here")
         )
     counted = int(profiles.has_counters.sum())
-    text = f"{run.counters_cover_percent:.1f} % of the kernels' time"
+    text = f"{share_in_percent(run.counters_cover_percent / 100)} % of the kernels' time"
     if counted < most:
         text += f"; {most - counted} of {most} kernels have no counters"
     pairs.append(("Counters cover", text))

@@ -51,13 +51,14 @@ def kernels_of(root: Node) -> list[str]:
 
 
 class TestKernels:
-    def test_of_many_the_first_20_are_shown_and_the_others_named(
+    def test_of_many_the_largest_20_are_shown_and_the_others_in_a_table(
         self, capsys: Capture, folder: Path
     ) -> None:
         root = written(capsys, folder)
         assert len(kernels_of(root)) == 20
-        assert "20 of the profile's 24 kernels are shown" in root.one("header").text
-        assert "<b>contended5" in root.one("header").text
+        run = root.one("section", "run")
+        assert "The other 4 kernels" in run.texts("h3")
+        assert "<b>contended5" in run.text
 
     def test_those_asked_for_are_shown_once_in_that_order(
         self, capsys: Capture, folder: Path

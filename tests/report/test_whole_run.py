@@ -141,7 +141,7 @@ class TestNumbers:
         whole = float(profiles.launches @ profiles.time_ms) + 3
         assert "33.50 launches of 3 kernels" in run.text
         assert f"3.000 ms in which the GPU waits, {300 / whole:.1f} % of the run" in run.text
-        assert "100.0 % of the kernels' time" in run.text
+        assert "100.00 % of the kernels' time" in run.text
 
     def test_the_front_is_that_of_the_advice(self) -> None:
         advice = advise(model(), application())
