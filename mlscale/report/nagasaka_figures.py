@@ -19,7 +19,7 @@ from mlscale.report.style import (
 )
 from mlscale.studies.nagasaka import Grouping, PowerCase, model_row, unseen_rows
 
-_ACTUAL, _ESTIMATED = "#000000", "#999999"
+_TRUTH, _ESTIMATED = "#000000", "#999999"
 _BY_KERNEL, _BY_APPLICATION = COLOURS[4], COLOURS[0]
 _UNSEEN = _NEGATIVE = COLOURS[1]
 
@@ -73,13 +73,13 @@ def draw_sets(case: PowerCase, stem: Path) -> list[Path]:
 
 
 def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Path) -> list[Path]:
-    """Fig. 3 and 5: actual and estimated watts of each kernel, by actual power.
+    """Fig. 3 and 5: the table's and the estimated watts of each kernel, by the table's.
 
     unseen: the kernels that the model cannot see, which are hatched and marked by a star. Returns
     the files. Raises InputError.
     """
     order = np.argsort(case.inputs.power_w, kind="stable")
-    actual_w = case.inputs.power_w[order]
+    truth, true_w = case.origin or "in the table", case.inputs.power_w[order]
     estimated_w = case.result(counters).estimated_w.mean(axis=0)[order]
     kernels = [case.inputs.kernels[k] for k in order]
     is_unseen = [kernel in unseen for kernel in kernels]
@@ -87,9 +87,9 @@ def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Pa
     figure = new_figure(8, 1.8 + 0.27 * len(kernels), title, fontsize=10)
     panel = figure.subplots()
     names = [f"{k} *" if blind else k for k, blind in zip(kernels, is_unseen, strict=True)]
-    label = "average power [W]; beside the bars: (estimated - actual) / actual"
+    label = f"average power [W]; beside the bars: 100 (estimated / {truth} - 1)"
     rows = name_rows(panel, names, label)
-    panel.barh(rows + 0.2, actual_w, height=0.38, color=_ACTUAL)
+    panel.barh(rows + 0.2, true_w, height=0.38, color=_TRUTH)
     panel.barh(
         rows - 0.2,
         estimated_w,
@@ -99,13 +99,13 @@ def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Pa
         edgecolor="white",
         linewidth=0.5,
     )
-    errors = percentage_error(estimated_w, actual_w)
-    for row, end, error in zip(rows, np.maximum(actual_w, estimated_w), errors, strict=True):
+    errors = percentage_error(estimated_w, true_w)
+    for row, end, error in zip(rows, np.maximum(true_w, estimated_w), errors, strict=True):
         text = panel.annotate(f"{error:+.0f} %", (end, row), (4, 0), textcoords="offset points")
         text.set(va="center", fontsize=7)
     unseen_label = "* estimated, held out: the model cannot see all of the kernel"
     handles = [
-        Patch(facecolor=_ACTUAL, label="actual"),
+        Patch(facecolor=_TRUTH, label=truth),
         Patch(facecolor=_ESTIMATED, label="estimated, held out"),
         Patch(facecolor=_UNSEEN, edgecolor="white", hatch=HATCH, label=unseen_label),
     ]

@@ -20,16 +20,24 @@ from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.report.style import AXIS_LABELS, COLOURS, MARKERS, new_figure, save_figure
+from mlscale.report.style import (
+    AXIS_LABELS,
+    COLOURS,
+    MARKERS,
+    legend_below,
+    new_figure,
+    save_figure,
+)
 from mlscale.studies.candidates import ORACLE
 from mlscale.studies.wu2015 import BIN_WIDTH, BINS, CLUSTER_COUNTS
-from mlscale.studies.wu2015_summary import Row, Spread, boxes, by_base, labels, overall, shares
+from mlscale.studies.wu2015_summary import Box, Row, Spread, boxes, by_base, labels, overall, shares
 
 BESIDE = ("mean-surface", "nearest")  # the baselines that are drawn; the table has all
 _GREYS = {"mean-surface": ("0.25", "--"), "nearest": ("0.55", ":")}
 _HATCHES = ("", "///", "...", "xx")
 COLOUR_MAP = "cividis"  # even in lightness, the same to colour-blind readers
-PANELS_IN_ROW = 4
+PANELS_IN_ROW = 2
+LEAST_DISTANCE = 0.035  # of two labelled ticks, as a share of the axis
 MOST_NUMBERS = 100  # cells of a panel, beyond which the numbers could not be read
 
 Errors = dict[HardwareConfig, float]
@@ -105,7 +113,7 @@ def heat_maps(title: str, errors: Errors, headings: Mapping[float | None, str]) 
             fixed["engine_mhz"] = engine
         where = ", ".join(f"base {AXIS_LABELS[axis]}: {step:g}" for axis, step in fixed.items())
         panel.set_title(f"{where}\n{headings[engine]}".strip(), fontsize=8)
-    bar = figure.colorbar(image, ax=panels[: len(engines)], shrink=0.8)
+    bar = figure.colorbar(image, ax=panels[: len(engines)], shrink=0.8, aspect=40)
     bar.set_label("mean absolute\npercentage error [%]")
     return figure
 
@@ -150,76 +158,102 @@ def _means(rows: Sequence[Row], names: Sequence[str], engine: float | None) -> s
 
 
 def engine_clock_boxes(subject: FigureSubject, rows: Sequence[Row]) -> Figure:
-    """Fig. 12: mean, standard deviation and extremes over the bases of each engine clock."""
+    """Fig. 12: mean, standard deviation and extremes over the bases of each engine clock.
+
+    Where an engine clock has one base only there is nothing to box: its error is a point.
+    """
     names, by_name = labels(rows, subject.predictor, *BESIDE), boxes(rows)
     engines = list(by_name[names[0]])
     title = subject.title(f"error of {subject.quantity} over the bases", rows)
-    figure = new_figure(max(6.0, 1.1 * len(engines) + 2), 4.6, title)
+    figure = new_figure(max(6.0, 0.75 * len(engines) + 2), 4.6, title)
     panel = figure.subplots()
     width = 0.8 / len(names)
+    boxed = any(box.bases > 1 for box in by_name[names[0]].values())
     handles: list[Artist] = []
     for position, name in enumerate(names):
         places = _bar_places(len(engines), position, len(names), width)
-        look: dict[str, Any] = {
-            "facecolor": COLOURS[position],
-            "alpha": 0.45,
-            "hatch": _HATCHES[position],
-        }
-        panel.bxp(
-            [
-                {
-                    "med": box.mean,
-                    "q1": box.mean - box.std,
-                    "q3": box.mean + box.std,
-                    "whislo": box.low,
-                    "whishi": box.high,
-                }
-                for box in by_name[name].values()
-            ],
-            positions=places,
-            widths=0.85 * width,
-            showfliers=False,
-            patch_artist=True,
-            boxprops=look,
-            medianprops={"color": "black"},
-            manage_ticks=False,
-        )
-        handles.append(Patch(label=_in_words(name), **look))
         of_engine = [[row for row in rows if row["engine_mhz"] == engine] for engine in engines]
         spreads = [overall(part)[name] for part in of_engine]
-        means = [spread.mean for spread in spreads]
-        seeds = _whiskers(spreads)
-        panel.errorbar(places, means, yerr=seeds, fmt="none", ecolor="black", elinewidth=3)
-    key = "mean; box: ± 1 std; whiskers: min, max of the bases"
-    handles.append(Line2D([], [], color="black", label=key))
+        means, seeds = [spread.mean for spread in spreads], _whiskers(spreads)
+        if boxed:
+            look: dict[str, Any] = {
+                "facecolor": COLOURS[position],
+                "alpha": 0.45,
+                "hatch": _HATCHES[position],
+            }
+            _boxes(panel, list(by_name[name].values()), places, 0.85 * width, look)
+            panel.errorbar(places, means, yerr=seeds, fmt="none", ecolor="black", elinewidth=3)
+            handles.append(Patch(label=_in_words(name), **look))
+        else:
+            points: dict[str, Any] = {
+                "color": COLOURS[position],
+                "marker": MARKERS[position],
+                "linestyle": "",
+            }
+            panel.errorbar(places, means, yerr=seeds, capsize=4, markersize=8, **points)
+            handles.append(Line2D([], [], markersize=8, label=_in_words(name), **points))
+    if boxed:
+        key = "mean; box: ± 1 std; whiskers: min, max of the bases"
+        handles.append(Line2D([], [], color="black", label=key))
     if len({row["seed"] for row in rows}) > 1:
         key = "range of the mean over the seeds"
-        handles.append(Line2D([], [], color="black", linewidth=3, label=key))
+        handles.append(Line2D([], [], color="black", linewidth=3 if boxed else 1.5, label=key))
     panel.set_xticks(range(len(engines)), [f"{engine:g}" for engine in engines])
     panel.set_xlabel("base engine clock [MHz]")
     _error_axis(panel)
-    panel.legend(handles=handles, fontsize=8)
+    legend_below(figure, handles, 2)
     return figure
 
 
+def _boxes(
+    panel: Axes, of: Sequence[Box], places: Floats, width: float, look: dict[str, Any]
+) -> None:
+    """Boxes in the paper's meaning, at places along the axis."""
+    panel.bxp(
+        [
+            {
+                "med": box.mean,
+                "q1": box.mean - box.std,
+                "q3": box.mean + box.std,
+                "whislo": box.low,
+                "whishi": box.high,
+            }
+            for box in of
+        ],
+        positions=places,
+        widths=width,
+        showfliers=False,
+        patch_artist=True,
+        boxprops=look,
+        medianprops={"color": "black"},
+        manage_ticks=False,
+    )
+
+
 def cluster_count(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
-    """Fig. 13 and 16: a line for each base on the left; their mean and the baselines right."""
+    """Fig. 13 and 16: a line for each base above; their mean and the baselines below.
+
+    The lines of the bases stand side by side, so that none hides another.
+    """
     each, over_all = by_base(rows), overall(rows)
     names = labels(rows, subject.predictor)
     title = subject.title(f"error of {subject.quantity} by clusters", rows)
-    figure = new_figure(11, 4.8, title)
-    left, right = figure.subplots(1, 2)
-    for position, base in enumerate(each[names[0]]):
-        _line(left, names, [each[name][base] for name in names], position, str(base))
-    left.set_title("each base", fontsize=10)
+    figure = new_figure(7, 8.4, title)
+    upper, lower = figure.subplots(2, 1)
+    bases = list(each[names[0]])
+    for position, base in enumerate(bases):
+        aside = 0.2 * (position - (len(bases) - 1) / 2)
+        spreads = [each[name][base] for name in names]
+        _line(upper, names, spreads, position, str(base), aside=aside)
+    upper.set_title("each base", fontsize=10)
     mean = f"{subject.predictor}, mean of the bases"
-    _line(right, names, [over_all[name] for name in names], 0, mean)
-    _levels(right, {name: over_all[name] for name in labels(rows, *BESIDE)})
-    right.set_title("mean of the bases, and baselines", fontsize=10)
-    for panel in (left, right):
+    _line(lower, names, [over_all[name] for name in names], 0, mean)
+    _levels(lower, {name: over_all[name] for name in labels(rows, *BESIDE)})
+    lower.set_title("mean of the bases, and baselines", fontsize=10)
+    for panel in (upper, lower):
         _cluster_axis(panel, names)
         _error_axis(panel)
-        panel.set_ylim(top=1.4 * panel.get_ylim()[1])  # room for the legend
+        panel.set_ylim(top=1.5 * panel.get_ylim()[1])  # room for the legend
         panel.legend(fontsize=8, loc="upper right")
     return {"": figure}
 
@@ -229,7 +263,7 @@ def error_distribution(subject: FigureSubject, rows: Sequence[Row]) -> dict[str,
     by_name, names = shares(rows), labels(rows, subject.predictor, *BESIDE)
     bases = len({tuple(row[axis] for axis in AXES) for row in rows})
     title = subject.title(f"errors of {subject.quantity}, all {bases} bases", rows)
-    figure = new_figure(11, 4.8, title)
+    figure = new_figure(8, 4.8, title)
     panel = figure.subplots()
     width = 0.85 / len(names)
     for position, name in enumerate(names):
@@ -258,18 +292,29 @@ def error_distribution(subject: FigureSubject, rows: Sequence[Row]) -> dict[str,
 
 
 def oracle(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
-    """Fig. 15: the network and the oracle on the training set, over the number of clusters."""
+    """Fig. 15: the network and the oracle on the training set, over the number of clusters.
+
+    The oracle is hollow and thick below the network, as they often are the same.
+    """
     over_all = overall(rows)
     title = subject.title(f"error of {subject.quantity} on the training set", rows)
-    figure = new_figure(7.5, 4.8, title)
+    figure = new_figure(7, 4.8, title)
     panel = figure.subplots()
-    for position, predictor in enumerate((subject.predictor, ORACLE)):
+    below: dict[str, Any] = {
+        "linewidth": 4.5,
+        "markersize": 11,
+        "markerfacecolor": "white",
+        "alpha": 0.55,
+    }
+    above: dict[str, Any] = {}
+    for position, predictor, look in ((1, ORACLE, below), (0, subject.predictor, above)):
         names = labels(rows, predictor)
-        _line(panel, names, [over_all[name] for name in names], position, predictor)
+        spreads = [over_all[name] for name in names]
+        _line(panel, names, spreads, position, predictor, **look)
     _levels(panel, {name: over_all[name] for name in labels(rows, *BESIDE)})
     _cluster_axis(panel, labels(rows, subject.predictor))
     _error_axis(panel)
-    panel.legend(fontsize=9)
+    legend_below(figure, panel.get_legend_handles_labels()[0], 4)
     return {"": figure}
 
 
@@ -297,19 +342,24 @@ def _whiskers(spreads: Sequence[Spread]) -> Floats:
 
 
 def _line(
-    panel: Axes, names: Sequence[str], spreads: Sequence[Spread], position: int, label: str
+    panel: Axes,
+    names: Sequence[str],
+    spreads: Sequence[Spread],
+    position: int,
+    label: str,
+    aside: float = 0.0,
+    **look: Any,
 ) -> None:
-    """Draw errors over the number of clusters, with the range over the seeds."""
+    """Draw errors over the number of clusters, with the range over the seeds, moved aside."""
     panel.errorbar(
-        _counts(names),
+        np.array(_counts(names)) + aside,
         [spread.mean for spread in spreads],
         yerr=_whiskers(spreads),
         color=COLOURS[position % len(COLOURS)],
         marker=MARKERS[position % len(MARKERS)],
-        markersize=5,
-        capsize=3,
-        elinewidth=0.8,
+        **{"markersize": 5, "capsize": 3, "elinewidth": 0.8, **look},
         label=label,
+        clip_on=False,  # a marker at 0 is seen whole
     )
 
 
@@ -329,10 +379,18 @@ def _counts(names: Collection[str]) -> list[int]:
 def _cluster_axis(panel: Axes, names: Sequence[str]) -> None:
     panel.set_xlabel("clusters in each set")
     counts = _counts(names)
+    places = np.array(counts, dtype=np.float64)
     if counts[-1] > CLUSTER_COUNTS[-1]:
         panel.set_xscale("log")
         panel.minorticks_off()
-    panel.set_xticks(counts, [str(count) for count in counts], fontsize=8)
+        places = np.log(places)
+    labelled = [len(counts) - 1]  # from the last one down, as far as the labels do not meet
+    for tick in range(len(counts) - 2, -1, -1):
+        if places[labelled[-1]] - places[tick] >= LEAST_DISTANCE * (places[-1] - places[0]):
+            labelled.append(tick)
+    panel.set_xticks(
+        counts, [str(n) if t in labelled else "" for t, n in enumerate(counts)], fontsize=8
+    )
 
 
 def _error_axis(panel: Axes) -> None:

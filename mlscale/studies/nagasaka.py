@@ -5,7 +5,7 @@ Source: Nagasaka et al. 2010, section IV: ten-fold evaluation, lambda by n-fold 
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -94,7 +94,8 @@ class PowerCase:
     """One table with all or some of its kernels, and the errors of every set of counters there.
 
     kernels: 'all', or 'as in the paper' (enough blocks, no texture reads). results: empty until
-    the case is evaluated.
+    the case is evaluated. origin: of the table's power: 'measured', 'simulated', 'made', or None
+    where the table does not say.
     """
 
     table: str
@@ -103,6 +104,7 @@ class PowerCase:
     kernels: str
     inputs: PowerInputs
     results: tuple[SetErrors, ...] = ()
+    origin: str | None = None
 
     def result(self, name: str, grouping: Grouping = "application") -> SetErrors:
         """Return the errors of one set of counters."""
@@ -217,13 +219,14 @@ def select_cases(path: Path, data: Measurements, base_text: str, counters: str) 
             f"{path}: does not give the counters of the set '{counters}'; "
             f"it gives {', '.join(inputs.sets)}: choose one with --counters"
         )
-    everything = PowerCase(path.stem, data.device, base, ALL, inputs)
+    origin = data.metadata.get("origin")
+    everything = PowerCase(path.stem, data.device, base, ALL, inputs, origin=origin)
     if (count := len(set(inputs.applications))) < PAPER_FOLDS:
         raise InputError(
             f"{path}: ten folds need kernels of {PAPER_FOLDS} applications, not {count}; "
             "measure more"
         )
-    as_in_paper = PowerCase(path.stem, data.device, base, PAPER, inputs.as_in_paper())
+    as_in_paper = replace(everything, kernels=PAPER, inputs=inputs.as_in_paper())
     if (count := len(set(as_in_paper.inputs.applications))) >= PAPER_FOLDS:
         return [everything, as_in_paper]
     warn(

@@ -1,0 +1,28 @@
+"""What the figures of Nagasaka et al. call the power that a table holds."""
+
+from pathlib import Path
+
+import pytest
+from synthetic import powered
+
+from mlscale.papers.nagasaka import derive_inputs
+from mlscale.report.nagasaka_figures import draw_watts
+from mlscale.studies.nagasaka import GROUPINGS, PowerCase, set_errors
+
+
+class TestDrawWatts:
+    @pytest.mark.parametrize(
+        ("origin", "called"),
+        [("simulated", "simulated"), ("measured", "measured"), (None, "in the table")],
+    )
+    def test_power_is_called_by_its_origin(
+        self, origin: str | None, called: str, tmp_path: Path
+    ) -> None:
+        made = derive_inputs(powered.profiles(20))
+        results = tuple(set_errors(made, GROUPINGS, 1))
+        case = PowerCase("t", "gpu", powered.BASE, "all", made, results, origin)
+        _, svg = draw_watts(case, "Mem/Inst", (), tmp_path / "figure")
+        said = svg.read_text()  # matplotlib writes each text as a comment
+        assert f"<!-- {called} -->" in said
+        assert f"100 (estimated / {called} - 1)" in said
+        assert "actual" not in said
