@@ -1,15 +1,16 @@
 """mlscale study advice: how far from the true optimum the advice of each predictor lands."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits
 from mlscale.cli.options import add_limits, whole_number
 from mlscale.cli.study import options
-from mlscale.cli.study.text import means_together
+from mlscale.cli.study.text import means_together, origins
 from mlscale.cli.text import columns, shortened
 from mlscale.data.grid import HardwareConfig
-from mlscale.studies.base import Row, Rows, grouped
+from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.errors import CLUSTERS
 from mlscale.studies.runs import LAUNCH_SIGMA, MOST_APPLICATIONS
 
@@ -27,7 +28,7 @@ def parents(_: str) -> list[argparse.ArgumentParser]:
         options.parent(_add_runs),
         options.base(),
         options.clusters(str(CLUSTERS)),
-        options.common("the tables advice and choices, and with --runs the table runs"),
+        options.common("the tables advice and choices (with --runs also runs), and figures"),
     ]
 
 
@@ -51,6 +52,13 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
         f"{MOST_APPLICATIONS} held-out applications with log-normal launches "
         f"(sigma {LAUNCH_SIGMA:g}), instead of one for each kernel",
     )
+
+
+def draw(study: Study, folder: Path, _: dict[str, Any], tables: dict[str, Rows]) -> list[Path]:
+    """Draw the regrets of each table; the paths. Raises InputError."""
+    from mlscale.report import comparison_figures
+
+    return comparison_figures.draw_regrets(folder, tables["choices"], origins(study))
 
 
 def as_text(document: dict[str, Any]) -> str:

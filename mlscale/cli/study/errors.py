@@ -1,14 +1,15 @@
 """mlscale study errors and study compare: predictors beside the baselines, at one base."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from mlscale.cli.options import configuration
 from mlscale.cli.study import options
-from mlscale.cli.study.text import MEAN_HEADERS, means_together, summary_cells
+from mlscale.cli.study.text import MEAN_HEADERS, means_together, origins, summary_cells
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.studies.base import Rows, grouped
+from mlscale.studies.base import Rows, Study, grouped
 from mlscale.studies.errors import CLUSTERS, COMPARE
 
 SUMMARIES = {
@@ -32,7 +33,7 @@ def parents(name: str) -> list[argparse.ArgumentParser]:
         options.parent(_add_training),
         options.base(),
         options.clusters(str(CLUSTERS)),
-        options.common("the tables errors and kernels"),
+        options.common("the tables errors and kernels, and figures"),
     ]
 
 
@@ -70,6 +71,13 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="train on profiles at this base, while those of --base are predicted; for predictors "
         "that predict from other bases ('sampled') and what learns nothing",
     )
+
+
+def draw(study: Study, folder: Path, _: dict[str, Any], tables: dict[str, Rows]) -> list[Path]:
+    """Draw the errors of each table; the paths. Raises InputError."""
+    from mlscale.report import comparison_figures
+
+    return comparison_figures.draw_errors(folder, tables["kernels"], origins(study))
 
 
 def as_text(document: dict[str, Any]) -> str:

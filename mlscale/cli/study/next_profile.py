@@ -1,14 +1,15 @@
 """mlscale study next-profile: how error falls with further points that the predictor chooses."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options as shared
 from mlscale.cli.study import options
-from mlscale.cli.study.text import MEAN_HEADERS, summary_cells
+from mlscale.cli.study.text import MEAN_HEADERS, origins, summary_cells
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.studies.base import Rows, grouped
+from mlscale.studies.base import Rows, Study, grouped
 
 SUMMARIES = {
     "next-profile": "how the error falls with further points that the predictor chooses itself",
@@ -22,7 +23,7 @@ def parents(_: str) -> list[argparse.ArgumentParser]:
         options.quantities(),
         options.parent(_add_points),
         options.base(),
-        options.common("the tables next-profile and chosen"),
+        options.common("the tables next-profile and chosen, and figures"),
     ]
 
 
@@ -45,6 +46,13 @@ def _add_points(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="predict with 0 to N further points (default: 3)",
     )
+
+
+def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:
+    """Draw the errors of each table; the paths. Raises InputError."""
+    from mlscale.report import comparison_figures
+
+    return comparison_figures.draw_points(folder, document, origins(study))
 
 
 def as_text(document: dict[str, Any]) -> str:

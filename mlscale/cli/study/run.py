@@ -17,7 +17,7 @@ from mlscale.studies.base import Rows, Study
 DOCUMENT = "study.json"
 
 Document = dict[str, Any]
-Draw = Callable[[Study, Path, Document], list[Path]]
+Draw = Callable[[Study, Path, Document, dict[str, Rows]], list[Path]]
 
 
 def carry_out(
@@ -48,9 +48,10 @@ def carry_out(
         document = {**study.document(results), "fingerprint": fingerprint}
         written = []
         if folder and kept:
-            for name, rows in study.files(results).items():
+            tables = study.files(results)
+            for name, rows in tables.items():
                 written.append(_write_rows(folder / f"{name}.{arguments.format}", rows))
-            written += draw(study, folder, document) if draw else []
+            written += draw(study, folder, document, tables) if draw else []
             write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
             written.append(folder / DOCUMENT)
             kept.remove()

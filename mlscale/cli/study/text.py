@@ -4,9 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from mlscale.cli.text import columns
-from mlscale.studies.base import Row, Rows
+from mlscale.studies.base import Row, Rows, Study
 
 MEAN_HEADERS = ("MAPE", "median", "p90", "worst", "worst kernel")
+
+
+def origins(study: Study) -> dict[str, str | None]:
+    """Return where the data of each table come from, as it says; None where it does not."""
+    return {name: data.metadata.get("origin") for name, data in study.tables.items()}
 
 
 def summary_cells(row: Row) -> list[str]:

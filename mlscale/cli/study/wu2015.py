@@ -10,7 +10,7 @@ from mlscale.cli.options import configuration, refuse_unused
 from mlscale.cli.study import options
 from mlscale.cli.text import columns
 from mlscale.data.grid import AXES
-from mlscale.studies.base import Row, Study, grouped
+from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.wu2015 import BASE_CONFIGURATION, BIN_WIDTH, BINS, ORACLE_STUDY
 from mlscale.studies.wu2015_summary import (
     Spread,
@@ -75,7 +75,7 @@ def _add_bases(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def draw(study: Study, folder: Path, document: dict[str, Any]) -> list[Path]:
+def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:
     """Draw the figures of each table and quantity; their paths. Raises InputError."""
     from mlscale.report import study_figures
 

@@ -51,6 +51,8 @@ class TestOutput:
         with (tmp_path / "out/choices.csv").open() as file:
             choices = list(csv.DictReader(file))
         assert len(choices) == 4 * 6
+        for kind in ("png", "svg"):
+            assert (tmp_path / f"out/advice-made-energy.{kind}").stat().st_size > 5000
         assert {c["engine_mhz"] for c in choices if c["advisor"] == "highest-clocks"} == {"1000.0"}
 
     def test_runs_are_advised_instead_of_kernels(

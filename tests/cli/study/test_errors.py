@@ -189,10 +189,14 @@ class TestDocument:
 
 
 class TestFiles:
-    def test_folder_holds_three(self, study: Any, folder: Path) -> None:
+    def test_folder_holds_tables_and_a_figure_of_each_quantity(
+        self, study: Any, folder: Path
+    ) -> None:
         assert study
         names = {path.name for path in (folder / "out").iterdir()}
-        assert names == {"errors.csv", "kernels.csv", "study.json"}
+        of = ("bare-time", "both-time", "both-power")
+        figures = {f"errors-{one}.{kind}" for one in of for kind in ("png", "svg")}
+        assert names == {"errors.csv", "kernels.csv", "study.json"} | figures
 
     def test_study_json_is_what_was_printed(self, study: Any, folder: Path) -> None:
         document, printed = study
