@@ -221,17 +221,15 @@ def _restore(
 
 
 def _check_parameters(predictor: Predictor, parameters: dict[str, Any]) -> None:
-    """Raise ValueError on a hyper-parameter that is not of its default's kind, or negative."""
+    """Raise ValueError on a hyper-parameter that is no number where it should be, or negative."""
     for name, default in predictor.get_params().items():
         value = parameters.get(name, default)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if default is None or (isinstance(default, float) and is_number):
-            fits = value is None or is_number
-        elif isinstance(default, tuple):
-            fits = isinstance(value, list | tuple)
-        else:
-            fits = type(value) is type(default)
-        if not fits or (is_number and value < 0):
+        fits = not isinstance(value, int | float) or value >= 0
+        if isinstance(default, bool | int):
+            fits &= type(value) is type(default)
+        elif isinstance(default, float):
+            fits &= type(value) in (int, float)
+        if not fits:
             raise ValueError(f"the hyper-parameter '{name}' cannot be {str(value)[:40]!r}")
 
 
