@@ -28,7 +28,7 @@ static void __syncthreads()
 }
 
 static float exchanged[1024];
-static float __shfl_down_sync(unsigned, float value, int distance)
+static float __shfl_down(float value, int distance, int = 32)
 {
     exchanged[threadIdx.x] = value;
     __syncthreads();
@@ -37,14 +37,14 @@ static float __shfl_down_sync(unsigned, float value, int distance)
     __syncthreads();
     return found;
 }
-
-// A clock that ticks at every reading, and loads past a cache that is not there.
-static long long clock64()
+static float __shfl_down_sync(unsigned, float value, int distance)
 {
-    static long long ticks = 0;
-    return ticks++;
+    return __shfl_down(value, distance);
 }
-static unsigned __ldcg(const unsigned *place) { return *place; }
+
+// Loads past a cache that is not there.
+struct uint4 { unsigned x, y, z, w; };
+template <class T> static T __ldcg(const T *place) { return *place; }
 static float __uint_as_float(unsigned bits)
 {
     float value;
@@ -68,14 +68,6 @@ static float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 #define __sinf std::sin
 #define __expf std::exp
 #define __logf std::log
-static unsigned __brev(unsigned x)
-{
-    unsigned reversed = 0;
-    for (int bit = 0; bit < 32; bit++)
-        reversed |= (x >> bit & 1u) << (31 - bit);
-    return reversed;
-}
-
 // The tensor cores' tile: every lane holds all of it.
 #define TILE_PRODUCT
 #define TILE_SUM float sum[256] = {0}

@@ -1,91 +1,79 @@
-"""mlscale collect --micro-benchmarks: a device entry for wang-chu, and Volkov's survey measured."""
+"""mlscale collect --micro: what was measured becomes gpu.json, which 'literature --gpu' reads."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlscale.cli import options
 from mlscale.cli.text import columns, number
-from mlscale.errors import warn
+from mlscale.errors import InputError, warn
 from mlscale.files import write_text
 
 if TYPE_CHECKING:
-    from mlscale.collect.device import MeasuredGpu
+    from mlscale.collect.device import DeviceInfo
 
-RECORD, ENTRY, SURVEY = "micro.json", "wang_chu_gpus.json", "volkov.csv"
-
-
-def run(arguments: argparse.Namespace, gpu: MeasuredGpu) -> None:
-    """Measure and write. Raises InputError; nothing is written unless all was measured."""
-    from tqdm import tqdm
-
-    from mlscale.cli.collect import recover
-    from mlscale.collect.clocks import ClockKeeper, settings
-    from mlscale.collect.micro import measure_memory, measure_volkov
-    from mlscale.collect.micro_kernels import INTENSITIES, WARPS
-
-    clocks = settings(arguments.engine, arguments.memory, gpu.sensors.supported_clocks())
-    with ExitStack() as stack:
-        folder = stack.enter_context(options.output_folder(arguments.output))
-        keeper = stack.enter_context(ClockKeeper(gpu.sensors, gpu.info.uuid))
-        recover(keeper)
-        total = len(clocks) + len(INTENSITIES) * len(WARPS)
-        bar = stack.enter_context(tqdm(total=total, disable=None, leave=False))
-        samples = measure_memory(gpu, keeper, clocks, bar.update)
-        rows = measure_volkov(gpu, bar.update)
-        bar.close()
-        keeper.restore()
-        print(_write(folder, gpu, samples, rows))
+GPU = "gpu.json"
 
 
-def _write(folder: Path, gpu: MeasuredGpu, samples: list[Any], rows: list[dict[str, Any]]) -> str:
-    import pandas as pd
-
-    from mlscale.collect.micro_fit import (
-        device_entry,
-        fit_compute_unit,
-        survey_errors,
-        survey_rows,
-    )
+def write(
+    folder: Path, rows: list[dict[str, Any]], info: DeviceInfo, failed: dict[str, str]
+) -> str:
+    """Fit and write; what there is to say of it. Raises InputError where a benchmark failed."""
+    from mlscale.collect.micro_fit import compute_unit, setting, wang_chu_entry
+    from mlscale.collect.micro_kernels import probes
     from mlscale.collect.recording import device_name
     from mlscale.data.devices import device_keys, load_device
+    from mlscale.studies.volkov import measured_errors
 
-    key = device_name(gpu.info)
-    record: dict[str, Any] = {
-        "device": key,
-        "name": gpu.info.name,
-        "uuid": gpu.info.uuid,
-        "versions": gpu.info.versions,
-        "memory": [sample.as_dict() for sample in samples],
-        "volkov": rows,
-    }
-    entry_note = []
-    schedulers = 4
+    if failed:
+        raise InputError(f"{folder}: {'; '.join(f'{name} {why}' for name, why in failed.items())}")
+    of_clocks: dict[tuple[float, float], dict[str, float]] = {}
+    for row in rows:
+        clocks = (row["engine_mhz"], row["memory_mhz"])
+        of_clocks.setdefault(clocks, {})[row["kernel"]] = row["time_ms"]
+    settings = [setting(probes(info), times, *clocks) for clocks, times in of_clocks.items()]
+    highest = max(settings, key=lambda measured: (measured.engine_mhz, measured.memory_mhz))
+    key = device_name(info)
+    schedulers, entry = 4, None
     if key in device_keys():
-        device = load_device(key)
-        schedulers = device.schedulers_per_cu
-        entry = device_entry(samples, device, "mlscale collect --micro-benchmarks")
-        document = {"format_version": 1, "gpus": {key: entry}}
-        write_text(folder / ENTRY, json.dumps(document, indent=1) + "\n")
-        entry_note.append(f"{folder / ENTRY}: the entry of '{key}' for wang-chu; {entry['note']}")
+        schedulers = load_device(key).schedulers_per_cu
+        entry = wang_chu_entry(settings, load_device(key))
     else:
         warn(
-            f"'{key}' is not in mlscale/data/devices.json: describe it there for an entry of "
-            "wang-chu; four schedulers a CU are assumed"
+            f"'{key}' is not in the device table: there is no entry for wang-chu, and four "
+            "schedulers a CU are assumed"
         )
-    cu = fit_compute_unit(rows, schedulers)
-    beside = survey_rows(rows, cu)
-    errors = survey_errors(beside)
-    record["compute_unit"] = {name: getattr(cu, name) for name in cu.__dataclass_fields__}
-    record["survey_errors"] = errors
-    write_text(folder / SURVEY, pd.DataFrame(beside).to_csv(index=False))
-    write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
-    table = columns(
-        ["model", "mean error %", "median %", "largest %"],
-        [[e["model"], *(number(e[k], 3) for k in ("mape", "median", "worst"))] for e in errors],
+    cu = compute_unit(highest, info, schedulers)
+    volkov = [
+        {"warps": warps, "intensity": intensity, "ipc": ipc}
+        for (warps, intensity), ipc in highest.ipc.items()
+    ]
+    document = {
+        "format_version": 1,
+        "device": key,
+        "name": info.name,
+        "wang_chu": entry,
+        "compute_unit": asdict(cu),
+        "volkov": volkov,
+        "settings": [
+            {"engine_mhz": s.engine_mhz, "memory_mhz": s.memory_mhz, **s.cycles} for s in settings
+        ],
+    }
+    write_text(folder / GPU, json.dumps(document, indent=1) + "\n")
+    cycles = [[name, number(value)] for name, value in highest.cycles.items()]
+    unit = [[name, number(value)] for name, value in asdict(cu).items()]
+    errors = [
+        [row["model"], *(number(row[k], 3) for k in ("mape", "median", "worst"))]
+        for row in measured_errors(volkov, cu)
+    ]
+    return "\n\n".join(
+        [
+            f"{folder / GPU}: {key} at {len(settings)} settings of the clocks"
+            + (f"; {entry['note']}" if entry else ""),
+            columns(["quantity", "engine cycles"], cycles),
+            columns(["CU of Volkov's survey", ""], unit),
+            columns(["model", "mean error %", "median %", "largest %"], errors),
+        ]
     )
-    return "\n".join([f"{folder}: {RECORD}, {SURVEY}", *entry_note, table])

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.cli import options
+from mlscale.cli import import_kernel_tuner, options
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to do with a kernel that lacks configurations (default: %(default)s)",
     )
     options.add_output_table(dvfs)
+    import_kernel_tuner.add_parser(formats)
     table, export, log = _table_options(), _export_options(), _log_options()
     formats.add_parser(
         "auto",
@@ -154,6 +155,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     if arguments.format == "dvfs":
         text = _import_dvfs(arguments, output)
+    elif arguments.format == import_kernel_tuner.FORMAT:
+        text = import_kernel_tuner.run(arguments, output)
     elif _is_log(arguments):
         text = _import_logs(arguments, output)
     else:

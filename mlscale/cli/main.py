@@ -18,7 +18,7 @@ COMMANDS = {
     "datasets": "list, fetch and make data sets",
     "devices": "list, show and describe GPUs",
     "import": "turn a file of measurements into a tidy table",
-    "collect": "measure a training set on the NVIDIA GPU at hand",
+    "collect": "measure a training set on the GPU at hand",
     "train": "train a model on a table of measurements",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "the clocks to set for profiled kernels, for least energy or another objective",

@@ -1,5 +1,5 @@
-"""Collecting a training set on the NVIDIA GPU at hand.
+"""Collecting a training set on the GPU at hand, or on a processor by OpenCL.
 
-A plan (which kernels, CU counts and clocks) is carried out on a device that device.py describes;
-cuda_device.py and nvml.py are the vendor's bindings, imported when a GPU is opened and not before.
+A plan (which kernels, CU counts, clocks and power limits) is carried out by kernel_tuner in
+processes of their own (worker.py); what they leave in its cache files becomes the table.
 """

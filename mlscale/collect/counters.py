@@ -1,131 +1,131 @@
-"""Counters by Nsight Compute, run as a program over one launch of each kernel."""
+"""Counters by the vendor's profiler, run as a program over one launch of each kernel.
+
+All CUs, clocks as they are: the configuration at which a user's own program is profiled.
+"""
 
 import csv
 import io
+import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from mlscale.collect.entries import Entry
-from mlscale.collect.plan import PlanStep
+from mlscale.collect.device import DeviceInfo
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.tables import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers import import_exports
 
-_METRICS = Path(__file__).with_name("ncu_metrics.txt")
+TOOLS = {"cuda": "ncu", "hip": "rocprofv3"}
+_HERE = Path(__file__).parent
 _NO_RIGHT = "ERR_NVGPUCTRPERM"
 _HOW_TO_ALLOW = (
     "no right to read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let the driver allow "
     "it (NVreg_RestrictProfilingToAdminUsers=0)"
 )
+Counters = dict[str, dict[str, float]]
 
 
-def metrics(capability: int) -> tuple[str, ...]:
-    """What Nsight Compute is asked for, as in docs/profiling.md, of a GPU of that capability."""
-    names = tuple(_METRICS.read_text(encoding="utf-8").split())
-    if capability < 75:  # no uniform pipe
-        names = tuple(name for name in names if "pipe_uniform" not in name)
-    if capability >= 120:
-        names = tuple(name.replace("dram__bytes_", "dram__bytes_op_") for name in names)
-    return names
+def commands(tool: str, job: Path, kernels: Sequence[str], folder: Path) -> list[list[str]]:
+    """The profiler's command lines, one for each pass; what they write goes to the folder."""
+    launch = [sys.executable, "-m", "mlscale.collect.worker", str(job), "--launch"]
+    if tool == "ncu":
+        names = (_HERE / "ncu_metrics.txt").read_text(encoding="utf-8").split()
+        return [
+            [
+                "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+                "--log-file", str(folder / "ncu.csv"), "--metrics", ",".join(names),
+                "--kernel-name", f"regex:^({'|'.join(kernels)})$", *launch,
+            ]
+        ]  # fmt: skip
+    passes = (_HERE / "rocprof_metrics.txt").read_text(encoding="utf-8").splitlines()
+    what = [["--kernel-trace"], *(["--pmc", *line.split()] for line in passes)]
+    return [
+        [
+            "rocprofv3",
+            *given,
+            "--output-format",
+            "csv",
+            "-d",
+            str(folder / f"pass{n}"),
+            "--",
+            *launch,
+        ]
+        for n, given in enumerate(what)
+    ]
 
 
-class NsightCompute:
-    """Runs `ncu` over `python -m mlscale.collect.launch_once`."""
-
-    def __init__(
-        self, program: str, entries: Sequence[Entry], device: str, capability: int
-    ) -> None:
-        self._program, self._device, self._metrics = program, device, metrics(capability)
-        self._entries = [entry for entry in entries if entry.capability <= capability]
-
-    @staticmethod
-    def find() -> str | None:
-        """The program on the path."""
-        return shutil.which("ncu")
-
-    def __call__(self, step: PlanStep) -> dict[str, Any]:
-        """The counters at a step's CU count: {'counters': by kernel, 'missing': why not all}."""
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "ncu.csv"
-            names = [entry.name for entry in self._entries]
-            command = [
-                self._program, "--csv", "--page", "raw", "--print-units", "base",
-                "--clock-control", "none", "--log-file", str(log), "--metrics",
-                ",".join(self._metrics), "--kernel-name", f"regex:^({'|'.join(names)})$",
-                sys.executable, "-m", "mlscale.collect.launch_once", str(step.cu_count), *names,
-            ]  # fmt: skip
-            done = subprocess.run(  # noqa: S603
-                command, capture_output=True, text=True, errors="replace", check=False
-            )
-            text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-            if _NO_RIGHT in text + done.stdout + done.stderr:
-                return {"missing": [_HOW_TO_ALLOW]}
-            said = done.stderr if text.strip() == "" else text
-            last = (said.strip().splitlines() or ["nothing was printed"])[-1][:200]
-            reason = f"ncu ended with {done.returncode}: {last}"
-            return self._imported(text, Path(folder), step.cu_count, reason)
-
-    def _imported(self, text: str, folder: Path, cu_count: int, reason: str) -> dict[str, Any]:
-        """Each kernel's launches through the importer: unlocked clocks differ between kernels.
-
-        reason: why there are no counters of a kernel that the text does not have.
-        """
-        found: dict[str, dict[str, float]] = {}
-        missing = []
-        for kernel, part in by_kernel(text).items():
-            path = folder / f"{kernel}.csv"
-            path.write_text(part, encoding="utf-8")
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", DataWarning)
-                    imported = import_exports(
-                        [path], "ncu", device=self._device, base={"cu_count": cu_count}
-                    )
-            except InputError as error:
-                missing.append(f"{kernel}: {str(error).removeprefix(str(path) + ': ')}")
-                continue
-            found[kernel] = _counters(imported.table)
-        lacking = [e.name for e in self._entries if e.name not in found]
-        if lacking and not missing:
-            missing.append(
-                f"of {', '.join(lacking[:3])}{' …' if len(lacking) > 3 else ''} at {cu_count} CUs "
-                f"({reason})"
-            )
-        return {"counters": found, "missing": missing}
+def collect_counters(
+    info: DeviceInfo, device: str, job: Path, kernels: Sequence[str], clocks: dict[str, float]
+) -> tuple[Counters, list[str]]:
+    """The counters by kernel, and why not all are there. clocks: of the table's rows [MHz]."""
+    tool = TOOLS.get(info.backend)
+    if tool is None:
+        return {}, []
+    folder = job.parent / "counters"
+    lines = commands(tool, job, kernels, folder)
+    by_hand = "; ".join(map(shlex.join, lines))
+    if shutil.which(tool) is None:
+        return {}, [f"there are no counters: {tool} is not on the path; by hand: {by_hand}"]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for line in lines:
+        done = subprocess.run(  # noqa: S603
+            line, capture_output=True, text=True, errors="replace", check=False
+        )
+        written = "".join(p.read_text(errors="replace") for p in folder.glob("ncu.csv"))
+        if _NO_RIGHT in done.stdout + done.stderr + written:
+            return {}, [f"there are no counters: {_HOW_TO_ALLOW}"]
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
+            return {}, [f"there are no counters: {tool} ended with {done.returncode}: {last}"]
+    base = {"cu_count": float(info.cu_count)}
+    if tool == "ncu":
+        groups = [[path] for path in _by_kernel(folder / "ncu.csv")]
+    else:
+        groups, base = [sorted(folder.rglob("*.csv"))], base | clocks
+    found: Counters = {}
+    missing = []
+    for paths in groups:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)
+                found |= _counters(import_exports(paths, tool, device=device, base=base).table)
+        except InputError as error:
+            missing.append(str(error))
+    lacking = [kernel for kernel in kernels if kernel not in found]
+    if lacking and not missing:
+        missing = [f"{tool} wrote nothing of {', '.join(lacking[:3])}"]
+    return found, [f"counters are missing: {why}" for why in missing]
 
 
-def by_kernel(text: str) -> dict[str, str]:
-    """The raw page parted by kernel: header, units, and the rows of each, without other output."""
+def _by_kernel(path: Path) -> list[Path]:
+    """Nsight Compute's raw page parted: a file of each kernel, since unlocked clocks differ."""
     header: list[str] | None = None
     units: list[str] | None = None
     rows: dict[str, list[list[str]]] = {}
-    for row in csv.reader(io.StringIO(text)):
+    for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8", errors="replace"))):
         if header is None:
             header = row if "Kernel Name" in row else None
-        elif len(row) != len(header):
-            continue
-        elif units is None:
+        elif len(row) == len(header) and units is None:
             units = row
-        else:
+        elif len(row) == len(header):
             rows.setdefault(row[header.index("Kernel Name")], []).append(row)
-    parts = {}
+    paths = []
     for kernel, of_kernel in rows.items():
-        part = io.StringIO()
-        csv.writer(part, quoting=csv.QUOTE_ALL).writerows([header or [], units or [], *of_kernel])
-        parts[kernel] = part.getvalue()
-    return parts
+        paths.append(path.with_name(f"{kernel}.csv"))
+        with paths[-1].open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+            writer.writerows([header or [], units or [], *of_kernel])
+    return paths
 
 
-def _counters(table: Table) -> dict[str, float]:
+def _counters(table: Table) -> Counters:
+    names = [name for name in table.numbers if name not in NOT_COUNTERS]
     return {
-        name: float(values[0])
-        for name, values in table.numbers.items()
-        if name not in NOT_COUNTERS and values[0] == values[0]
+        kernel: {name: float(table.numbers[name][row]) for name in names}
+        for row, kernel in enumerate(table.text["kernel"])
     }

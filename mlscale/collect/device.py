@@ -1,37 +1,31 @@
-"""What collecting needs of a GPU, and how it fails; cuda_device.py is the real one.
+"""The device at hand: which backend finds one, and what it is."""
 
-Tests put a replay of recordings in its place.
-"""
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from mlscale.collect.entries import BACKENDS
+from mlscale.errors import InputError, missing_library
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mlscale.collect.entries import Case, Entry
-from mlscale.errors import InputError
-
-# NVML's clocks-event reasons: those that lower the clock, and how messages call them.
-THROTTLING = {
-    0x004: "power cap",
-    0x008: "hardware slowdown",
-    0x020: "software thermal slowdown",
-    0x040: "hardware thermal slowdown",
-    0x080: "power brake",
+_INSTALL = {
+    "cuda": "pip install 'mlscale[collect]' 'kernel_tuner[cuda]'",
+    "hip": "pip install 'mlscale[collect]' hip-python amdsmi, of the ROCm that is installed",
+    "opencl": "pip install 'mlscale[collect]'",
 }
+_POCL = "Portable Computing Language"
+_JETSON = Path("/etc/nv_tegra_release")
+_GREEN_CONTEXTS = 12040
+# A processor's caches are no GPU's L2: so small that the micro-benchmarks end soon.
+_PROCESSOR_SET = 2**18
 
 
-class GpuError(InputError):
-    """The GPU or its driver is not there, or was lost: nothing more can be measured."""
-
-
-class EntryError(InputError):
-    """One kernel cannot run on this GPU; the others can."""
-
-
-class ClockError(InputError):
-    """A clock cannot be set: no right to, not offered, or refused."""
+class NoDeviceError(InputError):
+    """A backend finds no device, or its package is not there."""
 
 
 @dataclass(frozen=True)
@@ -39,151 +33,163 @@ class DeviceInfo:
     """What is measured on.
 
     Attributes:
+        backend: 'cuda', 'hip' or 'opencl'.
         name: as the driver calls it.
-        uuid: of this one board.
-        cu_count: all its multiprocessors.
-        capability: compute capability, times ten.
-        engine_mhz: highest engine clock [MHz].
-        memory_mhz: highest memory clock [MHz].
-        memory_bus_bits: width of the memory bus.
-        max_waves_per_cu: warps resident on a multiprocessor at most.
-        l2_bytes: size of the L2 cache.
-        versions: of driver, CUDA and bindings.
+        uuid: of this one board; of a device without one its name and driver.
+        cu_count: all its compute units.
+        engine_mhz: highest engine clock [MHz], as far as the driver says, else 0.
+        memory_mhz: highest memory clock [MHz], likewise.
+        l2_bytes: size of the L2 cache; of a processor 256 KiB.
+        wave_size: threads that run together.
+        max_waves_per_cu: resident on a CU at most.
+        versions: of driver and runtime.
+        cu_axis: how fewer CUs are had: 'green contexts', 'CU mask', 'threads', or not ('').
+        sensors: 'nvml', 'amdsmi', 'tegra', or none ('').
+        platform: number of the OpenCL platform.
+        place: number of the device on its platform.
     """
 
+    backend: str
     name: str
     uuid: str
     cu_count: int
-    capability: int
     engine_mhz: float
     memory_mhz: float
-    memory_bus_bits: int
-    max_waves_per_cu: int
     l2_bytes: int
-    versions: dict[str, str]
+    wave_size: int
+    max_waves_per_cu: int
+    versions: dict[str, str] = field(default_factory=dict)
+    cu_axis: str = ""
+    sensors: str = ""
+    platform: int = 0
+    place: int = 0
+
+    def environment(self, cu_count: int) -> dict[str, str]:
+        """What tells a process to use that many CUs; nothing for green contexts."""
+        if self.cu_axis == "threads":
+            return {"POCL_MAX_PTHREAD_COUNT": str(cu_count)}
+        if self.cu_axis == "CU mask" and cu_count < self.cu_count:
+            return {"HSA_CU_MASK": f"0:0-{cu_count - 1}"}
+        return {}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The sensors at one moment; None where the board has no such sensor.
+def find_device(backend: str | None = None) -> DeviceInfo:
+    """The first device of the backend, or of the first backend that has one.
 
-    time_s: of a steady clock [s]; engine_mhz, memory_mhz [MHz]; reasons: NVML's clocks-event bits;
-    power_w [W]; energy_j: since the driver was loaded [J]; temperature_c [degrees Celsius].
+    Raises MissingLibraryError without kernel_tuner, and NoDeviceError, which says of each backend
+    what is missing.
     """
-
-    time_s: float
-    engine_mhz: float | None
-    memory_mhz: float | None
-    reasons: int
-    power_w: float | None
-    energy_j: float | None
-    temperature_c: float | None
-
-
-class Sensors(Protocol):
-    """The board's sensors and clocks."""
-
-    @property
-    def mode(self) -> str:
-        """How power is sensed, a key of measuring.MODES."""
-        ...
-
-    def read(self) -> Reading:
-        """The sensors now. Raises GpuError when the board is lost."""
-        ...
-
-    def pause(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-    def supported_clocks(self) -> dict[int, tuple[int, ...]]:
-        """Engine clocks by memory clock [MHz]; empty where the board does not list them."""
-        ...
-
-    def lock_clocks(self, engine_mhz: int | None, memory_mhz: int | None) -> None:
-        """Hold clocks [MHz]; None leaves one alone. Raises ClockError."""
-        ...
-
-    def reset_clocks(self) -> None:
-        """Give both clocks back to the driver. Raises ClockError."""
-        ...
+    if find_spec("kernel_tuner") is None:
+        raise missing_library("mlscale collect", "kernel_tuner", "collect")
+    complaints = []
+    for name in [backend] if backend else BACKENDS:
+        try:
+            return _FINDERS[name]()
+        except ImportError as error:
+            package = getattr(error, "name", None) or error
+            complaints.append(f"{name}: {package} is not installed ({_INSTALL[name]})")
+        except (RuntimeError, NoDeviceError) as error:
+            complaints.append(f"{name}: {error}")
+    raise NoDeviceError(f"no device to measure on; {'; '.join(complaints)}")
 
 
-class Batch(Protocol):
-    """Launches that were put on the GPU's queue together."""
+def _cuda() -> DeviceInfo:
+    from cuda.bindings import runtime
 
-    def done(self) -> bool:
-        """Whether the GPU is through with them. Raises GpuError where they failed."""
-        ...
+    def ask(function: str, *given: Any) -> Any:
+        status, *answer = getattr(runtime, function)(*given)
+        if status != runtime.cudaError_t.cudaSuccess:
+            raise NoDeviceError(f"no NVIDIA GPU is visible ({function}: {status.name})")
+        return answer[0]
 
-    def elapsed_ms(self) -> float:
-        """Wait for them; the time between the events around them [ms]. Raises GpuError."""
-        ...
-
-
-class Launch(Protocol):
-    """A kernel with its buffers on the GPU."""
-
-    def submit(self, count: int) -> Batch:
-        """Queue that many launches between two events. Raises GpuError or EntryError."""
-        ...
-
-    def outputs(self, arguments: tuple[int, ...]) -> dict[int, NDArray[Any]]:
-        """The content of those buffers."""
-        ...
-
-    def close(self) -> None:
-        """Free the buffers."""
-        ...
-
-
-class Partition(Protocol):
-    """Some of the GPU's multiprocessors, or all."""
-
-    @property
-    def cu_count(self) -> int:
-        """How many were granted."""
-        ...
-
-    def used_cu_count(self) -> int:
-        """How many different ones a probe kernel ran on."""
-        ...
-
-    def prepare(self, entry: Entry, case: Case) -> Launch:
-        """Compile the kernel and fill its buffers. Raises EntryError."""
-        ...
-
-    def close(self) -> None:
-        """Give the multiprocessors back."""
-        ...
+    ask("cudaGetDeviceCount")
+    properties, driver = ask("cudaGetDeviceProperties", 0), int(ask("cudaDriverGetVersion"))
+    uuid = str(UUID(bytes=properties.uuid.bytes))
+    highest, jetson = {}, _JETSON.exists()
+    with suppress(ImportError):
+        if not jetson:
+            highest = _nvml_clocks(f"GPU-{uuid}")
+    return DeviceInfo(
+        backend="cuda",
+        name=properties.name.decode(),
+        uuid=uuid,
+        cu_count=properties.multiProcessorCount,
+        engine_mhz=highest.get("SM", 0.0),
+        memory_mhz=highest.get("MEM", 0.0),
+        l2_bytes=properties.l2CacheSize,
+        wave_size=properties.warpSize,
+        max_waves_per_cu=properties.maxThreadsPerMultiProcessor // properties.warpSize,
+        versions={"cuda_driver": f"{driver // 1000}.{driver % 1000 // 10}"},
+        cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
+        sensors="tegra" if jetson else "nvml" if highest else "",
+    )
 
 
-class MeasuredGpu(Protocol):
-    """A GPU to measure on."""
+def _nvml_clocks(uuid: str) -> dict[str, float]:
+    """The highest clocks [MHz]."""
+    import pynvml
 
-    @property
-    def info(self) -> DeviceInfo:
-        """What it is."""
-        ...
-
-    @property
-    def sensors(self) -> Sensors:
-        """Its sensors and clocks."""
-        ...
-
-    def cu_counts(self) -> tuple[int, ...]:
-        """The CU counts that it can grant, rising; the last is all."""
-        ...
-
-    def partition(self, cu_count: int) -> Partition:
-        """That many multiprocessors, one of cu_counts(). Raises GpuError."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the driver."""
-        ...
+    pynvml.nvmlInit()
+    board = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+    kinds = {"SM": pynvml.NVML_CLOCK_SM, "MEM": pynvml.NVML_CLOCK_MEM}
+    return {k: float(pynvml.nvmlDeviceGetMaxClockInfo(board, c)) for k, c in kinds.items()}
 
 
-def scalar_or_buffer(argument: NDArray[Any] | np.generic) -> tuple[NDArray[Any], bool]:
-    """An argument as an array of its own, and whether it is a buffer (else passed by value)."""
-    return np.array(argument, order="C"), isinstance(argument, np.ndarray)
+def _hip() -> DeviceInfo:
+    from hip import hip
+
+    properties = hip.hipDeviceProp_t()
+    (status,) = hip.hipGetDeviceProperties(properties, 0)
+    if status != hip.hipError_t.hipSuccess:
+        raise NoDeviceError(f"no AMD GPU is visible ({status.name}); see rocminfo")
+    return DeviceInfo(
+        backend="hip",
+        name=properties.name.decode(),
+        uuid=str(UUID(bytes=properties.uuid.bytes)),
+        cu_count=properties.multiProcessorCount,
+        engine_mhz=properties.clockRate / 1e3,
+        memory_mhz=properties.memoryClockRate / 1e3,
+        l2_bytes=properties.l2CacheSize,
+        wave_size=properties.warpSize,
+        max_waves_per_cu=properties.maxThreadsPerMultiProcessor // properties.warpSize,
+        versions={"hip": str(hip.hipRuntimeGetVersion()[1])},
+        cu_axis="CU mask",
+        sensors="amdsmi" if find_spec("amdsmi") else "",
+    )
+
+
+def _opencl() -> DeviceInfo:
+    import pyopencl
+
+    try:
+        platforms = pyopencl.get_platforms()
+    except pyopencl.Error as error:
+        raise NoDeviceError(f"no OpenCL platform ({error})") from None
+    devices = [
+        (p, d, device)
+        for p, of in enumerate(platforms)
+        for d, device in enumerate(of.get_devices())
+    ]
+    if not devices:
+        raise NoDeviceError("no OpenCL platform has a device")
+    kinds = pyopencl.device_type
+    number, place, device = min(devices, key=lambda of: not of[2].type & kinds.GPU)
+    runtime = device.platform
+    return DeviceInfo(
+        backend="opencl",
+        name=device.name,
+        uuid=f"{platform.node()}, {device.name}, {device.driver_version}",
+        cu_count=device.max_compute_units,
+        engine_mhz=float(device.max_clock_frequency),
+        memory_mhz=0.0,
+        l2_bytes=device.global_mem_cache_size if device.type & kinds.GPU else _PROCESSOR_SET,
+        wave_size=32,
+        max_waves_per_cu=64,
+        versions={"opencl": runtime.version, "driver": device.driver_version},
+        cu_axis="threads" if runtime.name == _POCL else "",
+        platform=number,
+        place=place,
+    )
+
+
+_FINDERS: dict[str, Callable[[], DeviceInfo]] = {"cuda": _cuda, "hip": _hip, "opencl": _opencl}

@@ -1,7 +1,8 @@
 """What a kernel of the suite is: its source, its launch, and how its result is checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,8 @@ from numpy.typing import NDArray
 from mlscale.arrays import Indices
 
 KERNELS = Path(__file__).parent / "kernels"
-_SAMPLES = 512
-
-Argument = NDArray[Any] | np.generic
-Positions = Indices
+BACKENDS = ("cuda", "hip", "opencl")
+_PLACES = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,23 +21,28 @@ class Case:
     """The arguments of one launch, and what it must leave in some of them.
 
     arguments: in the kernel's order; an array is a buffer with its first content, a NumPy scalar
-    is passed by value. expected: by argument, flat positions and their values after one launch.
+    is passed by value. expected: by argument, what stands at flat positions of it after one launch.
     tolerance: largest error accepted, relative to the largest expected magnitude; 0 is exact.
     """
 
-    arguments: tuple[Argument, ...]
-    expected: dict[int, tuple[Positions, NDArray[Any]]]
+    arguments: tuple[Any, ...]
+    expected: Mapping[int, Callable[[Indices], Any]]
     tolerance: float = 0.0
 
-    def error(self, outputs: dict[int, NDArray[Any]]) -> float:
+    @cached_property
+    def answers(self) -> dict[int, tuple[Indices, NDArray[Any]]]:
+        """By argument the positions that are checked, and their values."""
+        places = {number: _sampled(self.arguments[number].size) for number in self.expected}
+        return {n: (at, np.asarray(self.expected[n](at), np.float64)) for n, at in places.items()}
+
+    def error(self, outputs: Sequence[NDArray[Any] | None]) -> float:
         """The worst error of the outputs, by argument: relative, infinite for what is no number."""
         worst = 0.0
-        for argument, (positions, values) in self.expected.items():
-            found = outputs[argument].ravel()[positions].astype(np.float64)
-            wanted = values.astype(np.float64)
-            scale = max(float(np.abs(wanted).max()), np.finfo(np.float64).tiny)
-            error = np.abs(found - wanted).max() / scale
-            worst = max(worst, float(error) if np.isfinite(error) else float("inf"))
+        for number, (at, values) in self.answers.items():
+            left = np.ravel(outputs[number])[at].astype(np.float64)  # type: ignore[arg-type]
+            scale = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+            error = float(np.abs(left - values).max() / scale)
+            worst = max(worst, error if np.isfinite(error) else float("inf"))
         return worst
 
 
@@ -47,62 +51,70 @@ class Entry:
     """One kernel at one size: a row of the table.
 
     Attributes:
-        name: the kernel in the table, and the function's name on the GPU, so that a profiler's
-            export names it too.
         application: what it is a size of.
-        source: the file in kernels/, without .cu.
-        blocks: of the launch; one-dimensional.
-        threads: of a block.
+        size: the end of its name; a number in binary steps, 65536 is 64k.
+        threads: of the launch, which is one-dimensional; rounded up to whole blocks.
         case: makes the arguments and what is expected; deterministic.
-        defines: macros of the source.
-        capability: least compute capability, times ten.
+        block: threads of a block.
+        source: the file in kernels/, without .cu; the application's name where empty.
+        macros: of the source.
+        backends: that have what it needs.
     """
 
-    name: str
     application: str
-    source: str
-    blocks: int
+    size: int | str
     threads: int
     case: Callable[[], Case]
-    defines: tuple[tuple[str, str], ...] = ()
-    capability: int = 50
+    block: int = 256
+    source: str = ""
+    macros: tuple[tuple[str, str], ...] = ()
+    backends: tuple[str, ...] = BACKENDS
 
+    @property
+    def name(self) -> str:
+        """The kernel in the table, and its function on the GPU, so that a profiler names it too."""
+        size = size_name(self.size) if isinstance(self.size, int) else self.size
+        return f"{self.application}_{size}"
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the launch."""
+        return -(-self.threads // self.block)
+
+    @property
     def text(self) -> str:
-        """The source."""
-        return (KERNELS / f"{self.source}.cu").read_text(encoding="utf-8")
-
-    def macros(self) -> dict[str, str]:
-        """All macros of the source, the function's name among them."""
-        return {"KERNEL": self.name, **dict(self.defines)}
-
-
-def blocks_for(n: int, threads: int = 256) -> int:
-    """Blocks that hold n threads."""
-    return -(-n // threads)
+        """The source, with what makes it CUDA, HIP or OpenCL C before it."""
+        files = ("languages.h", f"{self.source or self.application}.cu")
+        return "".join((KERNELS / file).read_text(encoding="utf-8") for file in files)
 
 
 def size_name(n: int) -> str:
-    """A power of two in the binary steps of a name: 65536 is 64k."""
+    """A number in the binary steps of a name: 65536 is 64k."""
     for unit, step in (("m", 2**20), ("k", 2**10)):
-        if n >= step:
+        if n >= step and n % step == 0:
             return f"{n // step}{unit}"
     return str(n)
 
 
-def sampled(n: int) -> Positions:
-    """Positions to check, the first and the last of n among them; always the same."""
-    if n <= _SAMPLES:
-        return np.arange(n)
-    inner = np.random.default_rng(n).integers(0, n, _SAMPLES - 2)
-    return np.concatenate([[0], inner, [n - 1]]).astype(np.intp)
-
-
-def uniform(n: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> NDArray[np.float32]:
-    """Made numbers of single precision; always the same."""
+def uniform(n: int, seed: int = 0, low: float = -1.0) -> NDArray[np.float32]:
+    """Made numbers of single precision from low to 1; always the same."""
     numbers = np.random.default_rng(seed).random(n, dtype=np.float32)
-    return np.asarray(low + (high - low) * numbers, dtype=np.float32)
+    return np.asarray(low + (1 - low) * numbers, dtype=np.float32)
 
 
 def whole(n: int, below: int, seed: int = 0) -> NDArray[np.int32]:
     """Made whole numbers from 0; always the same."""
     return np.random.default_rng(seed).integers(0, below, n, dtype=np.int32)
+
+
+def bits(n: int) -> NDArray[np.uint32]:
+    """Made words of 32 bits; always the same."""
+    return np.random.default_rng(0).integers(0, 2**32, n, dtype=np.uint32)
+
+
+def _sampled(n: int) -> Indices:
+    """Positions to check, the first and the last of n among them; always the same."""
+    if n <= _PLACES:
+        return np.arange(n)
+    inner = np.random.default_rng(n).integers(0, n, _PLACES - 2)
+    return np.concatenate([[0], inner, [n - 1]]).astype(np.intp)

@@ -1,224 +1,112 @@
-"""One sample: a kernel kept running while time, clocks, power and throttling are observed."""
+"""One kernel measured by kernel_tuner: its parameters, its observers, and the check of its result.
 
-import math
-from collections import deque
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+Runs in a worker's process; needs kernel_tuner.
+"""
+
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kernel_tuner import run_kernel, tune_kernel
+from kernel_tuner.observers import BenchmarkObserver
 
-from mlscale.collect.device import THROTTLING, Batch, Launch, Reading, Sensors
+from mlscale.collect.device import DeviceInfo
+from mlscale.collect.entries import Entry
+from mlscale.collect.plan import ITERATIONS
+from mlscale.collect.sensors import SENSORS
+from mlscale.errors import InputError
 
-_BATCH_MS = 20.0
-_MOST = 20_000
-_QUEUED = 3
-_LEAST_BATCHES = 5
-_POLL_S = 0.01
-_COOL_S = 5.0
-_CLOCK_TOLERANCE = 0.02
+_LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
 
-@dataclass(frozen=True)
-class Mode:
-    """What a power sensor needs before its mean over a window is reported.
+class _UsedUnits(BenchmarkObserver):  # type: ignore[misc]
+    """Writes down how many CUs a sample really had, as far as the backend knows."""
 
-    settle_s: until it has forgotten the time before [s]; least_s: of the window [s];
-    least_values: readings, or changes of the energy counter.
+    def __init__(self, info: DeviceInfo) -> None:
+        self._info = info
+
+    def get_results(self) -> dict[str, Any]:
+        """Of the sample that was just taken."""
+        if self._info.backend == "opencl":
+            return {"cu_count_observed": self.dev.ctx.devices[0].max_compute_units}
+        if self._info.cu_axis == "green contexts":
+            return {
+                "cu_count_observed": getattr(self.dev, "assigned_sm_count", self._info.cu_count)
+            }
+        return {}
+
+
+def parameters(entry: Entry, job: dict[str, Any], info: DeviceInfo) -> dict[str, list[Any]]:
+    """What kernel_tuner varies, by its names; all combinations are measured."""
+    varied: dict[str, list[Any]] = {
+        "block_size_x": [entry.block],
+        "repetition": list(range(job["repeat"])),
+    }
+    if info.cu_axis == "green contexts":
+        varied["cuda_sm_percentage"] = [
+            round(100 * count / info.cu_count, 4) for count in job["cu_counts"]
+        ]
+    else:
+        varied["cu_count"] = list(job["cu_counts"])
+    settings = SENSORS[info.sensors].settings if info.sensors else {}
+    return varied | {name: list(job[axis]) for axis, name in settings.items() if job[axis]}
+
+
+def measure(entry: Entry, job: dict[str, Any], cache: Path, simulation: bool = False) -> list[Any]:
+    """Check, time and observe the kernel at every configuration that the cache does not have.
+
+    simulation: play the cache back. Raises InputError where the result is wrong; whatever
+    kernel_tuner raises where the kernel cannot be compiled or run.
     """
+    info = DeviceInfo(**job["info"])
+    case = entry.case()
+    errors: list[float] = []
 
-    settle_s: float
-    least_s: float
-    least_values: int
+    def verify(answer: Any, result: Any, atol: Any) -> bool:  # noqa: ARG001
+        errors.append(case.error(result))
+        return errors[-1] <= case.tolerance
 
-
-# The energy counter and the instant sensor update about ten times a second or faster; the average
-# and, since Ampere, the usage are means over the last second.
-MODES = {
-    "energy": Mode(0.5, 1.0, 5),
-    "instant": Mode(0.5, 1.0, 5),
-    "average": Mode(1.5, 1.0, 5),
-    "usage": Mode(1.5, 1.0, 5),
-    "none": Mode(0.3, 0.0, 0),
-}
-
-
-@dataclass(frozen=True)
-class KernelSample:
-    """What was measured of one kernel at one configuration.
-
-    Attributes:
-        time_ms: median over batches of launches, per launch [ms].
-        time_spread_percent: interquartile range of the batches, of the median [%].
-        launches: timed.
-        engine_mhz: median observed [MHz], None where the board does not say.
-        memory_mhz: likewise.
-        reasons: clocks-event bits seen during the window.
-        throttled: whether a clock was held down, after all attempts.
-        attempts: how often it was measured for that.
-        power_w: mean board power of the window [W]; None where it was too short or not sensed.
-        power_s: length of the window [s].
-        temperature_c: at the end [degrees Celsius].
-    """
-
-    time_ms: float
-    time_spread_percent: float
-    launches: int
-    engine_mhz: float | None
-    memory_mhz: float | None
-    reasons: int
-    throttled: bool
-    attempts: int
-    power_w: float | None
-    power_s: float
-    temperature_c: float | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """As a JSON value."""
-        return asdict(self)
+    varied = parameters(entry, job, info)
+    holds = any(job[axis] for axis in ("engine_mhz", "memory_mhz", "power_limits_w"))
+    observers = [_UsedUnits(info)]
+    if info.sensors and not simulation:
+        observers.append(SENSORS[info.sensors].observer(job["power_s"], holds))
+    try:
+        results, _ = tune_kernel(
+            **_launch(entry, info, case.arguments),
+            tune_params=varied,
+            answer=[a if n in case.expected else None for n, a in enumerate(case.arguments)],
+            verify=verify,
+            iterations=ITERATIONS,
+            observers=observers,
+            cache=str(cache),
+            simulation_mode=simulation,
+        )
+    except RuntimeError as error:
+        if errors and not errors[-1] <= case.tolerance:
+            raise InputError(
+                f"gives a wrong result: off by {errors[-1]:.1e}, {case.tolerance:.1e} is accepted"
+            ) from None
+        raise error from None
+    return list(results)
 
 
-def measure(
-    launch: Launch,
-    sensors: Sensors,
-    window_s: float,
-    locked: tuple[int | None, int | None] = (None, None),
-    attempts: int = 3,
-) -> KernelSample:
-    """Measure, and again (after a rest) as long as the clocks are held down.
-
-    window_s: seconds over which power is averaged, after the sensor's settling time; 0 measures
-    time alone. locked: engine and memory clock that the board should hold [MHz]. Raises GpuError.
-    """
-    for attempt in range(1, attempts + 1):
-        sample = _measure_once(launch, sensors, window_s, locked, attempt)
-        if not sample.throttled:
-            break
-        if attempt < attempts:
-            sensors.pause(_COOL_S * attempt)
-    return sample
+def launch(entry: Entry, info: DeviceInfo) -> None:
+    """Launch the kernel once, on all CUs and at the clocks as they are, for a profiler."""
+    parameters = {"block_size_x": entry.block}
+    run_kernel(**_launch(entry, info, entry.case().arguments), params=parameters)
 
 
-def throttling(reasons: int) -> str:
-    """The reasons that hold a clock down, in words."""
-    return ", ".join(word for bit, word in THROTTLING.items() if reasons & bit)
-
-
-class _Queue:
-    """A kernel kept on the GPU's queue: a few batches of launches, each of about _BATCH_MS."""
-
-    def __init__(self, launch: Launch) -> None:
-        self._launch, self._count = launch, 1
-        while self._fit(launch.submit(self._count).elapsed_ms(), self._count):
-            continue
-        self._batches = deque(self._submit() for _ in range(_QUEUED))
-
-    def _submit(self) -> tuple[Batch, int]:
-        return self._launch.submit(self._count), self._count
-
-    def _fit(self, elapsed_ms: float, count: int) -> bool:
-        """Make batches longer where one was short: clocks rise while a kernel runs."""
-        fitting = math.ceil(min(count * _BATCH_MS / max(elapsed_ms, 1e-6), 8 * count, _MOST))
-        longer = elapsed_ms < _BATCH_MS / 2 and fitting > self._count
-        if longer:
-            self._count = fitting
-        return longer
-
-    def finished(self, adapt: bool) -> list[tuple[float, int]]:
-        """Batches that are through, as time per launch [ms] and launches; others take their place.
-
-        adapt: whether the batches to come may become longer.
-        """
-        through = []
-        for _ in range(sum(batch.done() for batch, _ in self._batches)):
-            batch, count = self._batches.popleft()
-            elapsed = batch.elapsed_ms()
-            through.append((elapsed / count, count))
-            if adapt:
-                self._fit(elapsed, count)
-            self._batches.append(self._submit())
-        return through
-
-    def wait(self) -> None:
-        """Wait for all that is queued."""
-        for batch, _ in self._batches:
-            batch.elapsed_ms()
-
-
-def _measure_once(
-    launch: Launch,
-    sensors: Sensors,
-    window_s: float,
-    locked: tuple[int | None, int | None],
-    attempt: int,
-) -> KernelSample:
-    mode = MODES[sensors.mode] if window_s else MODES["none"]
-    queue = _Queue(launch)
-    times: list[float] = []
-    launches = 0
-    readings: list[Reading] = []
-    settled = sensors.read().time_s + mode.settle_s
-    while True:
-        now = sensors.read()
-        settling = now.time_s < settled
-        for time_ms, count in queue.finished(adapt=settling):
-            if not settling:
-                times.append(time_ms)
-                launches += count
-        if not settling:
-            readings.append(now)
-        over = now.time_s >= settled + window_s
-        if over and len(times) >= _LEAST_BATCHES and len(readings) > 1:
-            break
-        sensors.pause(_POLL_S)
-    queue.wait()
-    low, median, high = np.percentile(times, [25, 50, 75])
-    reasons = 0
-    for reading in readings:
-        reasons |= reading.reasons
-    engine, memory = (
-        _median([getattr(reading, name) for reading in readings])
-        for name in ("engine_mhz", "memory_mhz")
-    )
-    missed = any(
-        asked is not None and seen is not None and abs(seen / asked - 1) > _CLOCK_TOLERANCE
-        for asked, seen in zip(locked, (engine, memory), strict=True)
-    )
-    return KernelSample(
-        time_ms=float(f"{median:.7g}"),
-        time_spread_percent=round(float(100 * (high - low) / median), 4),
-        launches=launches,
-        engine_mhz=engine,
-        memory_mhz=memory,
-        reasons=reasons,
-        throttled=missed or bool(throttling(reasons)),
-        attempts=attempt,
-        power_w=mean_power_w(readings, mode) if window_s else None,
-        power_s=round(readings[-1].time_s - readings[0].time_s, 2) if window_s else 0.0,
-        temperature_c=readings[-1].temperature_c,
-    )
-
-
-def mean_power_w(readings: list[Reading], mode: Mode) -> float | None:
-    """Mean power [W] over the readings; None where they are too short or too few for the sensor.
-
-    The energy counter is taken from its first to its last change, so that its step does not count.
-    """
-    if readings[-1].time_s - readings[0].time_s < mode.least_s - _POLL_S:
-        return None
-    energy = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
-    if energy:
-        changes = [after for before, after in pairwise(energy) if after[1] != before[1]]
-        if len(changes) < max(mode.least_values, 2):
-            return None
-        (first, low), (last, high) = changes[0], changes[-1]
-        return round((high - low) / (last - first), 3)
-    power = [r.power_w for r in readings if r.power_w is not None]
-    if len(power) < max(mode.least_values, 1):
-        return None
-    return round(float(np.mean(power)), 3)
-
-
-def _median(values: list[float | None]) -> float | None:
-    given = [value for value in values if value is not None]
-    return float(np.median(given)) if given else None
+def _launch(entry: Entry, info: DeviceInfo, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    return {
+        "kernel_name": entry.name,
+        "kernel_source": entry.text,
+        "problem_size": entry.threads,
+        "grid_div_x": ["block_size_x"],
+        "arguments": [np.ascontiguousarray(a) if a.shape else a for a in arguments],
+        "lang": _LANGUAGES[info.backend],
+        "defines": {"KERNEL": entry.name, **dict(entry.macros)},
+        "platform": info.platform,
+        "device": info.place,
+        "quiet": True,
+    }

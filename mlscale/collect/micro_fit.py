@@ -1,32 +1,83 @@
-"""From micro-benchmarks to parameters: a device entry for `wang-chu`, and Volkov's CU."""
+"""From micro-benchmarks to parameters: a GPU for `wang-chu`, and the CU of Volkov's survey."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mlscale.collect.micro import MemorySample
-from mlscale.data.devices import Device
+from mlscale.collect.device import DeviceInfo
+from mlscale.collect.micro_kernels import Probe
+from mlscale.data.devices import SECTOR_BYTES, Device
 from mlscale.errors import InputError
-from mlscale.papers.volkov import MODELS, ComputeUnit
+from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import fit_dram_delay, fit_dram_latency
 
+_WORD_BYTES = 4
+_NEAR_THE_TOP = 0.9
 
-def device_entry(samples: Sequence[MemorySample], device: Device, source: str) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class Setting:
+    """What was measured at one setting of the clocks [MHz].
+
+    cycles: of the engine, by quantity: of one load (latency), or between two transactions of a CU
+    with all CUs at work (delay); ipc: warp-instructions per cycle and CU of Volkov's kernel, by
+    warps and intensity.
+    """
+
+    engine_mhz: float
+    memory_mhz: float
+    cycles: Mapping[str, float]
+    ipc: Mapping[tuple[int, int], float]
+
+
+def setting(
+    probes: Sequence[Probe], time_ms: Mapping[str, float], engine_mhz: float, memory_mhz: float
+) -> Setting:
+    """The quantities from the times of the probes' kernels [ms], at one setting of the clocks.
+
+    Raises InputError where a kernel has no time, or a longer one took no longer.
+    """
+    missing = [probe.entry.name for probe in probes if probe.entry.name not in time_ms]
+    if missing:
+        raise InputError(f"micro-benchmarks failed: {', '.join(missing[:3])}")
+    of: dict[str, list[tuple[float, float]]] = {}
+    ipc = {}
+    for probe in probes:
+        cycles = time_ms[probe.entry.name] * engine_mhz * 1e3
+        if probe.quantity == "volkov":
+            ipc[probe.warps, probe.intensity] = probe.work / cycles
+        else:
+            of.setdefault(probe.quantity, []).append((probe.work, cycles))
+    slopes = {
+        quantity: (last[1] - first[1]) / (last[0] - first[0])
+        for quantity, (first, last) in of.items()
+    }
+    for quantity, slope in slopes.items():
+        if slope <= 0:
+            raise InputError(
+                f"micro-benchmark {quantity}: the longer of two launches was not the slower; is "
+                "something else running on the device?"
+            )
+    return Setting(engine_mhz, memory_mhz, slopes, ipc)
+
+
+def wang_chu_entry(settings: Sequence[Setting], device: Device) -> dict[str, Any]:
     """A row of wang_chu_gpus.json: latencies and delays as Wang and Chu 2018, section IV-A.
 
     DRAM parameters are lines through the settings of the clocks, Eq. (4) and Table III; with one
     setting the latency is taken to follow the engine alone and the delay the memory alone, which
-    the note says. The issue and FP64 delays follow from the device's lanes. Raises InputError
-    without samples.
+    the note says. The issue and FP64 delays follow from the device's lanes.
     """
-    if not samples:
-        raise InputError("a device entry needs micro-benchmarks at one setting of the clocks")
-    engine, memory, latency, delay = np.array(
-        [[s.engine_mhz, s.memory_mhz, s.dram_latency, s.dram_delay] for s in samples]
-    ).T
-    note = f"Measured at {len(samples)} settings of the clocks."
-    latency_line, delay_line = (0.0, float(np.mean(latency))), (0.0, 0.0)
+    engine = np.array([s.engine_mhz for s in settings])
+    memory = np.array([s.memory_mhz for s in settings])
+    latency, delay = (
+        np.array([s.cycles[name] for s in settings]) for name in ("dram_latency", "dram_delay")
+    )
+    note = f"Measured at {len(settings)} settings of the clocks."
+    latency_line = (0.0, float(latency.mean()))
+    delay_line = (0.0, float(np.mean(delay * memory / engine)))
     if np.unique(engine / memory).size > 1:
         fit = fit_dram_latency(engine, memory, latency)
         latency_line = (fit.slope, fit.offset)
@@ -38,71 +89,36 @@ def device_entry(samples: Sequence[MemorySample], device: Device, source: str) -
         delay_line = (fit.slope, fit.offset)
         note += f" DRAM delay: R2 {fit.r_squared:.3f}."
     else:
-        delay_line = (0.0, float(np.mean(delay * memory / engine)))
         note += " One memory clock: the DRAM delay is a constant of memory cycles."
-    medians = {
-        name: float(np.median([getattr(sample, name) for sample in samples]))
-        for name in ("l2_latency", "l2_delay", "shared_latency", "shared_delay")
-    }
+    names = ("l2_latency", "l2_delay", "shared_latency", "shared_delay")
     return {
         "dram_latency_slope": latency_line[0],
         "dram_latency_offset": latency_line[1],
         "dram_delay_slope": delay_line[0],
         "dram_delay_offset": delay_line[1],
-        **medians,
+        **{name: float(np.median([s.cycles[name] for s in settings])) for name in names},
         "instruction_factor": 1,
         "fp64_delay": device.wave_size / device.fp64_lanes_per_cu,
-        "source": source,
+        "source": "mlscale collect --micro",
         "note": note,
     }
 
 
-def fit_compute_unit(rows: Sequence[dict[str, Any]], issue_per_cycle: float) -> ComputeUnit:
-    """The latencies and rates of a CU from Volkov's kernel; rows with warps, intensity, ipc.
+def compute_unit(measured: Setting, info: DeviceInfo, issue_per_cycle: float) -> ComputeUnit:
+    """The latencies and rates of a CU from Volkov's kernel and the read of DRAM.
 
-    A and L: the line intensity A + L through the cycles of a loop of one warp alone. T and B: the
-    highest rates seen of arithmetic and of memory. Raises InputError without one warp at two
-    intensities.
+    A and L: the line intensity A + L through the cycles of a loop of one warp alone. T: the median
+    of the rates of arithmetic near the highest one. B: one warp's load, in the transactions that
+    the DRAM gives a CU.
     """
-    warps, intensity, ipc = np.array(
-        [[row["warps"], row["intensity"], row["ipc"]] for row in rows], dtype=float
-    ).T
-    alone = warps == 1
-    if np.unique(intensity[alone]).size < 2:
-        raise InputError("a CU's latencies need one warp alone at two intensities at least")
-    loop = (intensity[alone] + 1) / ipc[alone]
-    arithmetic, memory = np.polyfit(intensity[alone], loop, 1)
+    loops = {a: (a + 1) / ipc for (warps, a), ipc in measured.ipc.items() if warps == 1}
+    arithmetic, memory = np.polyfit(np.array([*loops]), np.array([*loops.values()]), 1)
+    rates = np.array([ipc * a / (a + 1) for (_, a), ipc in measured.ipc.items()])
+    transactions = info.wave_size * _WORD_BYTES / SECTOR_BYTES
     return ComputeUnit(
-        arithmetic_latency_cycles=float(arithmetic),
-        memory_latency_cycles=float(memory),
+        arithmetic_latency_cycles=max(float(arithmetic), 1.0),
+        memory_latency_cycles=max(float(memory), 1.0),
         issue_per_cycle=issue_per_cycle,
-        arithmetic_per_cycle=float(np.max(ipc * intensity / (intensity + 1))),
-        memory_per_cycle=float(np.max(ipc / (intensity + 1))),
+        arithmetic_per_cycle=float(np.median(rates[rates >= _NEAR_THE_TOP * rates.max()])),
+        memory_per_cycle=1 / (transactions * measured.cycles["dram_delay"]),
     )
-
-
-def survey_rows(rows: Sequence[dict[str, Any]], cu: ComputeUnit) -> list[dict[str, Any]]:
-    """Each measured throughput beside every model of the survey [IPC]."""
-    return [
-        {
-            **row,
-            **{
-                name: float(model(row["warps"], row["intensity"], cu))
-                for name, model in MODELS.items()
-            },
-        }
-        for row in rows
-    ]
-
-
-def survey_errors(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By model: the mean, median and largest absolute percentage error over the rows [%]."""
-    measured = np.array([row["ipc"] for row in rows])
-    errors = []
-    for name in MODELS:
-        off = 100 * np.abs(np.array([row[name] for row in rows]) / measured - 1)
-        errors.append(
-            {"model": name, "mape": float(off.mean()), "median": float(np.median(off)),
-             "worst": float(off.max())}
-        )  # fmt: skip
-    return errors

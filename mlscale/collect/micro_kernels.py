@@ -1,101 +1,147 @@
-"""The micro-benchmarks' kernels: latencies and throughputs of memory, and Volkov's kernel."""
+"""The micro-benchmarks: latencies and throughputs of memory, and Volkov's kernel.
+
+Sets follow the L2 cache: half of it stays in it, eight times it does not. A chase walks the lines
+of one 2 MiB page after another, so that one load in 16 384 waits for a TLB, and the others hit it;
+the throughputs are of all CUs at once. Time is kernel_tuner's, so every quantity is a difference
+of two lengths, from which the launch itself falls out; they are far apart, so that 1 % of noise in
+a time is less than 1.5 % in the difference.
+"""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from mlscale.collect.entries import Case, Entry
+from mlscale.arrays import Floats, Indices
+from mlscale.collect.device import DeviceInfo
+from mlscale.collect.entries import Case, Entry, bits
 from mlscale.data.devices import SECTOR_BYTES
 
-CHASE_STEPS = 20_000
-SHARED_ROUNDS = 1_000
-VOLKOV_ROUNDS = 512
-INTENSITIES = (1, 4, 16, 32, 64, 128, 256)
-WARPS = (1, 2, 4, 8, 12, 16, 24, 32)
-_NODE_WORDS = 32
-_DRAM_WORDS = 128 * 2**20
-_L2_WORDS = 2**18
-_READ_BLOCKS = 2048
+INTENSITIES = (1, 4, 16, 64, 256)
+WARPS = (1, 2, 4, 8, 16, 32, 64)
+_LINE_WORDS, _PAGE_WORDS = 32, 2**19
+_SHARED_WORDS = 4096
+_MOST_BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class Read:
-    """A kernel that reads a set: the entry, and how many 32-byte transactions a launch makes."""
+class Probe:
+    """One launch that measures: time = work x a quantity + the launch.
 
+    quantity: 'dram_latency' and so on, or 'volkov'; work: loads one after another, or transactions
+    of a CU, or of Volkov's kernel instructions of a CU.
+    """
+
+    quantity: str
+    work: float
     entry: Entry
-    transactions: int
+    warps: int = 0
+    intensity: int = 0
 
 
-def chase(words: int, shared: bool = False) -> Entry:
-    """Latency: dependent loads, 128 bytes apart in memory or at random in shared memory."""
-    step = 1 if shared else _NODE_WORDS
+def probes(info: DeviceInfo) -> tuple[Probe, ...]:
+    """All of them, for a device."""
+    cached = max(info.l2_bytes // 8 // _LINE_WORDS, 8) * _LINE_WORDS  # words, half of the cache
+    far = 16 * cached
+    chases = [
+        *(("dram_latency", far, steps) for steps in (far // 64 + 1, far // 16 + 1)),
+        *(("l2_latency", cached, steps) for steps in (cached // 16 + 1, cached // 2 + 1)),
+        *(("shared_latency", _SHARED_WORDS, steps) for steps in (2_000, 20_000)),
+    ]
+    threads = 256 * 8 * info.cu_count
+    reads = [
+        *(("dram_delay", far, sweeps) for sweeps in (1, 5)),
+        *(("l2_delay", cached, sweeps) for sweeps in (8, 64)),
+    ]
+    return (
+        *(Probe(name, steps, _chase(name, words, steps)) for name, words, steps in chases),
+        *(_read(info, name, words, sweeps, threads) for name, words, sweeps in reads),
+        *(_shared(info, rounds) for rounds in (500, 4_000)),
+        *(_volkov(info, warps, alpha, far) for alpha in INTENSITIES for warps in WARPS),
+    )
+
+
+def micro_entries(info: DeviceInfo) -> tuple[Entry, ...]:
+    """Their kernels, in the same order."""
+    return tuple(probe.entry for probe in probes(info))
+
+
+def _chase(quantity: str, words: int, steps: int) -> Entry:
+    shared = quantity == "shared_latency"
 
     def case() -> Case:
-        nodes = words // step
-        order = np.random.default_rng(0).permutation(nodes) * step
+        order = np.random.default_rng(0).permutation(words) if shared else page_walk(words)
         following = np.zeros(words, np.uint32)
         following[order] = np.roll(order, -1)
-        place = int(np.flatnonzero(order == 0)[0])
-        last = order[(place + 2 * CHASE_STEPS) % nodes]
-        out, cycles = np.zeros(1, np.uint32), np.zeros(1, np.int64)
-        expected = {1: (np.zeros(1, np.intp), np.array([last]))}
-        return Case((following, out, cycles, np.int32(CHASE_STEPS)), expected)
+        at = (int(np.flatnonzero(order == 0)[0]) + steps) % len(order)
+        arguments = (following, np.zeros(1, np.uint32), np.int32(steps))
+        return Case(arguments, {1: lambda _: order[[at]]})
 
-    name = "chase_shared" if shared else f"chase_words_{words}"
-    return Entry(name, "micro", "micro_chase", 1, 1, case, (("SHARED", str(int(shared))),))
+    macros = (("IN_SHARED", str(int(shared))),)
+    return Entry(quantity, str(steps), 1, case, 1, "micro_chase", macros)
 
 
-def streaming_read(words: int, sweeps: int, blocks: int = _READ_BLOCKS) -> Read:
-    """Throughput: all threads read a set of words several times."""
-
-    def case() -> Case:
-        data = np.random.default_rng(0).integers(0, 2**32, words, dtype=np.uint32)
-        threads = blocks * 256
-        first = data.reshape(-1, threads).sum(axis=0, dtype=np.uint32) * np.uint32(sweeps)
-        out = np.zeros(threads, np.uint32)
-        arguments = (data, out, np.uint32(words), np.int32(sweeps))
-        return Case(arguments, {1: (np.arange(threads), first)})
-
-    entry = Entry(f"read_words_{words}", "micro", "micro_read", blocks, 256, case)
-    return Read(entry, sweeps * words * 4 // SECTOR_BYTES)
+def page_walk(words: int) -> Indices:
+    """The first words of all lines of a set: page by page, at random within each."""
+    random = np.random.default_rng(0)
+    pages = [
+        np.arange(first, min(first + _PAGE_WORDS, words), _LINE_WORDS)
+        for first in range(0, words, _PAGE_WORDS)
+    ]
+    return np.concatenate([random.permutation(page) for page in pages])
 
 
-def shared_reads(rounds: int = SHARED_ROUNDS) -> Entry:
-    """Throughput of shared memory: 32 warps of one block, 16 reads a round."""
+def _read(info: DeviceInfo, quantity: str, words: int, sweeps: int, threads: int) -> Probe:
+    per_thread = 8 * max(words // (32 * threads), 1)  # vectors of four words, eight at once
+    words = 4 * per_thread * threads
 
     def case() -> Case:
-        data = np.random.default_rng(0).integers(0, 2**32, 1024, dtype=np.uint32)
-        threads = np.arange(1024)
-        sums = sum(data[(threads + 32 * j) % 1024] for j in range(16))
-        expected = {1: (threads, np.asarray(sums * np.uint32(rounds), dtype=np.uint32))}
-        out, cycles = np.zeros(1024, np.uint32), np.zeros(1, np.int64)
-        return Case((data, out, cycles, np.int32(rounds)), expected)
+        data = bits(words)
 
-    return Entry("shared_reads", "micro", "micro_shared", 1, 1024, case)
+        def sums(at: Indices) -> Floats:
+            mine = data.reshape(-1, threads, 4)[:, at]
+            return np.asarray(mine.sum(axis=(0, 2), dtype=np.uint32) * np.uint32(sweeps))
+
+        vectors = np.uint32(words // 4)
+        return Case((data, np.zeros(threads, np.uint32), vectors, np.int32(sweeps)), {1: sums})
+
+    work = sweeps * words * 4 / SECTOR_BYTES / info.cu_count
+    return Probe(quantity, work, Entry(quantity, str(sweeps), threads, case, source="micro_read"))
 
 
-def volkov(
-    warps: int, intensity: int, cu_count: int, words: int = _DRAM_WORDS, rounds: int = VOLKOV_ROUNDS
-) -> Entry:
-    """Volkov's kernel: a block of `warps` warps on each CU, reading rows of the set in turn."""
+def _shared(info: DeviceInfo, rounds: int) -> Probe:
+    threads = 1024 * info.cu_count
 
     def case() -> Case:
-        threads = 32 * warps * cu_count
-        rows = words // threads
-        following = (np.arange(words, dtype=np.uint32) + threads) % np.uint32(rows * threads)
-        places = np.arange(threads)
-        last = (places + rounds * threads) % (rows * threads)
-        starts = np.zeros(warps * cu_count, np.int64)
-        out = np.zeros(threads, np.uint32)
-        numbers = (np.float32(1), np.float32(0), np.int32(rounds))
-        arguments = (following.astype(np.uint32), out, starts, starts.copy(), *numbers)
-        return Case(arguments, {1: (places, last)})
+        data = bits(1024)
 
-    name = f"volkov_{warps}_{intensity}"
-    defines = (("INTENSITY", str(intensity)),)
-    return Entry(name, "micro", "micro_volkov", cu_count, 32 * warps, case, defines)
+        def sums(at: Indices) -> Floats:
+            total = sum(data[(at + 32 * j) % 1024] for j in range(16))
+            return np.asarray(total * np.uint32(rounds), np.uint32)
+
+        return Case((data, np.zeros(threads, np.uint32), np.int32(rounds)), {1: sums})
+
+    entry = Entry("shared_delay", str(rounds), threads, case, 1024, "micro_shared")
+    return Probe("shared_delay", 16 * rounds * 1024 / info.wave_size, entry)
 
 
-DRAM_CHASE, L2_CHASE = chase(_DRAM_WORDS), chase(_L2_WORDS)
-SHARED_CHASE, SHARED_READS = chase(4096, shared=True), shared_reads()
-DRAM_READ, L2_READ = streaming_read(_DRAM_WORDS, 1), streaming_read(4 * 2**20 // 4, 64)
+def _volkov(info: DeviceInfo, warps: int, intensity: int, words: int) -> Probe:
+    """So many warps on each CU, which together read the whole set once, a row after another."""
+    threads = info.wave_size * warps * info.cu_count
+    rounds = max(words // threads, 1)
+    case = partial(_volkov_case, threads, rounds)
+    block = min(info.wave_size * warps, _MOST_BLOCK)
+    macros = (("INTENSITY", str(intensity)),)
+    entry = Entry(f"volkov_{warps}", str(intensity), threads, case, block, "micro_volkov", macros)
+    return Probe("volkov", warps * rounds * (intensity + 1), entry, warps, intensity)
+
+
+def _volkov_case(threads: int, rounds: int) -> Case:
+    words = rounds * threads
+    following = (np.arange(words, dtype=np.uint32) + np.uint32(threads)) % np.uint32(words)
+    arguments = (
+        following + np.uint32(0x3F800000),
+        np.zeros(threads, np.uint32),
+        *(np.float32(1), np.float32(0), np.int32(rounds)),
+    )
+    return Case(arguments, {1: lambda at: at})

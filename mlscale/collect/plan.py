@@ -1,40 +1,19 @@
-"""The plan: which kernels at which CU counts and clocks, in which order, and how long it takes."""
+"""The plan: which kernels at which CU counts, clocks and power limits, and how long it takes."""
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from mlscale import __version__
-from mlscale.collect.clocks import Clocks, nearest, settings
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.entries import Entry
-from mlscale.collect.measuring import MODES
+from mlscale.errors import InputError
 
 AUTO_COUNTS = 8
-# Estimates, not measurements: making inputs and reference, a launch's set-up and check, the change
-# of a clock, and a kernel under Nsight Compute.
-_CASE_S = 1.0
-_SET_UP_S = 0.5
-_CLOCK_S = 0.3
-_PROFILE_S = 6.0
-
-
-@dataclass(frozen=True)
-class PlanStep:
-    """One sample to take; profile: the counters of all kernels at that configuration instead."""
-
-    entry: Entry | None
-    cu_count: int
-    clocks: Clocks
-    repetition: int
-
-    @property
-    def profile(self) -> bool:
-        """Whether Nsight Compute is asked."""
-        return self.entry is None
+ITERATIONS = 15
+# Estimates, not measurements: inputs and reference of a kernel; compiling, checking and timing it.
+_KERNEL_S = 1.0
+_SAMPLE_S = 0.6
 
 
 @dataclass(frozen=True)
@@ -42,81 +21,93 @@ class Plan:
     """What to measure.
 
     Attributes:
-        entries: the kernels.
-        cu_counts: granted CU counts, each with the one asked for.
-        clocks: the settings of the clocks.
-        repeat: samples of each kernel and configuration, whole rounds one after another.
-        window_s: seconds over which power is averaged; 0 measures no power.
-        counters: whether Nsight Compute is run.
+        suite: 'full', 'small' or 'micro'.
+        kernels: names of its entries.
+        cu_counts: as they are asked for, rising; what is granted, the table says.
+        engine_mhz: clocks to hold; empty leaves the clock alone. All combinations are measured.
+        memory_mhz: likewise.
+        power_limits_w: likewise, the board's limit.
+        repeat: samples of each kernel and configuration.
+        power_s: seconds over which power is averaged; 0 measures none.
     """
 
-    entries: tuple[Entry, ...]
-    cu_counts: dict[int, int]
-    clocks: tuple[Clocks, ...]
-    repeat: int
-    window_s: float
-    counters: bool
+    suite: str
+    kernels: tuple[str, ...]
+    cu_counts: tuple[int, ...]
+    engine_mhz: tuple[int, ...] = ()
+    memory_mhz: tuple[int, ...] = ()
+    power_limits_w: tuple[int, ...] = ()
+    repeat: int = 1
+    power_s: float = 0.0
 
-    def steps(self) -> Iterator[PlanStep]:
-        """In order: round by round, kernel by kernel through all configurations, then counters.
+    @property
+    def sets_clocks(self) -> bool:
+        """Whether anything of the board is set."""
+        return bool(self.engine_mhz or self.memory_mhz or self.power_limits_w)
 
-        A kernel's configurations are neighbours in time, so that a drift changes them alike and
-        a run that is stopped has whole kernels.
+    @property
+    def configurations(self) -> int:
+        """How many there are of each kernel."""
+        axes = (self.cu_counts, self.engine_mhz, self.memory_mhz, self.power_limits_w)
+        return int(np.prod([len(axis) or 1 for axis in axes]))
+
+    @property
+    def samples(self) -> int:
+        """How many are taken."""
+        return len(self.kernels) * self.configurations * self.repeat
+
+    @property
+    def seconds(self) -> float:
+        """An estimate of the duration [s]."""
+        return len(self.kernels) * _KERNEL_S + self.samples * (_SAMPLE_S + self.power_s)
+
+    def jobs(self, info: DeviceInfo) -> Iterator[dict[str, Any]]:
+        """What one process each carries out, as JSON values.
+
+        One process sees one number of CUs, but for green contexts, which one process can change.
         """
-        for repetition in range(self.repeat):
-            for entry in self.entries:
-                for clocks in self.clocks:
-                    for cu_count in self.cu_counts:
-                        yield PlanStep(entry, cu_count, clocks, repetition)
-        if self.counters:
-            for clocks in self.clocks:
-                for cu_count in self.cu_counts:
-                    yield PlanStep(None, cu_count, clocks, 0)
-
-    def seconds(self, mode: str) -> float:
-        """An estimate of the duration [s] with a power sensor of that mode."""
-        configurations = len(self.cu_counts) * len(self.clocks)
-        settle = MODES[mode if self.window_s else "none"].settle_s
-        sample = settle + max(self.window_s, 0.05) + _SET_UP_S
-        sample += _CLOCK_S if len(self.clocks) > 1 else 0.0
-        kernels = len(self.entries) * self.repeat
-        profiled = len(self.entries) * configurations * _PROFILE_S if self.counters else 0.0
-        return kernels * (_CASE_S + configurations * sample) + profiled
-
-    def fingerprint(self, info: DeviceInfo) -> str:
-        """A digest of the plan, the sources, the board with its driver, and the version."""
-        kernels = [
-            [e.name, e.application, e.blocks, e.threads, e.macros(), e.text()] for e in self.entries
-        ]
-        asked = [list(self.cu_counts.items()), [repr(c) for c in self.clocks], self.repeat]
-        rest = [self.window_s, self.counters, info.uuid, info.versions.get("driver")]
-        text = json.dumps([__version__, kernels, asked, rest], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        groups: list[tuple[int, ...]] = [(count,) for count in self.cu_counts]
+        if info.cu_axis == "green contexts":
+            groups = [self.cu_counts]
+        for counts in groups:
+            yield {**asdict(self), "info": asdict(info), "cu_counts": counts}
 
 
-def granted_counts(asked: Sequence[int] | None, offered: tuple[int, ...]) -> dict[int, int]:
-    """The CU counts to measure, rising, each with what was asked for it: the nearest offered one.
+def cu_counts(asked: Sequence[int] | None, info: DeviceInfo) -> tuple[int, ...]:
+    """The CU counts to measure, rising. Raises InputError on what the device does not have.
 
-    asked None takes up to eight of those offered, evenly spaced, all CUs among them.
+    asked None takes up to eight, evenly spaced, all CUs among them.
     """
+    if not info.cu_axis:
+        if asked and tuple(asked) != (info.cu_count,):
+            raise InputError(
+                f"{info.name} by {info.backend} cannot run on fewer than all {info.cu_count} CUs "
+                "(CUDA 12.4, HIP or PoCL can); leave out --cu-counts"
+            )
+        return (info.cu_count,)
     if asked is None:
-        places = np.linspace(0, len(offered) - 1, min(AUTO_COUNTS, len(offered)))
-        return {offered[round(place)]: offered[round(place)] for place in places}
-    granted: dict[int, int] = {}
-    for count in asked:
-        found = nearest(count, offered)
-        if found not in granted or abs(found - count) < abs(found - granted[found]):
-            granted[found] = count
-    return dict(sorted(granted.items()))
+        places = np.linspace(0, info.cu_count, min(AUTO_COUNTS, info.cu_count) + 1)[1:]
+        return tuple(sorted({round(float(place)) for place in places}))
+    if max(asked) > info.cu_count:
+        raise InputError(f"--cu-counts {max(asked)}: {info.name} has {info.cu_count} CUs")
+    return tuple(sorted(set(asked)))
 
 
-def requested_settings(
-    counts: Sequence[int] | None, engine: tuple[int, ...], memory: tuple[int, ...]
-) -> tuple[dict[int, int], tuple[Clocks, ...]]:
-    """CU counts and settings of the clocks where no GPU can say what it grants and offers.
+def nearest_clocks(
+    engine: Sequence[int], memory: Sequence[int], offered: Mapping[int, Sequence[int]]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Engine and memory clocks to hold [MHz], each the nearest one offered at every combination.
 
-    counts None stands for AUTO_COUNTS of them, numbered. engine, memory: MHz.
+    offered: engine clocks by memory clock. Raises InputError where the board offers none.
     """
-    taken = sorted(set(counts or range(1, AUTO_COUNTS + 1)))
-    clocks = settings(engine, memory, dict.fromkeys(memory or (0,), engine))
-    return {count: count for count in taken}, clocks
+    if not offered:
+        raise InputError("the board lists no clocks that could be set; leave out --set-clocks")
+    memories = tuple(sorted({_nearest(clock, offered) for clock in memory}))
+    common = set.intersection(*(set(offered[m]) for m in memories or (max(offered),)))
+    if engine and not common:
+        raise InputError(f"no engine clock is offered at all of the memory clocks {memories} MHz")
+    return tuple(sorted({_nearest(clock, common) for clock in engine})), memories
+
+
+def _nearest(asked: int, offered: Iterable[int]) -> int:
+    return min(offered, key=lambda offer: (abs(offer - asked), offer))

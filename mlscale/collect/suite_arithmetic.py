@@ -1,154 +1,85 @@
 """Kernels that arithmetic, latency or occupancy bounds."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
-from mlscale.collect.entries import Case, Entry, blocks_for, sampled, size_name, uniform
+from mlscale.collect.entries import Case, Entry, bits, uniform
 
 _M = 2**20
 _HASH = (np.uint32(1664525), np.uint32(1013904223))
 
 
-def matmul(n: int, tiled: bool) -> Entry:
-    """Matrix product in single precision."""
-    name = "matmul_tiled" if tiled else "matmul_naive"
-
-    def case() -> Case:
-        a, b = uniform(n * n).reshape(n, n), uniform(n * n, 1).reshape(n, n)
-        at = sampled(n * n)
-        arguments = (a, b, np.zeros_like(a), np.int32(n))
-        return Case(arguments, {2: (at, _product(a, b, at))}, 1e-4)
-
-    return Entry(f"{name}_{n}", name, name, n * n // 256, 256, case)
-
-
-def tensor(n: int) -> Entry:
-    """Matrix product of half precision on tensor cores."""
-
-    def case() -> Case:
-        a, b = (uniform(n * n, seed).astype(np.float16).reshape(n, n) for seed in (0, 1))
-        at = sampled(n * n)
-        expected = _product(a.astype(np.float32), b.astype(np.float32), at)
-        bits = (a.view(np.uint16), np.ascontiguousarray(b.T).view(np.uint16))
-        arguments = (*bits, np.zeros((n, n), np.float32), np.int32(n))
-        return Case(arguments, {2: (at, expected)}, 1e-3)
-
-    return Entry(f"tensor_{n}", "tensor", "tensor", n * n // 1024, 128, case, capability=70)
-
-
-def nbody(n: int) -> Entry:
-    """All pairs of bodies."""
-
-    def case() -> Case:
-        bodies = uniform(4 * n).reshape(n, 4)
-        bodies[:, 3] = 0.5 + np.abs(bodies[:, 3])
-        checked = sampled(n)[:64]
-        away = bodies[None, :, :3].astype(np.float64) - bodies[checked, None, :3]
-        pull = bodies[:, 3] / (np.sum(away**2, axis=2) + 0.01) ** 1.5
-        expected = np.sum(pull[:, :, None] * away, axis=1)
-        at = (3 * checked[:, None] + np.arange(3)).ravel()
-        arguments = (bodies, np.zeros((n, 3), np.float32), np.int32(n))
-        return Case(arguments, {1: (at, expected.ravel())}, 1e-3)
-
-    return Entry(f"nbody_{size_name(n)}", "nbody", "nbody", n // 256, 256, case)
-
-
-def monte_carlo(threads: int, draws: int) -> Entry:
-    """Random numbers and a comparison, without memory."""
-
-    def case() -> Case:
-        at = sampled(threads)
-        state = at.astype(np.uint32) * np.uint32(2654435761) + np.uint32(12345)
-        inside = np.zeros(len(at), np.int32)
-        for _ in range(draws):
-            state ^= state << np.uint32(13)
-            state ^= state >> np.uint32(17)
-            state ^= state << np.uint32(5)
-            x, y = state >> np.uint32(17), state & np.uint32(0x7FFF)
-            inside += x * x + y * y < 0x40000000
-        return Case((np.zeros(threads, np.int32), np.int32(draws)), {0: (at, inside)})
-
-    name = f"monte_carlo_{size_name(threads)}"
-    return Entry(name, "monte_carlo", "monte_carlo", threads // 256, 256, case)
+def entries(small: bool) -> Iterator[Entry]:  # noqa: C901, it is a list
+    """The kernels at their sizes; small: sizes for a processor."""
+    for side in (128,) if small else (256, 1024):
+        yield Entry("matmul_naive", str(side), side**2, partial(_matmul, side))
+    for side in (128,) if small else (256, 1024, 2048):
+        yield Entry("matmul_tiled", str(side), side**2, partial(_matmul, side))
+    for side in (64,) if small else (512, 2048):
+        yield Entry(
+            "tensor", str(side), side**2 // 8, partial(_tensor, side), 128, backends=("cuda", "hip")
+        )
+    for n in (2048,) if small else (4096, 16384, 32768):
+        yield Entry("nbody", n, n, partial(_nbody, n))
+    for n in (_M // 256,) if small else (_M // 16, _M):
+        draws = 512 if small else 2048
+        yield Entry("monte_carlo", n, n, partial(_monte_carlo, n, draws))
+    exact = (("SINE", "SIN"), ("EXPONENTIAL", "EXP"), ("LOGARITHM", "LOG"))
+    fast = tuple((macro, f"FAST_{function}") for macro, function in exact)
+    for name, macros, tolerance in (("special", exact, 1e-5), ("special_fast", fast, 1e-3)):
+        for n in (_M // 64,) if small else (_M // 4, 4 * _M):
+            case = partial(_special, n, 16 if small else 64, tolerance)
+            yield Entry(name, n, n, case, source="special", macros=macros)
+    if small:
+        yield _fma("fma", "1chain", 64, 256, 512)
+        yield _fma("fma", "4chains", 64, 256, 256, chains=4)
+        yield _fma("fma_fp64", "1chain", 64, 256, 256, double=True)
+        yield _fma("few_threads", "1", 1, 32, 8192)
+    else:
+        yield _fma("fma", "1chain", 4096, 256, 4096)
+        yield _fma("fma", "4chains", 4096, 256, 2048, chains=4)
+        yield _fma("fma", "16warps", 512, 512, 4096, chains=2)
+        yield _fma("fma_fp64", "1chain", 2048, 256, 512, double=True)
+        yield _fma("fma_fp64", "4chains", 2048, 256, 256, chains=4, double=True)
+        yield _fma("few_threads", "1", 1, 32, 8192)
+        yield _fma("few_threads", "8", 8, 64, 8192)
+        yield _fma("few_threads", "32", 32, 64, 8192, chains=2)
+        yield _fma("few_threads", "128", 128, 32, 8192)
+    for n in (_M // 64,) if small else (_M // 4, 4 * _M):
+        yield Entry("integer", n, n, partial(_integer, n, 512, 1))
+    for ways in (4,) if small else (1, 4, 32):
+        n = _M // 16 if small else _M
+        macros = (("WAYS", str(ways)),)
+        yield Entry("divergence", str(ways), n, partial(_integer, n, 128, ways), macros=macros)
+    for n in (_M // 16,) if small else (_M // 4, 4 * _M):
+        yield Entry("collatz", n, n, partial(_collatz, n))
 
 
-def special(n: int, rounds: int, fast: bool) -> Entry:
-    """Sine, exponential and logarithm."""
-    name = "special_fast" if fast else "special"
-
-    def case() -> Case:
-        data, at = uniform(n, low=0.0), sampled(n)
-        x = data[at].astype(np.float64)
-        for _ in range(rounds):
-            x = 0.5 * np.sin(x) + 0.25 * np.exp(-x) + 0.1 * np.log1p(x)
-        arguments = (data, np.zeros_like(data), np.int32(rounds))
-        return Case(arguments, {1: (at, x)}, 1e-3 if fast else 1e-5)
-
-    defines = (("FAST", str(int(fast))),)
-    return Entry(f"{name}_{size_name(n)}", name, "special", n // 256, 256, case, defines)
+def _fma(
+    application: str, size: str, blocks: int, block: int, rounds: int, chains: int = 1,
+    double: bool = False,
+) -> Entry:  # fmt: skip
+    threads = blocks * block
+    case = partial(_chains, threads, rounds, chains, np.float64 if double else np.float32)
+    macros = (("REAL", "double" if double else "float"), ("CHAINS", str(chains)))
+    return Entry(application, size, threads, case, block, "fma", macros)
 
 
-def fma(
-    name: str, blocks: int, threads: int, rounds: int, chains: int = 1, double: bool = False
-) -> Entry:
-    """Chains of dependent multiply-adds."""
-    real: Any = np.float64 if double else np.float32
-    factor, summand = real(0.75), real(0.125)
-
-    def case() -> Case:
-        n = blocks * threads
-        data, at = uniform(n).astype(real), sampled(n)
-        x = data[at, None].astype(np.float64) + np.arange(chains)
-        for _ in range(rounds):
-            x = x * 0.75 + 0.125
-        arguments = (data, np.zeros_like(data), factor, summand, np.int32(rounds))
-        return Case(arguments, {1: (at, x.sum(axis=1))}, 1e-10 if double else 1e-4)
-
-    defines = (("REAL", "double" if double else "float"), ("CHAINS", str(chains)))
-    application = name.rpartition("_")[0]
-    return Entry(name, application, "fma", blocks, threads, case, defines)
+def _matmul(side: int) -> Case:
+    a, b = uniform(side**2).reshape(side, side), uniform(side**2, 1).reshape(side, side)
+    return Case((a, b, np.zeros_like(a), np.int32(side)), {2: partial(_product, a, b)}, 1e-4)
 
 
-def integer(n: int, rounds: int) -> Entry:
-    """Integer multiply-adds and shifts."""
-
-    def case() -> Case:
-        data, at = _bits(n), sampled(n)
-        arguments = (data, np.zeros_like(data), np.int32(rounds))
-        return Case(arguments, {1: (at, _hashed(data[at], _HASH[0], rounds))})
-
-    name = f"integer_{size_name(n)}"
-    return Entry(name, "integer", "integer", blocks_for(n), 256, case)
-
-
-def divergence(n: int, ways: int, rounds: int) -> Entry:
-    """Lanes of a warp on different branches."""
-
-    def case() -> Case:
-        data, at = _bits(n), sampled(n)
-        factors = (_HASH[0] + 2 * (at % ways)).astype(np.uint32)
-        arguments = (data, np.zeros_like(data), np.int32(rounds))
-        return Case(arguments, {1: (at, _hashed(data[at], factors, rounds))})
-
-    return Entry(
-        f"divergence_{ways}", "divergence", "divergence", n // 256, 256, case,
-        (("WAYS", str(ways)),),
-    )  # fmt: skip
-
-
-def collatz(n: int) -> Entry:
-    """Loops of unequal length."""
-
-    def case() -> Case:
-        at = sampled(n)
-        steps = [_collatz_steps(int(i) + 1) for i in at]
-        arguments = (np.zeros(n, np.int32), np.int32(n))
-        return Case(arguments, {0: (at, np.array(steps))})
-
-    return Entry(f"collatz_{size_name(n)}", "collatz", "collatz", blocks_for(n), 256, case)
+def _tensor(side: int) -> Case:
+    a, b = (uniform(side**2, s).astype(np.float16).reshape(side, side) for s in (0, 1))
+    words = (a.view(np.uint16), np.ascontiguousarray(b.T).view(np.uint16))
+    arguments = (*words, np.zeros((side, side), np.float32), np.int32(side))
+    return Case(arguments, {2: partial(_product, a, b)}, 1e-3)
 
 
 def _product(a: NDArray[Any], b: NDArray[Any], at: Indices) -> Floats:
@@ -157,42 +88,81 @@ def _product(a: NDArray[Any], b: NDArray[Any], at: Indices) -> Floats:
     return np.asarray((left * right).sum(axis=1))
 
 
-def _bits(n: int) -> NDArray[np.uint32]:
-    return np.random.default_rng(0).integers(0, 2**32, n, dtype=np.uint32)
+def _nbody(n: int) -> Case:
+    bodies = uniform(4 * n).reshape(n, 4)
+    bodies[:, 3] = 0.5 + np.abs(bodies[:, 3])
+    place, mass = bodies[:, :3].astype(np.float64), bodies[:, 3]
+
+    def pull(at: Indices) -> Floats:
+        total = []
+        for body, axis in zip(*np.divmod(at, 3), strict=True):
+            away = place - place[body]
+            total.append(np.sum(mass * away[:, axis] / (np.sum(away**2, axis=1) + 0.01) ** 1.5))
+        return np.array(total)
+
+    return Case((bodies, np.zeros((n, 3), np.float32), np.int32(n)), {1: pull}, 1e-3)
 
 
-def _hashed(x: NDArray[np.uint32], factor: Any, rounds: int) -> NDArray[np.uint32]:
-    for _ in range(rounds):
-        x = x * factor + _HASH[1]
-        x ^= x >> np.uint32(13)
-    return x
+def _monte_carlo(n: int, draws: int) -> Case:
+    def inside(at: Indices) -> NDArray[np.int32]:
+        state = at.astype(np.uint32) * np.uint32(2654435761) + np.uint32(12345)
+        count = np.zeros(len(at), np.int32)
+        for _ in range(draws):
+            state ^= state << np.uint32(13)
+            state ^= state >> np.uint32(17)
+            state ^= state << np.uint32(5)
+            x, y = state >> np.uint32(17), state & np.uint32(0x7FFF)
+            count += x * x + y * y < 0x40000000
+        return count
+
+    return Case((np.zeros(n, np.int32), np.int32(draws)), {0: inside})
 
 
-def _collatz_steps(x: int) -> int:
-    steps = 0
-    while x != 1:
-        x = 3 * x + 1 if x % 2 else x // 2
-        steps += 1
-    return steps
+def _special(n: int, rounds: int, tolerance: float) -> Case:
+    data = uniform(n, low=0.0)
+
+    def values(at: Indices) -> Floats:
+        x = data[at].astype(np.float64)
+        for _ in range(rounds):
+            x = 0.5 * np.sin(x) + 0.25 * np.exp(-x) + 0.1 * np.log1p(x)
+        return x
+
+    return Case((data, np.zeros_like(data), np.int32(rounds)), {1: values}, tolerance)
 
 
-ENTRIES = (
-    *(matmul(n, tiled=False) for n in (256, 1024)),
-    *(matmul(n, tiled=True) for n in (256, 1024, 2048)),
-    *(tensor(n) for n in (512, 2048)),
-    *(nbody(n) for n in (4096, 16384, 32768)),
-    *(monte_carlo(threads, 2048) for threads in (_M // 16, _M)),
-    *(special(n, 64, fast) for fast in (False, True) for n in (_M // 4, 4 * _M)),
-    fma("fma_1chain", 4096, 256, 4096),
-    fma("fma_4chains", 4096, 256, 2048, chains=4),
-    fma("fma_16warps", 512, 512, 4096, chains=2),
-    fma("fma_fp64_1chain", 2048, 256, 512, double=True),
-    fma("fma_fp64_4chains", 2048, 256, 256, chains=4, double=True),
-    fma("few_threads_1", 1, 32, 8192),
-    fma("few_threads_8", 8, 64, 8192),
-    fma("few_threads_32", 32, 64, 8192, chains=2),
-    fma("few_threads_128", 128, 32, 8192),
-    *(integer(n, 512) for n in (_M // 4, 4 * _M)),
-    *(divergence(_M, ways, 128) for ways in (1, 4, 32)),
-    *(collatz(n) for n in (_M // 4, 4 * _M)),
-)
+def _chains(n: int, rounds: int, chains: int, real: Any) -> Case:
+    data = uniform(n).astype(real)
+
+    def values(at: Indices) -> Floats:
+        x = data[at, None].astype(np.float64) + np.arange(chains)
+        for _ in range(rounds):
+            x = x * 0.75 + 0.125
+        return np.asarray(x.sum(axis=1))
+
+    arguments = (data, np.zeros_like(data), real(0.75), real(0.125), np.int32(rounds))
+    return Case(arguments, {1: values}, 1e-10 if real is np.float64 else 1e-4)
+
+
+def _integer(n: int, rounds: int, ways: int) -> Case:
+    data = bits(n)
+
+    def values(at: Indices) -> NDArray[np.uint32]:
+        x, factor = data[at], (_HASH[0] + 2 * (at % ways)).astype(np.uint32)
+        for _ in range(rounds):
+            x = x * factor + _HASH[1]
+            x ^= x >> np.uint32(13)
+        return x
+
+    return Case((data, np.zeros_like(data), np.int32(rounds)), {1: values})
+
+
+def _collatz(n: int) -> Case:
+    def steps(number: int) -> int:
+        count = 0
+        while number != 1:
+            number = 3 * number + 1 if number % 2 else number // 2
+            count += 1
+        return count
+
+    arguments = (np.zeros(n, np.int32), np.int32(n))
+    return Case(arguments, {0: lambda at: np.array([steps(int(i) + 1) for i in at])})

@@ -1,170 +1,128 @@
 """Kernels that memory bounds: streams, strides, gathers, stencils, transposition, L2, chases."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlscale.collect.entries import (
-    Case,
-    Entry,
-    blocks_for,
-    sampled,
-    size_name,
-    uniform,
-    whole,
-)  # fmt: skip
+from mlscale.arrays import Indices
+from mlscale.collect.entries import Case, Entry, bits, uniform, whole
 
 _M = 2**20
 
 
-def copy(n: int) -> Entry:
-    """Streaming, one read and one write."""
-
-    def case() -> Case:
-        data, at = uniform(n), sampled(n)
-        return Case((data, np.zeros_like(data), np.int32(n)), {1: (at, data[at])})
-
-    return Entry(f"copy_{size_name(n)}", "copy", "copy", blocks_for(n), 256, case)
-
-
-def triad(n: int, double: bool = False) -> Entry:
-    """Streaming, two reads and one write."""
-    real: Any = np.float64 if double else np.float32
-
-    def case() -> Case:
-        a, b, at = uniform(n).astype(real), uniform(n, 1).astype(real), sampled(n)
-        expected = a[at] + real(0.5) * b[at]
-        return Case((a, b, np.zeros_like(a), real(0.5), np.int32(n)), {2: (at, expected)}, 1e-6)
-
-    name = "triad_fp64" if double else "triad"
-    return Entry(
-        f"{name}_{size_name(n)}", name, "triad", blocks_for(n), 256, case,
-        (("REAL", "double" if double else "float"),),
-    )  # fmt: skip
-
-
-def strided(n: int, stride: int) -> Entry:
-    """Reads that use one word of `stride`."""
-
-    def case() -> Case:
-        data, at = uniform(n), sampled(n)
-        rows = n // stride
-        expected = data[at % rows * stride + at // rows]
-        return Case((data, np.zeros_like(data), np.uint32(n)), {1: (at, expected)})
-
-    return Entry(
-        f"strided_{stride}_{size_name(n)}", "strided", "strided", blocks_for(n), 256, case,
-        (("STRIDE", str(stride)),),
-    )  # fmt: skip
-
-
-def gather(n: int, table: int) -> Entry:
-    """Random reads of a table."""
-
-    def case() -> Case:
-        data, index, at = uniform(table), whole(n, table), sampled(n)
-        out = np.zeros(n, np.float32)
-        return Case((data, index, out, np.int32(n)), {2: (at, data[index[at]])})
-
-    return Entry(f"gather_{size_name(table)}", "gather", "gather", blocks_for(n), 256, case)
-
-
-def stencil2d(n: int) -> Entry:
-    """Five points on a square."""
-
-    def case() -> Case:
-        grid = uniform(n * n).reshape(n, n)
-        mean = np.zeros_like(grid)
-        mean[1:-1, 1:-1] = 0.2 * (
-            grid[1:-1, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:] + grid[:-2, 1:-1] + grid[2:, 1:-1]
+def entries(small: bool) -> Iterator[Entry]:  # noqa: C901, it is a list
+    """The kernels at their sizes; small: sizes for a processor."""
+    for n in (_M,) if small else (4 * _M, 16 * _M, 64 * _M):
+        yield Entry("copy", n, n, partial(_copy, n))
+    for n in (_M,) if small else (4 * _M, 16 * _M, 64 * _M):
+        yield Entry("triad", n, n, partial(_triad, n, np.float32), macros=(("REAL", "float"),))
+    for n in (_M,) if small else (4 * _M, 32 * _M):
+        yield Entry(
+            "triad_fp64", n, n, partial(_triad, n, np.float64), source="triad",
+            macros=(("REAL", "double"),),
+        )  # fmt: skip
+    n = _M if small else 16 * _M
+    for stride in (8,) if small else (2, 8, 32):
+        macros = (("STRIDE", str(stride)),)
+        yield Entry(
+            "strided", f"{stride}_{n // _M}m", n, partial(_strided, n, stride), macros=macros
         )
-        at = sampled(n * n)
-        arguments = (grid, np.zeros_like(grid), np.int32(n))
-        return Case(arguments, {1: (at, mean.ravel()[at])}, 1e-5)
-
-    return Entry(f"stencil2d_{n}", "stencil2d", "stencil2d", blocks_for(n * n), 256, case)
-
-
-def stencil3d(n: int) -> Entry:
-    """Seven points in a cube."""
-
-    def case() -> Case:
-        grid = uniform(n**3).reshape(n, n, n)
-        inner = (slice(1, -1),) * 3
-        total = np.zeros_like(grid[inner])
-        for axis in range(3):
-            for step in (slice(None, -2), slice(2, None)):
-                total += grid[tuple(step if a == axis else slice(1, -1) for a in range(3))]
-        mixed = np.zeros_like(grid)
-        mixed[inner] = 0.4 * grid[inner] + 0.1 * total
-        at = sampled(n**3)
-        arguments = (grid, np.zeros_like(grid), np.int32(n))
-        return Case(arguments, {1: (at, mixed.ravel()[at])}, 1e-5)
-
-    return Entry(f"stencil3d_{n}", "stencil3d", "stencil3d", blocks_for(n**3), 256, case)
+    n = _M if small else 4 * _M
+    for table in (2 * _M,) if small else (_M // 16, 2 * _M, 32 * _M):
+        yield Entry("gather", table, n, partial(_gather, n, table))
+    for side in (1024,) if small else (2048, 8192):
+        yield Entry("stencil2d", str(side), side**2, partial(_stencil2d, side))
+    for side in (96,) if small else (128, 320):
+        yield Entry("stencil3d", str(side), side**3, partial(_stencil3d, side))
+    for side in (1024,) if small else (2048, 8192):
+        for way in ("naive", "tiled"):
+            threads = side**2 // (1 if way == "naive" else 4)
+            yield Entry(f"transpose_{way}", str(side), threads, partial(_transpose, side))
+    for words in (_M // 4,) if small else (_M // 4, _M, 4 * _M, 16 * _M):
+        sweeps, threads = (4 if small else 64) * _M // words, 2**18
+        case = partial(_sweep, words, sweeps, threads)
+        yield Entry("l2_set", 4 * words, threads, case, source="sweep")
+    for nodes in (2**13,) if small else (2**7, 2**13, 2**20):
+        yield Entry("chase", 128 * nodes, 1, partial(_chase, nodes, 20_000, 1), block=1)
+    nodes, steps, threads = (2**13, 100, 2**12) if small else (2**20, 500, 2**17)
+    case = partial(_chase, nodes, steps, threads)
+    yield Entry("chase_many", 128 * nodes, threads, case, source="chase")
 
 
-def transpose(n: int, tiled: bool) -> Entry:
-    """Transposition, by tiles in shared memory or straight."""
-    name = "transpose_tiled" if tiled else "transpose_naive"
-
-    def case() -> Case:
-        data, at = uniform(n * n), sampled(n * n)
-        expected = data[at % n * n + at // n]
-        return Case((data, np.zeros_like(data), np.int32(n)), {1: (at, expected)})
-
-    blocks = (n // 32) ** 2 if tiled else blocks_for(n * n)
-    return Entry(f"{name}_{n}", name, name, blocks, 256, case)
+def _copy(n: int) -> Case:
+    data = uniform(n)
+    return Case((data, np.zeros_like(data), np.int32(n)), {1: data.take})
 
 
-def sweep(words: int, sweeps: int, blocks: int = 1024) -> Entry:
-    """Repeated reads of one set, kept by the L2 cache where it is large enough."""
+def _triad(n: int, real: Any) -> Case:
+    a, b = uniform(n).astype(real), uniform(n, 1).astype(real)
+    arguments = (a, b, np.zeros_like(a), real(0.5), np.int32(n))
+    return Case(arguments, {2: lambda at: a[at] + real(0.5) * b[at]}, 1e-6)
 
-    def case() -> Case:
-        data = np.random.default_rng(0).integers(0, 2**32, words, dtype=np.uint32)
-        threads = blocks * 256
-        at = sampled(threads)
-        expected = np.zeros(len(at), np.uint32)
+
+def _strided(n: int, stride: int) -> Case:
+    data, rows = uniform(n), n // stride
+    arguments = (data, np.zeros_like(data), np.uint32(n))
+    return Case(arguments, {1: lambda at: data[at % rows * stride + at // rows]})
+
+
+def _gather(n: int, table: int) -> Case:
+    data, index = uniform(table), whole(n, table)
+    arguments = (data, index, np.zeros(n, np.float32), np.int32(n))
+    return Case(arguments, {2: lambda at: data[index[at]]})
+
+
+def _stencil2d(side: int) -> Case:
+    grid = uniform(side**2).reshape(side, side)
+    inner = grid[1:-1, 1:-1]
+    mean = np.zeros_like(grid)
+    mean[1:-1, 1:-1] = 0.2 * (
+        inner + grid[1:-1, :-2] + grid[1:-1, 2:] + grid[:-2, 1:-1] + grid[2:, 1:-1]
+    )
+    return Case((grid, np.zeros_like(grid), np.int32(side)), {1: mean.take}, 1e-5)
+
+
+def _stencil3d(side: int) -> Case:
+    grid = uniform(side**3).reshape(side, side, side)
+    inner = (slice(1, -1),) * 3
+    total = np.zeros_like(grid[inner])
+    for axis in range(3):
+        for step in (slice(None, -2), slice(2, None)):
+            total += grid[tuple(step if a == axis else slice(1, -1) for a in range(3))]
+    mixed = np.zeros_like(grid)
+    mixed[inner] = 0.4 * grid[inner] + 0.1 * total
+    return Case((grid, np.zeros_like(grid), np.int32(side)), {1: mixed.take}, 1e-5)
+
+
+def _transpose(side: int) -> Case:
+    data = uniform(side**2)
+    arguments = (data, np.zeros_like(data), np.int32(side))
+    return Case(arguments, {1: lambda at: data[at % side * side + at // side]})
+
+
+def _sweep(words: int, sweeps: int, threads: int) -> Case:
+    data = bits(words)
+
+    def sums(at: Indices) -> NDArray[np.uint32]:
+        total = np.zeros(len(at), np.uint32)
         for s in range(sweeps):
             for first in range(0, words, threads):
                 i = first + at
-                inside = i < words
-                place = (i + s * 7919 * 32) % words
-                expected += np.where(inside, data[place], np.uint32(0))
-        out = np.zeros(threads, np.uint32)
-        return Case((data, out, np.uint32(words), np.int32(sweeps)), {1: (at, expected)})
+                total += np.where(i < words, data[(i + s * 7919 * 32) % words], np.uint32(0))
+        return total
 
-    return Entry(f"l2_set_{size_name(4 * words)}", "l2_set", "sweep", blocks, 256, case)
+    arguments = (data, np.zeros(threads, np.uint32), np.uint32(words), np.int32(sweeps))
+    return Case(arguments, {1: sums})
 
 
-def chase(nodes: int, steps: int, threads: int = 1, blocks: int = 1) -> Entry:
-    """Dependent loads along a random cycle of nodes, 128 bytes each."""
-
-    def case() -> Case:
-        order = np.random.default_rng(0).permutation(nodes)
-        following = np.zeros(nodes * 32, np.uint32)
-        following[order * 32] = np.roll(order, -1)
-        place = np.arange(threads * blocks) * 7919 % nodes
-        out = np.zeros(threads * blocks, np.uint32)
-        expected = order[(place + steps) % nodes]
-        arguments = (following, order[place].astype(np.uint32), out, np.int32(steps))
-        at = sampled(threads * blocks)
-        return Case(arguments, {2: (at, expected[at])})
-
-    name = "chase" if threads * blocks == 1 else "chase_many"
-    return Entry(f"{name}_{size_name(128 * nodes)}", name, "chase", blocks, threads, case)
-
-
-ENTRIES = (
-    *(copy(n) for n in (4 * _M, 16 * _M, 64 * _M)),
-    *(triad(n) for n in (4 * _M, 16 * _M, 64 * _M)),
-    *(triad(n, double=True) for n in (4 * _M, 32 * _M)),
-    *(strided(16 * _M, stride) for stride in (2, 8, 32)),
-    *(gather(4 * _M, table) for table in (_M // 16, 2 * _M, 32 * _M)),
-    *(stencil2d(n) for n in (2048, 8192)),
-    *(stencil3d(n) for n in (128, 320)),
-    *(transpose(n, tiled) for tiled in (False, True) for n in (2048, 8192)),
-    *(sweep(words, 64 * _M // words) for words in (_M // 4, _M, 4 * _M, 16 * _M)),
-    *(chase(nodes, 20_000) for nodes in (2**7, 2**13, 2**20)),
-    chase(2**20, 500, 256, 512),
-)
+def _chase(nodes: int, steps: int, threads: int) -> Case:
+    order = np.random.default_rng(0).permutation(nodes)
+    following = np.zeros(nodes * 32, np.uint32)
+    following[order * 32] = np.roll(order, -1)
+    place = np.arange(threads) * 7919 % nodes
+    out = np.zeros(threads, np.uint32)
+    arguments = (following, order[place].astype(np.uint32), out, np.int32(steps))
+    return Case(arguments, {2: lambda at: order[(place[at] + steps) % nodes]})

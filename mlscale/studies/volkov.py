@@ -12,6 +12,7 @@ from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.papers.volkov import (
     GTX_980,
     MODELS,
+    ComputeUnit,
     hong_kim_case,
     latency_bound,
     saavedra_barrera_warps,
@@ -67,6 +68,29 @@ def error_rows() -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def measured_errors(rows: Sequence[dict[str, Any]], cu: ComputeUnit) -> list[dict[str, Any]]:
+    """How far each model is from measured throughputs, by model [%].
+
+    rows: `warps`, `intensity` and the measured `ipc`. Mean, median and largest absolute error.
+    """
+    warps, alpha, ipc = (
+        np.array([row[name] for row in rows], dtype=float) for name in ("warps", "intensity", "ipc")
+    )
+    errors = {
+        name: absolute_percentage_error(model(warps, alpha, cu), ipc)
+        for name, model in MODELS.items()
+    }
+    return [
+        {
+            "model": name,
+            "mape": float(error.mean()),
+            "median": float(np.median(error)),
+            "worst": float(error.max()),
+        }
+        for name, error in errors.items()
+    ]
 
 
 def warps_needed_rows(intensities: Sequence[int], most: int) -> list[dict[str, Any]]:

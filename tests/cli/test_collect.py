@@ -1,250 +1,197 @@
-"""mlscale collect on a played-back GPU: what it writes, and what stops it.
+"""mlscale collect on a real device: the processor, by OpenCL and PoCL.
 
-The recordings are made, not measured; see tests/replayed.py.
+Sources are compiled, checked against NumPy and timed; nothing stands in for anything.
 """
 
 import json
-from dataclasses import replace
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pocl
 import pytest
-from command import refuse, succeed
-from replayed import (
-    COLLECT,
-    DEVICE,
-    ENGINE,
-    KERNELS,
-    MEMORY,
-    NAMES,
-    Faults,
-    ReplayGpu,
-    files,
-    made_power_w,
-    made_time_ms,
-    use,
-)  # fmt: skip
+from command import Capture, refuse, succeed
 
 from mlscale import read
-from mlscale.cli.main import main
-from mlscale.collect.device import GpuError
+from mlscale.collect.caches import samples
+from mlscale.collect.suite import SUITES
 from mlscale.data.tables import read_table
 
-__all__ = ["use"]
-Capture = pytest.CaptureFixture[str]
+FEW = "copy,nbody,integer,collatz,fma"
+CPUS = os.cpu_count() or 1
 
 
-class TestTable:
-    def test_holds_the_recorded_law(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu())
-        out, err = succeed(capsys, *COLLECT, "--repeat", "2", "-o", tmp_path / "out")
-        assert err == ""
-        assert "30 samples of 5 kernels of 2 applications on made-gpu, 3 CU counts" in out
-        assert "'made-gpu' is not in the device table, so 'bottleneck' does not apply" in out
-        assert sorted(files(tmp_path / "out")) == [
-            "collect.json", "measurements.csv", "measurements.meta.json",
-        ]  # fmt: skip
-        data = read(tmp_path / "out" / "measurements.csv")
-        assert data.kernels == NAMES
-        assert data.grid.cu_count == (4, 8, 12)
-        assert (data.grid.engine_mhz, data.grid.memory_mhz) == ((ENGINE,), (MEMORY,))
-        assert data.time_samples.shape == (2, 5, 3, 1, 1)
-        assert data.counter_names == ()
-        for k, kernel in enumerate(NAMES):
-            for c, cu_count in enumerate(data.grid.cu_count):
-                expected = made_time_ms(kernel, cu_count, ENGINE)
-                assert data.time_ms[k, c, 0, 0] == pytest.approx(expected, rel=1e-6)
-                assert data.power_w is not None
-                power = made_power_w(cu_count, ENGINE)
-                assert data.power_w[k, c, 0, 0] == pytest.approx(power, rel=0.01)
-        assert data.metadata["origin"] == "measured"
-        assert data.metadata["power_sensor"] == "energy"
-
-    def test_trains_a_model(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu())
-        succeed(capsys, *COLLECT, "-o", tmp_path / "out")
-        table = tmp_path / "out" / "measurements.csv"
-        succeed(
-            capsys, "train", table, "--base", "mid", "--predictor", "mean-surface",
-            "-o", tmp_path / "m.mlscale",
-        )  # fmt: skip
-
-    def test_clocks_are_three_columns(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        gpu = use(ReplayGpu())
-        succeed(
-            capsys, *COLLECT, "--set-clocks", "--engine", "900,1900", "-o", tmp_path / "out",
-            "--power-seconds", "0",
-        )  # fmt: skip
-        table = read_table(tmp_path / "out" / "measurements.csv")
-        triples = {
-            tuple(table.numbers[f"engine_mhz_{kind}"][row] for kind in KINDS)
-            for row in range(len(table))
-        }
-        assert triples == {(900, 800, 800), (1900, 2000, 2000)}
-        assert np.isnan(table.numbers["memory_mhz_requested"]).all()
-        assert gpu.sensors.locked[-1] == "reset"
-        data = read(tmp_path / "out" / "measurements.csv")
-        assert data.grid.engine_mhz == (800, 2000)
-        assert data.power_w is None
-        ratio = data.time_ms[:, 0, 0, 0] - 0.01  # the law's launch time
-        assert ratio == pytest.approx(2.5 * (data.time_ms[:, 0, 1, 0] - 0.01))
-
-    def test_a_clock_that_is_not_held_is_observed_and_flagged(
-        self, capsys: Capture, tmp_path: Path, use: Any
-    ) -> None:
-        """Asked for 900, locked at 800, but the board stays at its 1600 MHz."""
-        gpu = use(ReplayGpu(Faults(ignores_lock=True)))
-        given = ("--set-clocks", "--engine", "900", "--sm-counts", "4", "-o", tmp_path / "out")
-        _, err = succeed(capsys, *COLLECT, *given)
-        assert "5 of 5 samples were taken while the clocks were held down" in err
-        numbers = read_table(tmp_path / "out" / "measurements.csv").numbers
-        found = {kind: set(numbers[f"engine_mhz_{kind}"]) for kind in KINDS}
-        assert found == {"requested": {900}, "locked": {800}, "observed": {ENGINE}}
-        assert set(numbers["throttled"]) == {1}
-        assert gpu.sensors.locked == [(800, None), "reset"]
-
-    def test_record(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu())
-        _, err = succeed(capsys, *COLLECT, "--sm-counts", "3,9", "-o", tmp_path / "out")
-        assert "does not grant every SM count; the nearest is taken: 4 for 3, 8 for 9" in err
-        record = json.loads((tmp_path / "out" / "collect.json").read_text())
-        assert record["device"]["uuid"] == DEVICE.uuid
-        assert record["device"]["memory_bus_bits"] == DEVICE.memory_bus_bits
-        assert record["device"]["max_waves_per_cu"] == DEVICE.max_waves_per_cu
-        assert record["device"]["highest_memory_mhz"] == DEVICE.memory_mhz
-        assert record["versions"] == DEVICE.versions
-        assert record["power_sensor"] == "energy"
-        assert record["started"] <= record["finished"]
-        assert record["cu_counts"] == [
-            {"requested": 3, "granted": 4}, {"requested": 9, "granted": 8},
-        ]  # fmt: skip
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PoCL's own cache, so that a kernel is compiled once for all tests."""
+    pocl.needs_pocl()
+    return tmp_path_factory.mktemp("pocl")
 
 
-KINDS = ("requested", "locked", "observed")
+@pytest.fixture(scope="module")
+def counts() -> str:
+    return "1,2" if CPUS > 1 else "1"
 
 
-class TestNothingIsMeasured:
-    def test_dry_run(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        gpu = use(ReplayGpu())
-        out, _ = succeed(capsys, *COLLECT, "--dry-run", "--sm-counts", "4,9", "--repeat", "3")
-        assert "Made GPU, 12 multiprocessors" in out
-        assert "4, 8 (for 9)" in out
-        # 5 kernels x 2 counts x 3 rounds; 15 x (1 s + 2 x 3 s) = 105 s
-        assert "samples:  30, about 2 min (an estimate)" in out
-        assert (gpu.batches, gpu.sensors.locked, list(tmp_path.iterdir())) == (0, [], [])
+@pytest.fixture(scope="module")
+def collected(cache: Path, counts: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small collection at 1 and 2 CUs."""
+    folder = tmp_path_factory.mktemp("collected") / "out"
+    done = pocl.collect(
+        cache, "--suite", "small", "--kernels", FEW, "--cu-counts", counts, "-o", folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "without power" in done.stdout
+    return folder
 
-    def test_dry_run_without_a_gpu(
-        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def none() -> ReplayGpu:
-            raise GpuError("no NVIDIA GPU is visible")
 
-        monkeypatch.setattr("mlscale.cli.collect.open_gpu", none)
-        given = ("--set-clocks", "--engine", "900,1900", "--memory", "2000", "--sm-counts", "60,30")
-        out, err = succeed(capsys, *COLLECT, "--dry-run", *given)
-        assert err == (
-            "mlscale: warning: no NVIDIA GPU is visible; so the plan takes CU counts and clocks as "
-            "they are asked for and a GPU with an energy counter for granted\n"
-        )
-        # 5 kernels x 2 counts x 2 clocks; 5 x (1 s + 4 x 3.3 s) = 71 s
-        assert out.splitlines() == [
-            "device:   none at hand",
-            "kernels:  5 of 2 applications",
-            "CUs:      30, 60",
-            "clocks:   engine=900, memory=2000; engine=1900, memory=2000 (MHz)",
-            "power:    2 s a sample, sensor 'energy'",
-            "counters: -",
-            "samples:  20, about 1 min (an estimate)",
-        ]
-        out, err = succeed(capsys, "collect", *KERNELS, "--dry-run")
-        assert "as they are asked for, Nsight Compute and a GPU" in err
-        assert "CUs:      8 that the GPU grants\n" in out
-        assert "samples:  40, about 6 min" in out  # 5 x (1 + 8 x 3) + 5 x 8 x 6 = 365 s
-        assert "no NVIDIA GPU is visible" in refuse(capsys, tmp_path, *COLLECT, "-o", "nowhere")
-        assert not Path("nowhere").exists()
+def test_the_table_has_every_kernel_at_every_count(collected: Path, counts: str) -> None:
+    """6 kernels, 'fma' at two sizes; each ran on as many CUs as it was asked to."""
+    data = read(collected / "measurements.csv")
+    assert len(data.kernels) == 6
+    assert ",".join(f"{n:g}" for n in data.grid.cu_count) == counts
+    table = read_table(collected / "measurements.csv")
+    assert (table.numbers["cu_count_observed"] == table.numbers["cu_count"]).all()
+    assert (table.numbers["time_ms"] > 0).all()
+    assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
+    record = json.loads((collected / "collect.json").read_text())
+    assert record["finished"]
+    assert record["failed"] == {}
 
-    def test_list_of_kernels_needs_no_gpu(self, capsys: Capture) -> None:
-        out, _ = succeed(capsys, "collect", "--list-kernels", "--kernels", "chase*")
-        assert [line.split()[0] for line in out.splitlines()[2:]] == [
-            "chase_16k", "chase_1m", "chase_128m", "chase_many_128m",
-        ]  # fmt: skip
 
+@pytest.mark.skipif(CPUS < 2, reason="the machine has one processor")
+def test_two_units_are_faster_than_one(collected: Path) -> None:
+    """Independent blocks of arithmetic: two CUs halve the time. Half as fast again is enough."""
+    data = read(collected / "measurements.csv")
+    chains = [k for k, name in enumerate(data.kernels) if name.startswith(("fma", "integer"))]
+    ratio = data.time_ms[chains, 0, 0, 0] / data.time_ms[chains, 1, 0, 0]
+    assert np.median(ratio) > 1.3
+
+
+def test_killed_it_goes_on_and_ends_with_the_same_rows(
+    collected: Path, cache: Path, counts: str, tmp_path: Path
+) -> None:
+    """SIGKILL in the middle: the worker dies with it, and what was measured is not taken again."""
+    folder = tmp_path / "out"
+    given = ("--suite", "small", "--kernels", FEW, "--cu-counts", counts, "-o", folder)
+    with subprocess.Popen(
+        pocl.command(*given), env=pocl.environment(cache), stdout=subprocess.DEVNULL
+    ) as process:
+        caches = folder / "cache"
+        for _ in range(600):
+            taken = sorted(
+                (p for p in caches.glob("*-*.json") if '"times"' in p.read_text()),
+                key=lambda p: p.stat().st_mtime,
+            )
+            if len(taken) > 1:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (folder / "measurements.csv").exists()
+    first = next(p for p in taken if p.name.startswith("copy"))
+    before = samples(first)
+    torn = taken[-1].read_text()
+    taken[-1].write_text(torn[: torn.rindex('"times"')])  # as a kill in the middle of a write
+
+    again = pocl.collect(cache, *given)
+    assert again.returncode == 2
+    assert "holds an unfinished collection; go on with --resume" in again.stderr
+    resumed = pocl.collect(cache, *given, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert samples(first) == before
+    one, other = (read_table(f / "measurements.csv") for f in (folder, collected))
+    assert one.text == other.text
+    assert one.columns == other.columns
+    for axis in ("cu_count", "engine_mhz", "memory_mhz"):
+        assert (one.numbers[axis] == other.numbers[axis]).all()
+    finished = pocl.collect(cache, *given, "--resume")
+    assert "nothing is left to measure" in finished.stdout
+
+
+def test_trained_on_it_predicts_a_kernel_left_out(
+    collected: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    """The mean surface: by hand, the geometric mean over the others of the ratio of their times."""
+    measured = collected / "measurements.csv"
+    data = read(measured)
+    most = f"{data.grid.cu_count[-1]:g}"
+    model, profile = tmp_path / "cpu.mlscale", tmp_path / "nbody.csv"
+    _, err = succeed(
+        capsys, "train", measured, "--base", f"cu={most}", "--leave-out", "nbody", "-o", model
+    )
+    assert "has no counters: the default is 'mean-surface'" in err
+    header, *lines = measured.read_text().splitlines()
+    [row] = [line for line in lines if f",nbody_2k,{most}," in line]
+    profile.write_text(f"{header}\n{row}\n")
+    out, _ = succeed(capsys, "predict", model, profile, "--format", "json")
+    factors = data.time_ms[:, 0, 0, 0] / data.time_ms[:, -1, 0, 0]
+    others = [f for f, name in zip(factors, data.kernels, strict=True) if name != "nbody_2k"]
+    at_base = data.time_ms[data.kernels.index("nbody_2k"), -1, 0, 0]
+    predicted = {row["cu_count"]: row["time_ms"] for row in json.loads(out)["predictions"]}
+    expected = at_base * np.exp(np.mean(np.log(others)))
+    assert predicted[data.grid.cu_count[0]] == pytest.approx(expected)
+
+
+def test_another_plan_in_the_same_folder_is_refused(
+    collected: Path, cache: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POCL_CACHE_DIR", str(cache))
+    given = ("collect", "--backend", "opencl", "--suite", "small", "-o", collected)
+    message = refuse(capsys, collected, *given)
+    assert "was collected with other settings or by another version" in message
+
+
+def test_without_a_device_the_plan_is_printed(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cuda-python is no part of the tests' environment. 4 + 4 kernels x 2 counts x 3 clocks."""
+    pytest.importorskip("kernel_tuner")
+    out, err = succeed(
+        capsys, "collect", "--backend", "cuda", "--dry-run", "--kernels", "copy,matmul_naive,scan",
+        "--cu-counts", "8,132", "--engine", "600,900,1200", "--set-clocks",
+    )  # fmt: skip
+    assert "pip install 'mlscale[collect]' 'kernel_tuner[cuda]'" in err
+    assert "device:   none at hand" in out
+    assert "kernels:  7 of the suite 'full'" in out
+    assert "samples:  42, " in out
+
+
+def test_the_kernels_are_listed(capsys: Capture) -> None:
+    out, _ = succeed(capsys, "collect", "--list-kernels")
+    assert len(out.splitlines()) == 2 + len(SUITES["full"])
+    assert ["nbody_4k", "nbody", "16", "256"] in [line.split() for line in out.splitlines()]
+
+
+class TestRefused:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            (["--engine", "800"], "--engine and --memory set clocks; allow it with --set-clocks"),
-            (["--set-clocks"], "--set-clocks needs the clocks to set: give --engine or --memory"),
-            (["--kernels", "matmull"], "no kernel or application 'matmull' in the suite; is"),
-            (["--kernels", ""], "argument --kernels: invalid"),
-            (["--kernels", "scan,"], "argument --kernels: invalid"),
-            (["--sm-counts", "0"], "argument --sm-counts: invalid"),
-            (["--sm-counts", "some"], "argument --sm-counts: invalid"),
-            (["--repeat", "0"], "argument --repeat: '0' is not a whole number of at least 1"),
-            (["--power-seconds", "-1"], "must be from 0 to 600 seconds"),
-            (["--power-seconds", "nan"], "must be from 0 to 600 seconds"),
+            (["--engine", "800"], "--set-clocks goes with what is to be set"),
+            (["--set-clocks"], "--set-clocks goes with what is to be set"),
+            ([], "name a folder for the measurements with -o DIR"),
+            (["--kernels", "nothing"], "there is no kernel or application 'nothing'"),
+            (["--micro", "--kernels", "copy"], "--kernels: of no effect with --micro"),
+            (["--power-seconds", "601"], "must be from 0 to 600 seconds"),
+            (["--cu-counts", "0"], "invalid _counts value: '0'"),
         ],
     )
-    def test_bad_usage(
-        self, capsys: Capture, tmp_path: Path, use: Any, given: list[str], message: str
-    ) -> None:
-        use(ReplayGpu())
-        assert message in refuse(capsys, tmp_path, "collect", "-o", tmp_path / "out", *given)
-        assert not (tmp_path / "out").exists()
+    def test_options(self, capsys: Capture, tmp_path: Path, given: list[str], message: str) -> None:
+        assert message in refuse(capsys, tmp_path, "collect", *given)
 
-    def test_no_folder(self, capsys: Capture, tmp_path: Path) -> None:
-        assert "name a folder" in refuse(capsys, tmp_path, "collect")
+    def test_more_units_than_there_are(self, capsys: Capture, tmp_path: Path) -> None:
+        pocl.needs_pocl()
+        given = ("--backend", "opencl", "--cu-counts", "9999", "-o", tmp_path / "o")
+        assert f"has {CPUS} CUs" in refuse(capsys, tmp_path, "collect", *given)
 
-    @pytest.mark.parametrize("faults", [Faults(no_right=True), Faults(refuse_clocks=True)])
-    def test_clocks_that_cannot_be_set(
-        self, capsys: Capture, tmp_path: Path, use: Any, faults: Faults
-    ) -> None:
-        use(ReplayGpu(faults))
-        given = ("--set-clocks", "--engine", "800", "-o", tmp_path / "out")
-        message = refuse(capsys, tmp_path / "out", *COLLECT, *given)
-        assert "the engine clock" in message
-        assert not (tmp_path / "out").exists()
-
-
-class TestLeftOut:
-    def test_wrong_results_and_kernels_that_do_not_run(
-        self, capsys: Capture, tmp_path: Path, use: Any
-    ) -> None:
-        use(ReplayGpu(Faults(wrong=("few_threads_8",), refused=("chase_16k",))))
-        _, err = succeed(capsys, *COLLECT, "-o", tmp_path / "out")
-        assert "few_threads_8 is left out: kernel 'few_threads_8' gives a wrong result" in err
-        assert "chase_16k is left out: kernel 'chase_16k' needs more memory" in err
-        data = read(tmp_path / "out" / "measurements.csv")
-        assert data.kernels == ("few_threads_1", "few_threads_32", "few_threads_128")
-        assert set(data.metadata["faults"]) == {"few_threads_8", "chase_16k"}
-
-    def test_a_gpu_without_tensor_cores(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu(info=replace(DEVICE, capability=61)))
-        only = ("collect", "--no-counters", "--kernels", "tensor_512")
-        assert main([*only, "-o", str(tmp_path / "out")]) == 2
-        err = capsys.readouterr().err
-        assert "tensor_512 is left out: kernel 'tensor_512' needs compute capability 7" in err
-        assert "no kernel could be measured" in err
-
-    def test_throttled_samples_are_flagged(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu(Faults(throttle={"few_threads_1": 99, "chase_16k": 1})))
-        _, err = succeed(capsys, *COLLECT, "-o", tmp_path / "out")
-        assert "3 of 15 samples were taken while the clocks were held down" in err
-        table = read_table(tmp_path / "out" / "measurements.csv")
-        rows = zip(table.text["kernel"], table.numbers["throttled"], strict=True)
-        flagged = {kernel for kernel, throttled in rows if throttled}
-        assert flagged == {"few_threads_1"}
-
-    def test_too_short_a_window_is_said_and_is_no_power(
-        self, capsys: Capture, tmp_path: Path, use: Any
-    ) -> None:
-        use(ReplayGpu())
-        _, err = succeed(capsys, *COLLECT, "--power-seconds", "0.3", "-o", tmp_path / "out")
-        assert "15 of 15 windows were too short for the sensor (energy)" in err
-        assert read(tmp_path / "out" / "measurements.csv").power_w is None
-
-    def test_an_old_driver_has_no_cu_axis(self, capsys: Capture, tmp_path: Path, use: Any) -> None:
-        use(ReplayGpu(offered=(12,), info=replace(DEVICE, versions={"cuda": "12.2"})))
-        _, err = succeed(capsys, *COLLECT, "--sm-counts", "4,8", "-o", tmp_path / "out")
-        assert "the driver (CUDA 12.2) cannot set multiprocessors apart" in err
-        assert read(tmp_path / "out" / "measurements.csv").grid.cu_count == (12,)
+    def test_clocks_of_what_has_none(self, capsys: Capture, tmp_path: Path) -> None:
+        """The sentence also says what an MI300X does."""
+        pocl.needs_pocl()
+        given = ("--backend", "opencl", "--set-clocks", "--engine", "800", "-o", tmp_path / "o")
+        message = refuse(capsys, tmp_path, "collect", *given)
+        assert "set by NVML alone" in message
+        assert "an MI300X refuses" in message

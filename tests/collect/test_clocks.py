@@ -1,174 +1,143 @@
-"""Clocks are set at what is offered, and given back whatever happens."""
+"""Clocks and power limits are given back. pynvml is a stand-in that writes down what is asked."""
 
-import errno
 import json
-import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from replayed import SUPPORTED, Faults, ReplayGpu
 
-from mlscale.collect.clocks import ClockKeeper, Clocks, settings, state_folder
-from mlscale.collect.device import ClockError, GpuError
+from mlscale.collect import clocks
+from mlscale.collect.device import DeviceInfo
 from mlscale.errors import DataWarning, InputError
 
-LOCKED = Clocks(1000, 1200, None, None)
+GPU = DeviceInfo("cuda", "made", "abc", 132, 0, 0, 1, 32, 64, sensors="nvml")
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "mlscale"
+class NvmlError(Exception):
+    """As pynvml's."""
 
 
-def marker(state: Path) -> Path:
-    return state / "clocks-GPU-made-0001.json"
+class NotSupportedError(NvmlError):
+    """As pynvml's."""
 
 
-def keeper(gpu: ReplayGpu) -> ClockKeeper:
-    return ClockKeeper(gpu.sensors, gpu.info.uuid)
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
+    """A board with a limit of 600 W; `done` is what was asked of it, `refuse` makes it refuse."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    state = SimpleNamespace(limit=600_000, done=[], refuse=None, marker=None)
+    state.marker = tmp_path / "mlscale" / "clocks-abc.json"
+
+    def ask(name: str) -> Any:
+        def answer(*given: Any) -> Any:
+            if name == "nvmlDeviceGetPowerManagementLimit":
+                return state.limit
+            if name == "nvmlDeviceSetPowerManagementLimit":
+                state.limit = given[1]
+            if state.refuse and name.startswith("nvmlDeviceReset"):
+                raise state.refuse
+            state.done.append(name)
+            return {"nvmlDeviceGetSupportedMemoryClocks": [3201], "nvmlDeviceGetSupportedGraphicsClocks": [990, 1980]}.get(name)  # noqa: E501 # fmt: skip
+
+        return answer
+
+    class Module(SimpleNamespace):
+        def __getattr__(self, name: str) -> Any:
+            return ask(name)
+
+    module = Module(NVMLError=NvmlError, NVMLError_NotSupported=NotSupportedError)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    return state
 
 
-class TestSettings:
-    def test_none_are_asked_for(self) -> None:
-        assert settings((), (), {}) == (Clocks(),)
-
-    def test_nearest_that_is_offered_with_that_memory_clock(self) -> None:
-        """At 1500 MHz memory the board offers engine clocks to 1200 MHz only."""
-        found = settings((700, 1900), (1400, 3100), SUPPORTED)
-        assert [(c.engine_requested, c.memory_requested, *c.locked) for c in found] == [
-            (700, 1400, 800, 1500),
-            (1900, 1400, 1200, 1500),
-            (700, 3100, 800, 3000),
-            (1900, 3100, 2000, 3000),
-        ]
-
-    def test_two_that_become_one_are_measured_once(self) -> None:
-        assert [c.locked for c in settings((790, 810), (), SUPPORTED)] == [(800, None)]
-
-    def test_a_board_that_lists_none(self) -> None:
-        with pytest.raises(ClockError, match="lists no clocks that could be set; leave out"):
-            settings((800,), (), {})
+def test_offered(board: SimpleNamespace) -> None:
+    assert clocks.offered_clocks(GPU) == {3201: [990, 1980]}
 
 
-class TestKeeper:
-    def test_restores_at_the_end(self, state: Path) -> None:
-        gpu = ReplayGpu()
-        with keeper(gpu) as held:
-            held.set(LOCKED)
-            held.set(LOCKED)
-            assert gpu.sensors.locked == [(1200, None)]
-            assert json.loads(marker(state).read_text())["locked"] == [1200, None]
-        assert gpu.sensors.locked == [(1200, None), "reset"]
-        assert not marker(state).exists()
-
-    def test_restores_on_an_error(self, state: Path) -> None:
-        gpu = ReplayGpu()
-
-        def fail() -> None:
-            with keeper(gpu) as held:
-                held.set(LOCKED)
-                raise RuntimeError
-
-        with pytest.raises(RuntimeError):
-            fail()
-        assert gpu.sensors.locked[-1] == "reset"
-        assert not marker(state).exists()
-
-    def test_touches_nothing_unless_asked(self, state: Path) -> None:
-        gpu = ReplayGpu()
-        with keeper(gpu) as held:
-            held.set(Clocks())
-        assert gpu.sensors.locked == []
-        assert not state.exists()
-
-    def test_resets_what_a_killed_run_left(self, state: Path) -> None:
-        state.mkdir(parents=True)
-        marker(state).write_text('{"pid": 1, "locked": [1200, null]}\n')
-        gpu = ReplayGpu()
-        assert keeper(gpu).recover()
-        assert gpu.sensors.locked == ["reset"]
-        assert not marker(state).exists()
-        assert not keeper(gpu).recover()
-
-    def test_another_run_holds_them(self) -> None:
-        gpu = ReplayGpu()
-        with keeper(gpu) as held:
-            held.set(LOCKED)
-            with pytest.raises(InputError, match="another mlscale collect sets the clocks"):
-                keeper(gpu).recover()
-            assert gpu.sensors.locked == [(1200, None)]
-
-    def test_without_the_right_to_reset_the_marker_stays(self, state: Path) -> None:
-        state.mkdir(parents=True)
-        marker(state).write_text("{}")
-        with pytest.raises(ClockError, match="no right"):
-            keeper(ReplayGpu(Faults(no_right=True))).recover()
-        assert marker(state).exists()
-
-    def test_what_ended_a_run_is_told_though_the_clocks_cannot_be_reset(self, state: Path) -> None:
-        gpu = ReplayGpu()
-
-        def fail() -> None:
-            with keeper(gpu) as held:
-                held.set(LOCKED)
-                gpu.faults.no_right = True
-                raise GpuError("the GPU was lost")
-
-        with (
-            pytest.warns(DataWarning, match="could not be reset .* nvidia-smi --reset-gpu-clocks"),
-            pytest.raises(GpuError, match="the GPU was lost"),
-        ):
-            fail()
-        assert marker(state).exists()  # so that the next run tries again
-
-    def test_without_the_right_to_set_them_nothing_is_left_behind(self, state: Path) -> None:
-        with pytest.raises(ClockError, match="no right"):
-            keeper(ReplayGpu(Faults(no_right=True))).set(LOCKED)
-        assert not marker(state).exists()
-
-    def test_without_room_for_the_marker_no_clock_is_locked(
-        self, state: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A disk that is full at the first setting, and one that is at the second."""
-        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        def fail(*_: object, **_options: object) -> None:
-            raise full
-
-        gpu = ReplayGpu()
-        with keeper(gpu) as held:
-            held.set(LOCKED)
-            monkeypatch.setattr("os.fsync", fail)
-            with pytest.raises(InputError, match=r"json: cannot be written \(No space left"):
-                held.set(Clocks(800, 800))
-        assert gpu.sensors.locked == [(1200, None), "reset"]
-        assert not marker(state).exists()
-        monkeypatch.setattr(Path, "mkdir", fail)
-        untouched = ReplayGpu()
-        with pytest.raises(InputError, match="cannot be written"), keeper(untouched) as held:
-            held.set(LOCKED)
-        assert untouched.sensors.locked == []
-
-    def test_a_marker_of_another_user_is_tried(self, state: Path) -> None:
-        """One of root's may be read only; without the right to reset, the marker stays."""
-        state.mkdir(parents=True)
-        marker(state).write_text("{}")
-        marker(state).chmod(0o444)
-        with pytest.raises(ClockError, match="no right"):
-            keeper(ReplayGpu(Faults(no_right=True))).recover()
-        assert marker(state).exists()
-
-    def test_a_refused_clock_is_reset_all_the_same(self, state: Path) -> None:
-        """A board may have taken the memory clock and refused the engine's."""
-        gpu = ReplayGpu(Faults(refuse_clocks=True))
-        with pytest.raises(ClockError, match="refused"), keeper(gpu) as held:
-            held.set(LOCKED)
-        assert gpu.sensors.locked == ["reset"]
-        assert not marker(state).exists()
+def test_the_marker_stands_while_the_board_may_be_set(board: SimpleNamespace) -> None:
+    with clocks.given_back(GPU):
+        assert json.loads(board.marker.read_text())["power_limit_mw"] == 600_000
+        board.limit = 300_000  # as kernel_tuner sets it
+        assert "nvmlDeviceResetGpuLockedClocks" not in board.done
+    assert board.limit == 600_000
+    assert "nvmlDeviceResetGpuLockedClocks" in board.done
+    assert "nvmlDeviceResetMemoryLockedClocks" in board.done
+    assert not board.marker.exists()
 
 
-def test_state_folder_without_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert state_folder() == Path("/home/someone/.local/state/mlscale")
+def test_after_a_kill_the_next_run_resets_first(board: SimpleNamespace) -> None:
+    """The marker of a run that nobody holds any more, with the limit of before it."""
+    board.marker.parent.mkdir()
+    board.marker.write_text('{"pid": 1, "power_limit_mw": 700000}')
+    manager = clocks.given_back(GPU)
+    with pytest.warns(DataWarning, match="was killed while it held the clocks"):
+        manager.__enter__()
+    assert board.limit == 700_000
+    manager.__exit__(None, None, None)
+
+
+def test_two_runs_do_not_share_a_board(board: SimpleNamespace) -> None:
+    with clocks.given_back(GPU), pytest.raises(InputError, match="another mlscale collect"):
+        clocks.given_back(GPU).__enter__()
+
+
+def test_an_error_in_the_run_resets_too(board: SimpleNamespace) -> None:
+    with pytest.raises(KeyboardInterrupt), clocks.given_back(GPU):
+        raise KeyboardInterrupt
+    assert "nvmlDeviceResetGpuLockedClocks" in board.done
+
+
+def test_a_board_that_refuses_is_told_of_and_the_marker_stays(board: SimpleNamespace) -> None:
+    board.refuse = NvmlError("no permission")
+    with pytest.raises(InputError, match="run as root: nvidia-smi"), clocks.given_back(GPU):
+        pass
+    assert board.marker.exists()
+
+
+def test_what_a_board_cannot_do_at_all_is_no_error(board: SimpleNamespace) -> None:
+    board.refuse = NotSupportedError()
+    with clocks.given_back(GPU):
+        pass
+    assert not board.marker.exists()
+
+
+def test_no_place_for_the_marker(board: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "mlscale").write_text("a file")
+    with pytest.raises(InputError, match="without it clocks are not set"):
+        clocks.given_back(GPU).__enter__()
+
+
+class TestHeldClocks:
+    """kernel_tuner's own setter takes the other clock from a reading; ours from what was asked."""
+
+    @pytest.fixture
+    def held(self) -> Any:
+        pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
+        from mlscale.collect.held_clocks import HeldClocks
+
+        class Board(HeldClocks):
+            def __init__(self) -> None:
+                self.use_locked_clocks, self.modified_clocks = True, False
+                self.pwr_limit_default = None
+                self.locked_gr_clock, self.locked_mem_clock = 1980, 3201
+                self.done: list[tuple[int, int]] = []
+
+            def set_clocks(self, mem_clock: int, gr_clock: int) -> None:
+                self.done.append((mem_clock, gr_clock))
+                self.locked_mem_clock, self.locked_gr_clock = mem_clock, gr_clock
+
+        return Board()
+
+    def test_both_clocks_are_as_asked(self, held: Any) -> None:
+        """By hand: engine 990 at memory 3201, then memory 1600 at engine 990."""
+        held.gr_clock = 990
+        held.mem_clock = 1600
+        held.mem_clock = 1600
+        assert held.done == [(3201, 990), (1600, 990)]
+
+    def test_without_leave_nothing_is_set(self, held: Any) -> None:
+        held.use_locked_clocks = False
+        held.gr_clock = 990
+        assert held.done == []

@@ -1,135 +1,191 @@
-"""Samples from a played-back GPU, against the law its recording was made by."""
+"""The CUDA and HIP paths, played back by kernel_tuner's simulation mode from caches made by hand.
 
+No device is there: what is tested is what kernel_tuner is asked for (its parameters, in its order),
+and what becomes of its answers. The numbers of the caches are made; what is expected of them is
+computed by hand beside each test.
+"""
+
+import itertools
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
-import replayed
-from replayed import Faults, ReplayGpu, made_power_w, made_time_ms
 
-from mlscale.collect import measuring
-from mlscale.collect.device import Reading
+from mlscale import read
+from mlscale.collect import recording
+from mlscale.collect.device import DeviceInfo
 from mlscale.collect.entries import Entry
-from mlscale.collect.measuring import MODES, KernelSample, mean_power_w, measure
-from mlscale.collect.suite import select
+from mlscale.collect.plan import Plan
+from mlscale.collect.suite import SUITES
+from mlscale.data.tables import read_table
 
-ENTRY: Entry = select(["few_threads_1"])[0]
+pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
+from mlscale.collect.measuring import measure, parameters
+
+H200 = DeviceInfo(
+    "cuda", "NVIDIA H200", "abc", 132, 1980.0, 3201.0, 50 << 20, 32, 64,
+    cu_axis="green contexts", sensors="nvml",
+)  # fmt: skip
+MI210 = DeviceInfo(
+    "hip", "AMD Instinct MI210", "def", 104, 1700.0, 1600.0, 8 << 20, 64, 32,
+    cu_axis="CU mask", sensors="amdsmi",
+)  # fmt: skip
+ENTRY = next(entry for entry in SUITES["small"] if entry.name == "copy_1m")
+GRANTED = {8: 8, 60: 64, 132: 132}  # whole groups of 8, as the driver rounds up
 
 
-def sample(
-    gpu: ReplayGpu, window_s: float = 2.0, cu_count: int = 8, **options: object
-) -> KernelSample:
-    launch = gpu.partition(cu_count).prepare(ENTRY, ENTRY.case())
-    return measure(launch, gpu.sensors, window_s, **options)  # type: ignore[arg-type]
+def cached(folder: Path, plan: Plan, info: DeviceInfo, answer: Any) -> list[list[Any]]:
+    """Play back a cache for each job; what `measure` returns. answer: of a configuration."""
+    (folder / "cache").mkdir(exist_ok=True)
+    results = []
+    for job in plan.jobs(info):
+        varied = parameters(ENTRY, job, info)
+        entries = {}
+        for values in itertools.product(*varied.values()):
+            given = dict(zip(varied, values, strict=True))
+            entries[",".join(map(str, values))] = {**given, **answer(given)}
+        document = {
+            "device_name": info.name,
+            "kernel_name": ENTRY.name,
+            "problem_size": ENTRY.threads,
+            "tune_params_keys": list(varied),
+            "tune_params": varied,
+            "objective": "time",
+            "cache": entries,
+        }
+        path = folder / "cache" / f"{ENTRY.name}-{job['cu_counts'][-1]}.json"
+        path.write_text(json.dumps(document))
+        results.append(measure(ENTRY, json.loads(json.dumps(job)), path, simulation=True))
+    return results
 
 
-class TestTime:
-    def test_is_that_of_one_launch(self) -> None:
-        found = sample(ReplayGpu())
-        assert found.time_ms == pytest.approx(made_time_ms(ENTRY.name, 8, replayed.ENGINE))
-        assert found.time_spread_percent == pytest.approx(0, abs=1e-9)
-        assert found.engine_mhz == replayed.ENGINE
-        assert found.memory_mhz == replayed.MEMORY
+@pytest.fixture
+def cuda_rows(tmp_path: Path) -> list[dict[str, Any]]:
+    """An H200 at three CU counts, two clocks and two power limits, twice each."""
+    plan = Plan("small", (ENTRY.name,), tuple(GRANTED), (990, 1980), (3201,), (300, 700), 2, 1.0)
 
-    def test_without_power_is_the_same_and_takes_less(self) -> None:
-        with_power, without = ReplayGpu(), ReplayGpu()
-        assert sample(without, 0.0).time_ms == pytest.approx(sample(with_power).time_ms)
-        assert without.now < with_power.now / 3
+    def answer(given: dict[str, Any]) -> dict[str, Any]:
+        asked = round(given["cuda_sm_percentage"] * 1.32)
+        clock = given["nvml_gr_clock"]
+        capped = given["nvml_pwr_limit"] == 300 and clock == 1980
+        times = [1e5 / GRANTED[asked] / clock * factor for factor in (1.0, 1.1, 0.9)]
+        return {
+            "time": float(np.mean(times)), "times": times, "cu_count_observed": GRANTED[asked],
+            "nvml_power": 250.0, "nvml_energy": 1.0, "core_freq": 300.0, "mem_freq": 3201.0,
+            "pwr_core_freq": 1500.0 if capped else float(clock), "temperature": 50.0,
+        }  # fmt: skip
 
-    def test_spread_is_the_quartiles_distance_over_the_median(
-        self, monkeypatch: pytest.MonkeyPatch
+    [results] = cached(tmp_path, plan, H200, answer)
+    assert len(results) == plan.configurations * plan.repeat == 3 * 2 * 1 * 2 * 2
+    return recording.rows_of(tmp_path, plan, H200)
+
+
+class TestCuda:
+    def test_what_is_asked_of_kernel_tuner(self) -> None:
+        """Shares of 132 SMs in %: 8/132 and 132/132."""
+        plan = Plan("small", ("copy_1m",), (8, 132), (990,), (3201,), (700,), 2)
+        [job] = plan.jobs(H200)
+        assert parameters(ENTRY, job, H200) == {
+            "block_size_x": [256],
+            "repetition": [0, 1],
+            "cuda_sm_percentage": [6.0606, 100.0],
+            "nvml_gr_clock": [990],
+            "nvml_mem_clock": [3201],
+            "nvml_pwr_limit": [700],
+        }
+        assert max(1, round(132 * 6.0606 / 100)) == 8  # as kernel_tuner counts back
+
+    def test_nothing_is_set_that_was_not_asked_for(self) -> None:
+        [job] = Plan("small", ("copy_1m",), (132,)).jobs(H200)
+        assert not [n for n in parameters(ENTRY, job, H200) if n.startswith("nvml_")]
+
+    def test_rows_are_at_what_the_driver_granted(self, cuda_rows: list[dict[str, Any]]) -> None:
+        """64 of 60 asked for; the median of 1, 1.1 and 0.9 is 1: 1e5 / 64 / 990 ms."""
+        row = next(r for r in cuda_rows if r["cu_count"] == 64 and r["engine_mhz"] == 990)
+        assert row["time_ms"] == pytest.approx(1e5 / 64 / 990, rel=1e-6)
+        assert row["power_w"] == 250
+        assert {r["cu_count"] for r in cuda_rows} == {8, 64, 132}
+
+    def test_the_clock_is_that_under_load_and_off_it_is_throttled(
+        self, cuda_rows: list[dict[str, Any]]
     ) -> None:
-        """Batches of 1, 2, 3, 4, 5 times the time in turn: quartiles 2 and 4, median 3: 67 %."""
-        elapsed = replayed.ReplayBatch.elapsed_ms
-        turns = iter(range(10**6))
+        """1500 of 1980 MHz under the limit of 300 W; else the clock that was set."""
+        assert {r["engine_mhz_observed"] for r in cuda_rows} == {990, 1980, 1500}
+        throttled = {(r["cap_w"], r["engine_mhz"]) for r in cuda_rows if r["throttled"]}
+        assert throttled == {(300, 1980)}
 
-        def in_turn(self: replayed.ReplayBatch) -> float:
-            return elapsed(self) * (1 + next(turns) % 5)
+    def test_a_table_for_each_power_limit(
+        self, cuda_rows: list[dict[str, Any]], tmp_path: Path
+    ) -> None:
+        plan = Plan("small", (ENTRY.name,), tuple(GRANTED), power_s=1.0)
+        paths = recording.write_tables(tmp_path, cuda_rows, plan, H200, {}, {})
+        assert [path.name for path in paths] == ["measurements-300w.csv", "measurements-700w.csv"]
+        data = read(paths[0])
+        assert data.device == "h200"
+        assert data.grid.shape == (3, 2, 1)
+        assert len(read_table(paths[0])) == 3 * 2 * 2
+        assert data.metadata["cap_w"] == 300
+        [note] = recording.notes(cuda_rows, plan, H200, {})
+        assert "6 of 24 samples ran more than 2% off" in note
 
-        monkeypatch.setattr(replayed.ReplayBatch, "elapsed_ms", in_turn)
-        assert sample(ReplayGpu(), 5.0).time_spread_percent == pytest.approx(200 / 3, rel=0.02)
-
-    def test_batches_grow_as_the_clocks_rise(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A kernel that takes a tenth of its first time soon still fills batches of 20 ms.
-
-        The first three batches come from idle clocks; each later one, but those queued when the
-        clocks rose, holds 10 to 20 ms, so that three outlast the 10 ms between readings.
-        """
-        submit = replayed.ReplayLaunch.submit
-        lengths: list[float] = []
-
-        def cold_at_first(self: replayed.ReplayLaunch, count: int) -> replayed.ReplayBatch:
-            batch = submit(self, count)
-            if len(lengths) < 3:
-                self.gpu.busy_until += 9 * batch.elapsed / 1e3
-                batch.elapsed, batch.end = 10 * batch.elapsed, self.gpu.busy_until
-            lengths.append(batch.elapsed)
-            return batch
-
-        monkeypatch.setattr(replayed.ReplayLaunch, "submit", cold_at_first)
-        gpu = ReplayGpu()
-        assert sample(gpu).time_ms == pytest.approx(made_time_ms(ENTRY.name, 8, gpu.engine))
-        assert min(lengths[:8]) < 10
-        assert min(lengths[12:]) > 10
-
-    def test_while_the_sensor_settles_does_not_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The kernel is half as fast for 0.4 s of 0.5 s settling; 0.3 s of measuring follow."""
-        submit = replayed.ReplayLaunch.submit
-
-        def slow_at_first(self: replayed.ReplayLaunch, count: int) -> replayed.ReplayBatch:
-            return submit(self, 2 * count if self.gpu.now < 0.4 else count)
-
-        monkeypatch.setattr(replayed.ReplayLaunch, "submit", slow_at_first)
-        gpu = ReplayGpu()
-        found = sample(gpu, 0.3)
-        assert found.time_ms == pytest.approx(made_time_ms(ENTRY.name, 8, gpu.engine))
-        assert found.time_spread_percent == pytest.approx(0, abs=1e-9)
+    def test_counters_stand_at_all_units_and_the_highest_clocks(
+        self, cuda_rows: list[dict[str, Any]]
+    ) -> None:
+        plan = Plan("small", (ENTRY.name,), tuple(GRANTED), power_s=1.0)
+        table = recording.to_table(cuda_rows, plan, H200, {}, {ENTRY.name: {"Wavefronts": 7.0}})
+        there = ~np.isnan(table.numbers["Wavefronts"])
+        assert set(table.numbers["cu_count"][there]) == {132}
+        assert set(table.numbers["engine_mhz"][there]) == {1980}
+        assert table.metadata["counter_tool"] == "ncu"
 
 
-class TestPower:
-    @pytest.mark.parametrize("mode", ["energy", "instant", "average", "usage"])
-    def test_is_that_of_the_running_kernel(self, mode: str) -> None:
-        found = sample(ReplayGpu(mode=mode))
-        assert found.power_w == pytest.approx(made_power_w(8, replayed.ENGINE), rel=0.01)
-        assert found.power_s == pytest.approx(2.0, abs=0.1)
+class TestHip:
+    def test_amd_smi_counts_in_hz_and_a_process_has_a_mask(self, tmp_path: Path) -> None:
+        """1.7e9 Hz is 1700 MHz; CUs 0 to 51 are 52 of them."""
+        plan = Plan("small", (ENTRY.name,), (52, 104), power_s=1.0)
 
-    @pytest.mark.parametrize("mode", ["energy", "instant", "average"])
-    def test_of_too_short_a_window_is_not_reported(self, mode: str) -> None:
-        found = sample(ReplayGpu(mode=mode), 0.4)
-        assert found.power_w is None
-        assert found.time_ms > 0
+        def answer(given: dict[str, Any]) -> dict[str, Any]:
+            return {
+                "time": 1.0, "times": [104 / given["cu_count"]] * 3, "amdsmi_power": 200.0,
+                "amdsmi_core_freq": 1.7e9, "amdsmi_mem_freq": 1.6e9, "amdsmi_temperature": 60.0,
+            }  # fmt: skip
 
-    def test_that_is_not_sensed_is_missing(self) -> None:
-        assert sample(ReplayGpu(mode="none")).power_w is None
+        assert len(cached(tmp_path, plan, MI210, answer)) == 2
+        rows = recording.rows_of(tmp_path, plan, MI210)
+        assert [(r["cu_count"], r["time_ms"]) for r in rows] == [(52, 2.0), (104, 1.0)]
+        assert {(r["engine_mhz"], r["memory_mhz"], r["power_w"]) for r in rows} == {
+            (1700, 1600, 200)
+        }
+        assert MI210.environment(52) == {"HSA_CU_MASK": "0:0-51"}
+        assert MI210.environment(104) == {}
 
-    def test_energy_counts_from_change_to_change(self) -> None:
-        """100 W in steps of 0.1 s, read every 0.07 s: 100 W to within a reading, no step's bias."""
-        readings = [
-            Reading(t, None, None, 0, None, 100.0 * (t // 0.1) * 0.1, None)
-            for t in (0.07 * k for k in range(31))
-        ]
-        # 2.1 s; the last minus the first reading alone would say 20/21 of it at the worst.
-        assert mean_power_w(readings, MODES["energy"]) == pytest.approx(100.0, rel=0.035)
-
-    def test_energy_that_hardly_changes_is_not_reported(self) -> None:
-        readings = [
-            Reading(0.1 * k, None, None, 0, None, 100.0 * (k // 10), None) for k in range(30)
-        ]
-        assert mean_power_w(readings, MODES["energy"]) is None
+    def test_without_power_of_any_row_there_is_no_column(self, tmp_path: Path) -> None:
+        plan = Plan("small", (ENTRY.name,), (104,))
+        info = replace(MI210, sensors="")
+        cached(tmp_path, plan, info, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
+        rows = recording.rows_of(tmp_path, plan, info)
+        table = recording.to_table(rows, plan, info, {}, {})
+        assert "power_w" not in table.numbers
+        assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
 
 
-class TestThrottling:
-    def test_is_measured_again_after_a_rest(self) -> None:
-        found = sample(ReplayGpu(Faults(throttle={ENTRY.name: 2})))
-        assert (found.throttled, found.attempts) == (False, 3)
+def test_a_failed_configuration_leaves_the_kernel_out(tmp_path: Path) -> None:
+    """kernel_tuner's word for it stands in the cache; its rows have no times."""
+    plan = Plan("small", (ENTRY.name,), (104,))
+    info = replace(MI210, sensors="")
+    [[result]] = cached(tmp_path, plan, info, lambda _: {"__error__": "RuntimeFailedConfig"})
+    assert "__error__" in result
+    assert recording.rows_of(tmp_path, plan, info) == []
 
-    def test_that_lasts_is_flagged(self) -> None:
-        found = sample(ReplayGpu(Faults(throttle={ENTRY.name: 99}, throttle_bits=0x44)))
-        assert (found.throttled, found.attempts, found.reasons) == (True, 3, 0x44)
-        assert measuring.throttling(found.reasons) == "power cap, hardware thermal slowdown"
 
-    def test_locked_or_idle_clocks_are_none(self) -> None:
-        """0x1 idle, 0x2 clocks as set, 0x100 display: NVML's bits that lower nothing."""
-        found = sample(ReplayGpu(Faults(throttle={ENTRY.name: 99}, throttle_bits=0x103)))
-        assert (found.throttled, found.attempts) == (False, 1)
+def test_a_plan_is_the_same_after_json() -> None:
+    """What --resume compares."""
+    plan = Plan("small", ("copy_1m",), (1, 2))
+    assert json.loads(json.dumps(asdict(plan))) == json.loads(json.dumps(asdict(plan)))
 
-    def test_a_clock_away_from_the_locked_one_is_flagged(self) -> None:
-        assert sample(ReplayGpu(), locked=(1200, None)).throttled
-        assert not sample(ReplayGpu(), locked=(1600, 3000)).throttled
+
+def test_an_entry_is_found_by_its_name() -> None:
+    assert isinstance(ENTRY, Entry)

@@ -1,187 +1,158 @@
-"""Micro-benchmarks' analysis: a known machine is recovered from timings made with it."""
+"""Micro-benchmarks' analysis: a simulated GPU is recovered from times made with it, with noise.
+
+The GPU meets the classical bounds of Volkov's survey and Wang and Chu's Eq. (4); its kernels take
+a launch on top, and every time is off by 1 % (normal). The probes are those that the command runs.
+"""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
-from replayed import DEVICE, ReplayGpu, ReplayLaunch, made_time_ms
 
-from mlscale.collect.micro import MemorySample
-from mlscale.collect.micro_fit import (
-    device_entry,
-    fit_compute_unit,
-    survey_errors,
-    survey_rows,
-)
+from mlscale.cli import collect_micro
+from mlscale.collect.device import DeviceInfo
+from mlscale.collect.micro_fit import Setting, compute_unit, setting, wang_chu_entry
+from mlscale.collect.micro_kernels import page_walk, probes
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
-from mlscale.papers.volkov import GTX_980, classical_bounds
+from mlscale.papers.volkov import ComputeUnit, classical_bounds
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
-from mlscale.papers.wang_chu_gpus import _from_row, load_gpu
+from mlscale.papers.wang_chu_gpus import GpuParameters, _from_row, load_gpu
 
-CLOCKS = [(800.0, 2000.0), (1200.0, 2000.0), (800.0, 3500.0), (1200.0, 3500.0)]
-
-
-def made_samples(key: str, clocks: list[tuple[float, float]]) -> list[MemorySample]:
-    """What a machine with the parameters of that GPU would show, Eq. (4) and Table III."""
-    gpu = load_gpu(key)
-    return [
-        MemorySample(
-            engine_mhz=engine,
-            memory_mhz=memory,
-            dram_latency=float(
-                dram_latency_cycles(engine, memory, gpu.dram_latency_slope, gpu.dram_latency_offset)
-            ),
-            l2_latency=gpu.l2_latency,
-            shared_latency=gpu.shared_latency,
-            dram_delay=float(
-                dram_delay_cycles(engine, memory, gpu.dram_delay_slope, gpu.dram_delay_offset)
-            ),
-            l2_delay=gpu.l2_delay,
-            shared_delay=gpu.shared_delay,
-        )
-        for engine, memory in clocks
-    ]
+GPU = DeviceInfo(
+    "cuda", "NVIDIA GeForce GTX 980", "u", 16, 1216.0, 3505.0, 2 << 20, 32, 64, sensors="nvml"
+)
+CLOCKS = [(600.0, 2000.0), (1200.0, 2000.0), (600.0, 3500.0), (1200.0, 3500.0)]
+TRUTH, LAUNCH_MS, NOISE = load_gpu("gtx980"), 0.004, 0.01
 
 
-class TestDeviceEntry:
-    def test_recovers_the_gtx_980_from_timings_made_with_it(self) -> None:
-        device, gpu = load_device("gtx980"), load_gpu("gtx980")
-        row = json.loads(json.dumps(device_entry(made_samples("gtx980", CLOCKS), device, "made")))
-        found = _from_row(device, row)  # as wang-chu reads a row of its table
-        for name in (
-            "dram_latency_slope", "dram_latency_offset", "dram_delay_slope", "dram_delay_offset",
-            "l2_latency", "l2_delay", "shared_latency", "shared_delay", "instruction_delay",
-            "fp64_delay",
-        ):  # fmt: skip
-            assert getattr(found, name) == pytest.approx(getattr(gpu, name)), name
+def true_cycles(engine: float, memory: float) -> dict[str, float]:
+    slope, offset = TRUTH.dram_latency_slope, TRUTH.dram_latency_offset
+    delay = (TRUTH.dram_delay_slope, TRUTH.dram_delay_offset)
+    return {
+        "dram_latency": float(dram_latency_cycles(engine, memory, slope, offset)),
+        "dram_delay": float(dram_delay_cycles(engine, memory, *delay)),
+        "l2_latency": 222.0,
+        "l2_delay": 1.2,
+        "shared_latency": 28.0,
+        "shared_delay": 1.0,
+    }
+
+
+def true_unit(engine: float, memory: float) -> ComputeUnit:
+    """B: 32 lanes x 4 bytes are four sectors, each of which waits for the DRAM delay."""
+    cycles = true_cycles(engine, memory)
+    return ComputeUnit(6, cycles["dram_latency"], 4, 4, 1 / (4 * cycles["dram_delay"]))
+
+
+def simulated(engine: float, memory: float, seed: int) -> Setting:
+    """What the command would measure at a setting of the clocks."""
+    random = np.random.default_rng(seed)
+    cycles, unit = true_cycles(engine, memory), true_unit(engine, memory)
+    times = {}
+    for probe in probes(GPU):
+        if probe.quantity == "volkov":
+            needed = probe.work / float(classical_bounds(probe.warps, probe.intensity, unit))
+        else:
+            needed = probe.work * cycles[probe.quantity]
+        exact = needed / engine / 1e3 + LAUNCH_MS
+        times[probe.entry.name] = exact * (1 + NOISE * random.standard_normal())
+    return setting(probes(GPU), times, engine, memory)
+
+
+SETTINGS = [simulated(*clocks, seed) for seed, clocks in enumerate(CLOCKS)]
+
+
+class TestRecovered:
+    @pytest.mark.parametrize("place", range(len(CLOCKS)))
+    def test_latencies_and_delays(self, place: int) -> None:
+        truth = true_cycles(*CLOCKS[place])
+        for name, cycles in SETTINGS[place].cycles.items():
+            assert cycles == pytest.approx(truth[name], rel=0.05), name
+
+    @pytest.mark.parametrize("place", range(len(CLOCKS)))
+    def test_the_unit_of_the_survey(self, place: int) -> None:
+        """The service time of the memory too, which 32 warps of one CU do not show."""
+        truth, found = true_unit(*CLOCKS[place]), compute_unit(SETTINGS[place], GPU, 4)
+        for name in ("arithmetic", "memory"):
+            for what in (f"{name}_latency_cycles", f"{name}_per_cycle"):
+                assert getattr(found, what) == pytest.approx(getattr(truth, what), rel=0.05), what
+
+    def test_the_parameters_of_wang_and_chu(self) -> None:
+        """By what they say at each setting; a slope alone is worth less than its line."""
+        found = entry()
+        for engine, memory in CLOCKS:
+            truth = true_cycles(engine, memory)
+            latency = dram_latency_cycles(
+                engine, memory, found.dram_latency_slope, found.dram_latency_offset
+            )
+            delay = dram_delay_cycles(
+                engine, memory, found.dram_delay_slope, found.dram_delay_offset
+            )
+            assert float(latency) == pytest.approx(truth["dram_latency"], rel=0.05)
+            assert float(delay) == pytest.approx(truth["dram_delay"], rel=0.05)
         assert "Measured at 4 settings" in found.note
 
     def test_one_setting_gives_constants_that_hold_there(self) -> None:
-        device, (sample,) = load_device("gtx980"), made_samples("gtx980", CLOCKS[:1])
-        found = _from_row(device, device_entry([sample], device, "made"))
-        latency = dram_latency_cycles(
-            800.0, 2000.0, found.dram_latency_slope, found.dram_latency_offset
-        )
-        delay = dram_delay_cycles(800.0, 2000.0, found.dram_delay_slope, found.dram_delay_offset)
-        assert latency == pytest.approx(sample.dram_latency)
-        assert delay == pytest.approx(sample.dram_delay)
-        assert "One ratio of clocks" in found.note
-        assert "One memory clock" in found.note
-
-    def test_none(self) -> None:
-        with pytest.raises(InputError, match="needs micro-benchmarks at one setting"):
-            device_entry([], load_device("gtx980"), "made")
+        device = load_device("gtx980")
+        row = wang_chu_entry(SETTINGS[:1], device)
+        assert row["dram_latency_offset"] == SETTINGS[0].cycles["dram_latency"]
+        assert "One ratio of clocks" in row["note"]
+        assert "One memory clock" in row["note"]
 
 
-def made_rows(warps: tuple[int, ...] = (1, 4, 16, 32, 64)) -> list[dict[str, Any]]:
-    """Throughputs of a CU that meets the classical bounds exactly."""
-    return [
-        {"warps": n, "intensity": a, "ipc": float(classical_bounds(n, a))}
-        for n in warps
-        for a in (1, 4, 32, 256, 1024)
-    ]
+def entry() -> GpuParameters:
+    device = load_device("gtx980")
+    return _from_row(device, json.loads(json.dumps(wang_chu_entry(SETTINGS, device))))
 
 
-class TestVolkov:
-    def test_recovers_the_compute_unit_that_the_timings_were_made_with(self) -> None:
-        """Arithmetic saturates: 64 warps x 1025 / (1024 x 6 + 368) IPC are above T (1 + 1/a)."""
-        found = fit_compute_unit(made_rows(), GTX_980.issue_per_cycle)
-        assert found.arithmetic_latency_cycles == pytest.approx(6)
-        assert found.memory_latency_cycles == pytest.approx(368)
-        assert found.memory_per_cycle == pytest.approx(0.08)
-        assert found.arithmetic_per_cycle == pytest.approx(4, rel=0.005)  # of the issue limit
+class TestProbes:
+    def test_sets_follow_the_cache(self) -> None:
+        """2 MiB of L2: a chase through 1 MiB stays in it, one through 16 MiB does not."""
+        words = {p.quantity: p.entry.case().arguments[0].size * 4 for p in probes(GPU)[:6]}
+        assert words["l2_latency"] == 1 << 20
+        assert words["dram_latency"] == 16 << 20
 
-    def test_the_model_that_made_them_has_no_error_and_others_have(self) -> None:
-        rows = survey_rows(made_rows(), GTX_980)
-        errors = {error["model"]: error for error in survey_errors(rows)}
-        assert errors["classical bounds"]["worst"] == pytest.approx(0, abs=1e-9)
-        # Chen & Aamodt 1 is one warp's throughput at any occupancy: 1/64 of 64 unhindered warps.
-        assert errors["Chen & Aamodt 1"]["worst"] == pytest.approx(100 * 63 / 64, rel=0.02)
-        assert errors["Hong & Kim"]["mape"] > 10
+    def test_memory_is_saturated(self) -> None:
+        """64 warps on each of 16 CUs, and 8 loads of 16 bytes of each thread on their way."""
+        volkov = [p for p in probes(GPU) if p.quantity == "volkov"]
+        assert max(p.entry.threads for p in volkov) == 64 * 32 * 16
+        reads = [p for p in probes(GPU) if p.quantity.endswith("_delay")][:2]
+        assert {p.entry.threads for p in reads} == {64 * 32 * 16}
 
-    def test_latencies_need_a_warp_alone(self) -> None:
-        with pytest.raises(InputError, match="one warp alone at two intensities"):
-            fit_compute_unit(made_rows((4, 8)), 4)
+    def test_a_walk_stays_in_a_page_of_2_mib(self) -> None:
+        """Every line once; the page changes only once for each page."""
+        walk = page_walk(3 * 2**19)
+        assert sorted(walk) == list(range(0, 3 * 2**19, 32))
+        assert np.count_nonzero(np.diff(walk // 2**19)) == 2
+
+    def test_a_longer_launch_that_is_no_slower(self) -> None:
+        times = {probe.entry.name: 1.0 for probe in probes(GPU)}
+        with pytest.raises(InputError, match="the longer of two launches was not the slower"):
+            setting(probes(GPU), times, 1000.0, 1000.0)
+
+    def test_a_probe_without_a_time(self) -> None:
+        with pytest.raises(InputError, match="micro-benchmarks failed: dram_latency"):
+            setting(probes(GPU), {}, 1000.0, 1000.0)
 
 
-class TestCommand:
-    @pytest.fixture
-    def _small(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """Small sets, and kernels' clocks as a GTX 980 that meets the classical bounds has them."""
-        from mlscale.collect import micro_kernels as kernels
-
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-        chases = {"DRAM_CHASE": 8192, "L2_CHASE": 4096}
-        for name, words in chases.items():
-            monkeypatch.setattr(kernels, name, kernels.chase(words))
-        monkeypatch.setattr(kernels, "DRAM_READ", kernels.streaming_read(2048, 1, 4))
-        monkeypatch.setattr(kernels, "L2_READ", kernels.streaming_read(1024, 2, 2))
-        volkov = kernels.volkov
-        monkeypatch.setattr(kernels, "volkov", lambda n, a, c: volkov(n, a, c, words=2**14))
-        cycles = {
-            "chase_words_8192": 500 * kernels.CHASE_STEPS,
-            "chase_words_4096": 222 * kernels.CHASE_STEPS,
-            "chase_shared": 28 * kernels.CHASE_STEPS,
-            "shared_reads": 1.5 * 512 * kernels.SHARED_ROUNDS,
-        }
-        outputs = ReplayLaunch.outputs
-
-        def with_cycles(self: ReplayLaunch, arguments: tuple[int, ...]) -> dict[int, Any]:
-            expected = tuple(n for n in arguments if n in self.case.expected)
-            found = outputs(self, expected)
-            name = self.entry.name
-            if name in cycles and 2 in arguments:
-                found[2] = np.array([cycles[name]])
-            elif name.startswith("volkov") and 3 in arguments:
-                n, a = map(int, name.split("_")[1:])
-                instructions = n * kernels.VOLKOV_ROUNDS * (a + 1)
-                found[2] = np.full(n, 100.0)
-                found[3] = found[2] + instructions / float(classical_bounds(n, a))
-            return found
-
-        monkeypatch.setattr(ReplayLaunch, "outputs", with_cycles)
-
-    @pytest.mark.usefixtures("_small")
-    def test_writes_an_entry_and_the_survey(
-        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        gpu = ReplayGpu(info=replace(DEVICE, name="NVIDIA GeForce GTX 980"))
-        monkeypatch.setattr("mlscale.cli.collect.open_gpu", lambda: gpu)
-        folder = tmp_path / "out"
-        out, _ = succeed(capsys, "collect", "--micro-benchmarks", "-o", folder)
-        assert sorted(path.name for path in folder.iterdir()) == [
-            "micro.json", "volkov.csv", "wang_chu_gpus.json",
-        ]  # fmt: skip
-        row = json.loads((folder / "wang_chu_gpus.json").read_text())["gpus"]["gtx980"]
-        # The cycles that were put in, per step or read.
-        assert (row["dram_latency_offset"], row["l2_latency"]) == (500, 222)
-        assert (row["shared_latency"], row["shared_delay"]) == (28, 1.5)
-        record = json.loads((folder / "micro.json").read_text())
-        # Time x 1600 MHz x 12 CUs over 2048 words in sectors of 8 (and 1024 words twice).
-        (memory,) = record["memory"]
-        for delay, name in (("dram_delay", "read_words_2048"), ("l2_delay", "read_words_1024")):
-            cycles = made_time_ms(name, 12, 1600.0) * 1600e3
-            assert memory[delay] == pytest.approx(cycles * 12 / 256, rel=1e-6)
-        # Every counted launch of what must miss the L2 cache comes after one that fills it.
-        submitted = gpu.submitted
-        first = {name: submitted.index(name) for name in submitted}
-        for place, name in enumerate(submitted):
-            if name.startswith(("chase_words_8192", "volkov")) and place != first[name]:
-                assert submitted[place - 1] == "read_words_2048"
-        assert record["compute_unit"]["memory_latency_cycles"] == pytest.approx(368)
-        assert len(record["volkov"]) == 7 * 8
-        assert "classical bounds" in out
-        assert gpu.open == []
-
-    @pytest.mark.parametrize("option", ["--dry-run", "--resume"])
-    def test_options_that_do_not_go_together(
-        self, capsys: Capture, tmp_path: Path, option: str
-    ) -> None:
-        given = ("--micro-benchmarks", option, "-o", tmp_path / "out")
-        message = refuse(capsys, tmp_path, "collect", *given)
-        assert f"argument {option}: not allowed with argument --micro-benchmarks" in message
+def test_what_is_written(tmp_path: Path) -> None:
+    """The rows as the table would have them, from the simulated GPU at one setting."""
+    engine, memory = CLOCKS[1]
+    rows = []
+    measured = SETTINGS[1]
+    for probe in probes(GPU):
+        cycles = measured.cycles.get(probe.quantity, 0) * probe.work
+        if probe.quantity == "volkov":
+            cycles = probe.work / measured.ipc[probe.warps, probe.intensity]
+        clocks = {"engine_mhz": engine, "memory_mhz": memory}
+        rows.append({"kernel": probe.entry.name, "time_ms": cycles / engine / 1e3, **clocks})
+    text = collect_micro.write(tmp_path, rows, GPU, {})
+    document = json.loads((tmp_path / "gpu.json").read_text())
+    assert document["device"] == "gtx980"
+    assert document["wang_chu"]["l2_latency"] == pytest.approx(222, rel=0.05)
+    assert len(document["volkov"]) == 35
+    assert "classical bounds" in text
+    with pytest.raises(InputError, match="dram_delay_1 does not compile"):
+        collect_micro.write(tmp_path, rows, GPU, {"dram_delay_1": "does not compile"})

@@ -1,13 +1,13 @@
 // Each block sorts 1024 elements in shared memory by a bitonic network; 512 threads.
-extern "C" __global__ void KERNEL(const int *in, int *out)
+ENTRY KERNEL(GLOBAL const int *in, GLOBAL int *out)
 {
-    __shared__ int keys[1024];
-    int t = threadIdx.x, first = blockIdx.x * 1024;
+    SHARED int keys[1024];
+    int t = THREAD, first = BLOCK * 1024;
     keys[t] = in[first + t];
     keys[t + 512] = in[first + t + 512];
     for (int run = 2; run <= 1024; run *= 2) {
         for (int distance = run / 2; distance > 0; distance /= 2) {
-            __syncthreads();
+            BARRIER();
             int low = 2 * t - (t & (distance - 1)), high = low + distance;
             bool rising = (low & run) == 0;
             int a = keys[low], b = keys[high];
@@ -17,7 +17,7 @@ extern "C" __global__ void KERNEL(const int *in, int *out)
             }
         }
     }
-    __syncthreads();
+    BARRIER();
     out[first + t] = keys[t];
     out[first + t + 512] = keys[t + 512];
 }

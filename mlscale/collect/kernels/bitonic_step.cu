@@ -1,7 +1,7 @@
 // One compare-and-exchange step of a bitonic network over global memory; a pair per thread.
-extern "C" __global__ void KERNEL(const int *in, int *out, int pairs, int run, int distance)
+ENTRY KERNEL(GLOBAL const int *in, GLOBAL int *out, int pairs, int run, int distance)
 {
-    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    int t = BLOCK * THREADS + THREAD;
     if (t >= pairs)
         return;
     int low = 2 * t - (t & (distance - 1)), high = low + distance;

@@ -1,8 +1,8 @@
 // Dependent loads: each thread follows its own way through a cycle of nodes 128 bytes apart.
-extern "C" __global__ void KERNEL(const unsigned *next, const unsigned *start, unsigned *out,
-                                  int steps)
+ENTRY KERNEL(GLOBAL const unsigned *next, GLOBAL const unsigned *start, GLOBAL unsigned *out,
+             int steps)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     unsigned node = start[i];
     for (int k = 0; k < steps; k++)
         node = next[node * 32];

@@ -1,7 +1,7 @@
 // Streaming: one read and one write per element.
-extern "C" __global__ void KERNEL(const float *in, float *out, int n)
+ENTRY KERNEL(GLOBAL const float *in, GLOBAL float *out, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     if (i < n)
         out[i] = in[i];
 }

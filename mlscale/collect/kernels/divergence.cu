@@ -1,7 +1,7 @@
 // The lanes of a warp take WAYS different branches, one after another.
-extern "C" __global__ void KERNEL(const unsigned *in, unsigned *out, int rounds)
+ENTRY KERNEL(GLOBAL const unsigned *in, GLOBAL unsigned *out, int rounds)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     unsigned x = in[i], own = i % WAYS;
     for (unsigned way = 0; way < WAYS; way++) {
         if (own == way) {

@@ -1,18 +1,21 @@
 // Each block transforms 1024 complex numbers in shared memory; 512 threads, ten stages.
-extern "C" __global__ void KERNEL(const float *re, const float *im, float *out_re, float *out_im)
+ENTRY KERNEL(GLOBAL const float *re, GLOBAL const float *im, GLOBAL float *out_re,
+             GLOBAL float *out_im)
 {
-    __shared__ float x[1024], y[1024];
-    int t = threadIdx.x, first = blockIdx.x * 1024;
+    SHARED float x[1024], y[1024];
+    int t = THREAD, first = BLOCK * 1024;
     for (int i = t; i < 1024; i += 512) {
-        int from = __brev((unsigned)i) >> 22;
+        int from = 0;  // the ten bits of i, turned round
+        for (int bit = 0; bit < 10; bit++)
+            from |= (i >> bit & 1) << (9 - bit);
         x[i] = re[first + from];
         y[i] = im[first + from];
     }
-    for (int half = 1; half < 1024; half *= 2) {
-        __syncthreads();
-        int k = t % half, low = t / half * 2 * half + k, high = low + half;
-        float s, c;
-        sincosf(-3.14159265358979f * (float)k / (float)half, &s, &c);
+    for (int width = 1; width < 1024; width *= 2) {
+        BARRIER();
+        int k = t % width, low = t / width * 2 * width + k, high = low + width;
+        float angle = -3.14159265358979f * (float)k / (float)width;
+        float s = SIN(angle), c = COS(angle);
         float a = x[high] * c - y[high] * s, b = x[high] * s + y[high] * c;
         float p = x[low], q = y[low];
         x[low] = p + a;
@@ -20,7 +23,7 @@ extern "C" __global__ void KERNEL(const float *re, const float *im, float *out_r
         x[high] = p - a;
         y[high] = q - b;
     }
-    __syncthreads();
+    BARRIER();
     for (int i = t; i < 1024; i += 512) {
         out_re[first + i] = x[i];
         out_im[first + i] = y[i];

@@ -1,7 +1,7 @@
 // Chains of dependent multiply-adds: CHAINS of them independent in each thread.
-extern "C" __global__ void KERNEL(const REAL *in, REAL *out, REAL factor, REAL summand, int rounds)
+ENTRY KERNEL(GLOBAL const REAL *in, GLOBAL REAL *out, REAL factor, REAL summand, int rounds)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     REAL x[CHAINS];
     for (int c = 0; c < CHAINS; c++)
         x[c] = in[i] + (REAL)c;

@@ -1,7 +1,7 @@
 // Reads at random places of a table.
-extern "C" __global__ void KERNEL(const float *table, const int *index, float *out, int n)
+ENTRY KERNEL(GLOBAL const float *table, GLOBAL const int *index, GLOBAL float *out, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     if (i < n)
         out[i] = table[index[i]];
 }

@@ -1,7 +1,7 @@
 // Every element adds to a bin in global memory.
-extern "C" __global__ void KERNEL(const int *in, int *bins, int n)
+ENTRY KERNEL(GLOBAL const int *in, GLOBAL int *bins, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     if (i < n)
-        atomicAdd(&bins[in[i]], 1);
+        ATOMIC_ADD(&bins[in[i]], 1);
 }

@@ -1,12 +1,12 @@
 // 256 bins in shared memory, 16 x 256 elements per block, then added to the global bins.
-extern "C" __global__ void KERNEL(const unsigned char *in, int *bins)
+ENTRY KERNEL(GLOBAL const unsigned char *in, GLOBAL int *bins)
 {
-    __shared__ int own[256];
-    own[threadIdx.x] = 0;
-    __syncthreads();
-    int first = blockIdx.x * 16 * 256 + threadIdx.x;
+    SHARED int own[256];
+    own[THREAD] = 0;
+    BARRIER();
+    int first = BLOCK * 16 * 256 + THREAD;
     for (int k = 0; k < 16; k++)
-        atomicAdd(&own[in[first + k * 256]], 1);
-    __syncthreads();
-    atomicAdd(&bins[threadIdx.x], own[threadIdx.x]);
+        ATOMIC_ADD(&own[in[first + k * 256]], 1);
+    BARRIER();
+    ATOMIC_ADD(&bins[THREAD], own[THREAD]);
 }

@@ -1,7 +1,7 @@
 // 32-bit integer arithmetic: multiply-adds, shifts and exclusive ors.
-extern "C" __global__ void KERNEL(const unsigned *in, unsigned *out, int rounds)
+ENTRY KERNEL(GLOBAL const unsigned *in, GLOBAL unsigned *out, int rounds)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     unsigned x = in[i];
     for (int k = 0; k < rounds; k++) {
         x = x * 1664525u + 1013904223u;

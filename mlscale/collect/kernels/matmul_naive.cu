@@ -1,7 +1,7 @@
 // n x n matrix product, an element per thread, operands from global memory.
-extern "C" __global__ void KERNEL(const float *a, const float *b, float *out, int n)
+ENTRY KERNEL(GLOBAL const float *a, GLOBAL const float *b, GLOBAL float *out, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     int row = i / n, column = i % n;
     if (row >= n)
         return;

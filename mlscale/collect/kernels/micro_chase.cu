@@ -1,25 +1,17 @@
-// Latency: one thread follows a cycle through memory (past the L1 cache), or with SHARED through
-// shared memory; cycles of the second time round are counted.
-extern "C" __global__ void KERNEL(const unsigned *next, unsigned *out, long long *cycles,
-                                  int steps)
+// Latency: one thread follows a cycle through memory, or with IN_SHARED through shared memory.
+ENTRY KERNEL(GLOBAL const unsigned *next, GLOBAL unsigned *out, int steps)
 {
-#if SHARED
-    __shared__ unsigned words[4096];
+#if IN_SHARED
+    SHARED unsigned words[4096];
     for (int i = 0; i < 4096; i++)
         words[i] = next[i];
-#define FOLLOW(place) words[place]
-#else
-#define FOLLOW(place) __ldcg(next + (place))
 #endif
     unsigned place = 0;
     for (int k = 0; k < steps; k++)
-        place = FOLLOW(place);
-    asm volatile("" : : "r"(place) : "memory");
-    long long start = clock64();
-    for (int k = 0; k < steps; k++)
-        place = FOLLOW(place);
-    asm volatile("" : : "r"(place) : "memory");
-    cycles[0] = clock64() - start;
+#if IN_SHARED
+        place = words[place];
+#else
+        place = LOAD(next + place);
+#endif
     out[0] = place;
 }
-#undef FOLLOW

@@ -1,7 +1,7 @@
 // Random points in the unit square: how many fall into the quarter circle, counted in integers.
-extern "C" __global__ void KERNEL(int *out, int draws)
+ENTRY KERNEL(GLOBAL int *out, int draws)
 {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned i = BLOCK * THREADS + THREAD;
     unsigned state = i * 2654435761u + 12345u;
     int inside = 0;
     for (int k = 0; k < draws; k++) {

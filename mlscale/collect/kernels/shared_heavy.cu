@@ -1,12 +1,12 @@
 // 44 KiB of shared memory for a block of 128 threads: few blocks fit, latency shows.
-extern "C" __global__ void KERNEL(const unsigned *in, unsigned *out, int rounds)
+ENTRY KERNEL(GLOBAL const unsigned *in, GLOBAL unsigned *out, int rounds)
 {
-    __shared__ unsigned words[11264];
-    for (int k = threadIdx.x; k < 11264; k += 128)
+    SHARED unsigned words[11264];
+    for (int k = THREAD; k < 11264; k += 128)
         words[k] = in[k];
-    __syncthreads();
-    unsigned place = threadIdx.x;
+    BARRIER();
+    unsigned place = THREAD;
     for (int k = 0; k < rounds; k++)
         place = words[place] % 11264u;
-    out[blockIdx.x * 128 + threadIdx.x] = place;
+    out[BLOCK * 128 + THREAD] = place;
 }

@@ -1,21 +1,9 @@
-// Transcendental functions: the accurate ones, or with FAST the special-function unit's.
-#if FAST
-#define SIN __sinf
-#define EXP __expf
-#define LOG __logf
-#else
-#define SIN sinf
-#define EXP expf
-#define LOG logf
-#endif
-extern "C" __global__ void KERNEL(const float *in, float *out, int rounds)
+// Transcendental functions: the accurate ones, or the special-function unit's by FAST_SIN and so on.
+ENTRY KERNEL(GLOBAL const float *in, GLOBAL float *out, int rounds)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     float x = in[i];
     for (int k = 0; k < rounds; k++)
-        x = 0.5f * SIN(x) + 0.25f * EXP(-x) + 0.1f * LOG(1.0f + x);
+        x = 0.5f * SINE(x) + 0.25f * EXPONENTIAL(-x) + 0.1f * LOGARITHM(1.0f + x);
     out[i] = x;
 }
-#undef SIN
-#undef EXP
-#undef LOG

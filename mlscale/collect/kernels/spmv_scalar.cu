@@ -1,8 +1,8 @@
 // Sparse matrix (compressed rows) times vector, a thread per row.
-extern "C" __global__ void KERNEL(const int *begin, const int *column, const float *value,
-                                  const float *x, float *out, int rows)
+ENTRY KERNEL(GLOBAL const int *begin, GLOBAL const int *column, GLOBAL const float *value,
+             GLOBAL const float *x, GLOBAL float *out, int rows)
 {
-    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = BLOCK * THREADS + THREAD;
     if (row >= rows)
         return;
     float sum = 0.0f;

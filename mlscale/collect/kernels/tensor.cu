@@ -1,6 +1,35 @@
-// n x n matrix product of FP16 with FP32 sums on tensor cores: a warp per 16 x 16 tile, by PTX.
-// a is by rows, b by columns; n is a multiple of 16; blocks of 128.
-#ifndef TILE_PRODUCT
+// n x n matrix product of FP16 with FP32 sums on tensor or matrix cores, a wave per 16 x 16 tile.
+// CUDA: PTX's wmma, 32 lanes. HIP: CDNA's MFMA, 64 lanes. a is by rows, b by columns; n is a
+// multiple of 16.
+#ifdef TILE_PRODUCT
+#define WAVE 32
+#elif defined(__HIP__)
+#define WAVE 64
+#define TILE_SUM float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}
+typedef _Float16 Half4 __attribute__((ext_vector_type(4)));
+typedef float Float4 __attribute__((ext_vector_type(4)));
+static __device__ void add_tile(float *sum, const unsigned short *a, const unsigned short *b,
+                                int n)
+{
+    int line = THREAD % 16, first = THREAD % 64 / 16 * 4;
+    Half4 left, right;
+    Float4 total;
+    for (int i = 0; i < 4; i++) {
+        left[i] = ((const _Float16 *)a)[line * n + first + i];
+        right[i] = ((const _Float16 *)b)[line * n + first + i];
+        total[i] = sum[i];
+    }
+    total = __builtin_amdgcn_mfma_f32_16x16x16f16(left, right, total, 0, 0, 0);
+    for (int i = 0; i < 4; i++)
+        sum[i] = total[i];
+}
+static __device__ void store_tile(float *out, const float *sum, int n)
+{
+    for (int i = 0; i < 4; i++)
+        out[(THREAD % 64 / 16 * 4 + i) * n + THREAD % 16] = sum[i];
+}
+#else
+#define WAVE 32
 typedef struct { unsigned r[8]; } Half16x16;
 static __device__ __forceinline__ void add_tile(float *sum, const unsigned short *a,
                                                 const unsigned short *b, int n)
@@ -36,15 +65,14 @@ static __device__ __forceinline__ void store_tile(float *out, const float *sum, 
 }
 #define TILE_SUM float sum[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}
 #endif
-extern "C" __global__ void KERNEL(const unsigned short *a, const unsigned short *b, float *out,
-                                  int n)
+ENTRY KERNEL(const unsigned short *a, const unsigned short *b, float *out, int n)
 {
-    int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, tiles = n / 16;
-    int row = warp / tiles * 16, column = warp % tiles * 16;
-    if (row >= n)
-        return;
-    TILE_SUM;
-    for (int k = 0; k < n; k += 16)
-        add_tile(sum, a + row * n + k, b + column * n + k, n);
-    store_tile(out + row * n + column, sum, n);
+    int wave = (BLOCK * THREADS + THREAD) / WAVE, waves = BLOCKS * THREADS / WAVE, tiles = n / 16;
+    for (int tile = wave; tile < tiles * tiles; tile += waves) {
+        int row = tile / tiles * 16, column = tile % tiles * 16;
+        TILE_SUM;
+        for (int k = 0; k < n; k += 16)
+            add_tile(sum, a + row * n + k, b + column * n + k, n);
+        store_tile(out + row * n + column, sum, n);
+    }
 }

@@ -1,7 +1,7 @@
 // n x n transposition; the writes of a warp are n words apart.
-extern "C" __global__ void KERNEL(const float *in, float *out, int n)
+ENTRY KERNEL(GLOBAL const float *in, GLOBAL float *out, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     if (i < n * n)
         out[i % n * n + i / n] = in[i];
 }

@@ -1,7 +1,7 @@
 // Streaming: two reads, a multiply-add and one write per element, in single or double precision.
-extern "C" __global__ void KERNEL(const REAL *a, const REAL *b, REAL *out, REAL factor, int n)
+ENTRY KERNEL(GLOBAL const REAL *a, GLOBAL const REAL *b, GLOBAL REAL *out, REAL factor, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = BLOCK * THREADS + THREAD;
     if (i < n)
         out[i] = a[i] + factor * b[i];
 }

@@ -1,0 +1,232 @@
+"""kernel_tuner's caches and T4 files as training tables.
+
+Each configuration of the tuned parameters is a kernel, all of one file an application, and the
+clocks that were tuned are the grid. What is read: the cache file of kernel_tuner (JSON, perhaps not
+closed), and the T4 results file of the autotuning community.
+"""
+
+import gzip
+import json
+import math
+import statistics
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlscale.data.devices import facts_to_carry, find_device
+from mlscale.data.grid import AXES, SHORT_NAMES
+from mlscale.data.tables import Table
+from mlscale.errors import DataWarning, InputError
+from mlscale.files import parse_json_object, read_bytes
+
+# Tuned parameters that are settings of the GPU: the axis, and the factor to MHz.
+_CLOCKS = {
+    "nvml_gr_clock": ("engine_mhz", 1.0),
+    "nvml_mem_clock": ("memory_mhz", 1.0),
+    "tegra_gr_clock": ("engine_mhz", 1e-6),
+}
+_OTHER_SETTINGS = ("nvml_pwr_limit", "cuda_sm_percentage")
+_OBSERVED = {
+    "engine_mhz": ("pwr_core_freq", "core_freq"),
+    "memory_mhz": ("pwr_mem_freq", "mem_freq"),
+}
+_POWER_W, _ENERGY_J = ("nvml_power", "ps_power"), ("nvml_energy", "ps_energy")
+_TOLERANCE = 0.02
+
+
+@dataclass
+class TunedTable:
+    """The tidy table of some files, and what was left out.
+
+    Attributes:
+        table: a row for each kernel and setting.
+        failed: how many configurations did not compile or run, or gave a wrong result.
+        off_clock: how many ran more than 2 % off the clock that was set.
+    """
+
+    table: Table
+    failed: int = 0
+    off_clock: int = 0
+
+
+@dataclass
+class _Tuning:
+    """What one file holds: the samples that ran, each a dictionary of parameters and results."""
+
+    kernel: str
+    parameters: tuple[str, ...]
+    device_name: str | None
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    failed: int = 0
+
+
+def import_tuned(
+    paths: Sequence[Path], device: str | None = None, base: Mapping[str, float] | None = None
+) -> TunedTable:
+    """Read the files of one GPU.
+
+    device: a key of the device table or any name; needed where the files do not name it. base:
+    'cu_count', 'engine_mhz' and 'memory_mhz' as far as they were not tuned. Warns of a memory clock
+    that is taken from the device table. Raises InputError.
+    """
+    tunings = [_read(path) for path in paths]
+    names = {tuning.device_name for tuning in tunings if tuning.device_name}
+    if len(names) > 1:
+        raise InputError(f"{paths[0]}: the files are of several GPUs: {', '.join(sorted(names))}")
+    of_file = next(iter(names), None)
+    own = find_device(of_file) if of_file else None
+    if device and own and own.key != device:
+        raise InputError(f"{paths[0]}: is of '{of_file}' ({own.key}), not of '{device}'")
+    name = device or of_file
+    known = find_device(name) if name else None
+    key = known.key if known else "-".join(name.lower().split()) if name else None
+    fixed = dict(base or {})
+    tuned = {_CLOCKS[p][0] for t in tunings for p in t.parameters if p in _CLOCKS}
+    if known is not None:
+        fixed.setdefault("cu_count", known.cu_count)
+        if "memory_mhz" not in {*tuned, *fixed} and known.datasheet is not None:
+            fixed["memory_mhz"] = known.datasheet.memory_mhz
+            warnings.warn(
+                f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
+                f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)",
+                DataWarning,
+                stacklevel=2,
+            )
+    missing = [axis for axis in AXES if axis not in {*tuned, *fixed}]
+    if key is None or missing:
+        lacks = ", ".join([*([] if key else ["the GPU"]), *missing])
+        flags = [] if key else ["--device NAME"]
+        if missing:
+            flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing))
+        raise InputError(f"{paths[0]}: does not say {lacks}; give {' '.join(flags)}")
+    imported = TunedTable(Table("import", {}, {}), sum(tuning.failed for tuning in tunings))
+    rows = [row for tuning in tunings for row in _rows(tuning, fixed)]
+    kept = [row for row in rows if not row.pop("off_clock")]
+    imported.off_clock = len(rows) - len(kept)
+    if not kept:
+        raise InputError(
+            f"{paths[0]}: no configuration ran at the clock that was set: {imported.failed} "
+            f"failed, {imported.off_clock} were more than 2 % off it"
+        )
+    imported.table = _table(kept, key, paths)
+    return imported
+
+
+def _read(path: Path) -> _Tuning:
+    """One file, of either kind. Raises InputError."""
+    content = read_bytes(path)
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    text = content.decode("utf-8", "replace").strip()
+    try:
+        json.loads(text)
+    except ValueError:  # a cache of a tuning that was stopped is not closed
+        text = text.rstrip(",") + "}}"
+    document = parse_json_object(text, str(path))
+    if isinstance(document.get("cache"), dict) and "tune_params_keys" in document:
+        tuning = _Tuning(
+            str(document.get("kernel_name", path.stem)),
+            tuple(document["tune_params_keys"]),
+            document.get("device_name"),
+        )
+        entries = list(document["cache"].values())
+    elif isinstance(document.get("results"), list):
+        results = document["results"]
+        names = tuple(results[0]["configuration"]) if results else ()
+        tuning = _Tuning(path.stem, names, None)
+        entries = [_from_t4(result) for result in results]
+    else:
+        raise InputError(f"{path}: is neither a cache of kernel_tuner nor a T4 file")
+    tuning.samples = [entry for entry in entries if _time_ms(entry) is not None]
+    tuning.failed = len(entries) - len(tuning.samples)
+    if not tuning.samples:
+        raise InputError(f"{path}: none of its {len(entries)} configurations has a time")
+    return tuning
+
+
+def _from_t4(result: dict[str, Any]) -> dict[str, Any]:
+    """A result as kernel_tuner's cache has it; without a time where it is not a valid one."""
+    measured = {m["name"]: m["value"] for m in result.get("measurements", [])}
+    if result.get("invalidity") != "correct" or "time" not in measured:
+        return {}
+    times = result.get("times", {}).get("runtimes") or [measured["time"]]
+    return {**result["configuration"], **measured, "times": times}
+
+
+def _time_ms(entry: dict[str, Any]) -> float | None:
+    """The median over the repeated launches; None where it did not run."""
+    time = entry.get("time")
+    if "__error__" in entry or not isinstance(time, int | float) or not 0 < time < math.inf:
+        return None
+    times = entry.get("times") or [time]
+    return float(statistics.median(times))
+
+
+def _rows(tuning: _Tuning, fixed: Mapping[str, float]) -> list[dict[str, Any]]:
+    """A row for each sample, with 'off_clock'. fixed: by axis, what was not tuned."""
+    settings = (*_CLOCKS, *_OTHER_SETTINGS)
+    if limits := [name for name in _OTHER_SETTINGS if name in tuning.parameters]:
+        raise InputError(
+            f"{tuning.kernel}: tunes {limits[0]}, which is no axis that this reader knows; import "
+            "the part of one value"
+        )
+    varied = [
+        name
+        for name in tuning.parameters
+        if name not in settings and len({str(sample.get(name)) for sample in tuning.samples}) > 1
+    ]
+    rows = []
+    for sample in tuning.samples:
+        what = ", ".join(f"{name}={sample[name]}" for name in varied)
+        row: dict[str, Any] = {
+            "kernel": f"{tuning.kernel} [{what}]" if what else tuning.kernel,
+            "application": tuning.kernel,
+            **fixed,
+            "time_ms": _time_ms(sample),
+            "power_w": _power_w(sample),
+            "off_clock": False,
+        }
+        for name, (axis, factor) in _CLOCKS.items():
+            if name not in tuning.parameters:
+                continue
+            row[axis] = float(sample[name]) * factor
+            seen = next((sample[n] for n in _OBSERVED[axis] if n in sample), math.nan) * factor
+            row[f"{axis}_observed"] = seen
+            row["off_clock"] |= abs(seen / row[axis] - 1) > _TOLERANCE
+        rows.append(row)
+    return rows
+
+
+def _power_w(sample: dict[str, Any]) -> float:
+    """Mean power of the launch [W]: measured, or its energy over its time; NaN without either."""
+    for name in _POWER_W:
+        if name in sample:
+            return float(sample[name])
+    for name in _ENERGY_J:
+        if name in sample:
+            return float(sample[name]) / float(sample["time"]) * 1e3
+    return math.nan
+
+
+def _table(rows: list[dict[str, Any]], key: str, paths: Sequence[Path]) -> Table:
+    names = [*AXES, "time_ms", "power_w", "engine_mhz_observed", "memory_mhz_observed"]
+    numbers = {
+        name: np.array([row.get(name, math.nan) for row in rows], dtype=float) for name in names
+    }
+    text = {
+        "device": [key] * len(rows),
+        "application": [row["application"] for row in rows],
+        "kernel": [row["kernel"] for row in rows],
+    }
+    metadata = {
+        "origin": "measured",
+        "source": "kernel_tuner, " + ", ".join(path.name for path in paths),
+        **facts_to_carry(key),
+    }
+    return Table(
+        "import", text, {n: v for n, v in numbers.items() if not np.isnan(v).all()}, metadata
+    )

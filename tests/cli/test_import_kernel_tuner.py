@@ -1,0 +1,183 @@
+"""mlscale import kernel-tuner: files written by hand in the tool's form, and real ones."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale import read
+
+
+def entry(block: int, clock: int, **results: Any) -> dict[str, Any]:
+    return {"block_size_x": block, "tile": 1, "nvml_gr_clock": clock, **results}
+
+
+def cache(**entries: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "device_name": "NVIDIA RTX A4000",
+        "kernel_name": "gemm",
+        "problem_size": 4096,
+        "tune_params_keys": ["block_size_x", "tile", "nvml_gr_clock"],
+        "tune_params": {},
+        "cache": entries,
+    }
+
+
+GOOD = {
+    f"{block},1,{clock}": entry(
+        block, clock, time=9.0, times=[6.0, 3.0, 4.0], nvml_power=100.0, core_freq=clock + 5.0
+    )
+    for block in (64, 128)
+    for clock in (600, 1200)
+}
+
+
+def imported(capsys: Capture, folder: Path, text: str, *given: str) -> tuple[str, Any]:
+    path, table = folder / "c.json", folder / "t.csv"
+    path.write_text(text)
+    base = () if "--base" in given else ("--base", "cu=48,memory=7001")
+    out, _ = succeed(capsys, "import", "kernel-tuner", path, *base, *given, "-o", table)
+    return out, read(table)
+
+
+class TestCache:
+    def test_configurations_are_kernels_and_clocks_the_grid(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """By hand: the median of 6, 3 and 4 ms; a parameter that does not vary is in no name."""
+        out, data = imported(capsys, tmp_path, json.dumps(cache(**GOOD)))
+        assert data.kernels == ("gemm [block_size_x=64]", "gemm [block_size_x=128]")
+        assert set(data.applications) == {"gemm"}
+        assert data.device == "rtx-a4000"
+        assert data.grid.engine_mhz == (600, 1200)
+        assert (data.time_ms == 4).all()
+        assert "0 configurations that failed, 0 that ran" in out
+
+    def test_what_failed_or_ran_off_its_clock_is_counted(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """4 kinds of failure; 2100 MHz asked for and 1740 had is 17 % off."""
+        bad = {
+            "1": entry(256, 600, time="RuntimeFailedConfig"),
+            "2": entry(256, 600, __error__="CompilationFailedConfig"),
+            "3": entry(256, 600, time=1e20 * 1e300),
+            "4": entry(256, 600),
+            "5": entry(64, 2100, time=1.0, core_freq=1740.0),
+        }
+        document = json.dumps(cache(**GOOD, **bad)).replace("Infinity", "1e999")
+        out, data = imported(capsys, tmp_path, document)
+        assert "4 configurations that failed, 1 that ran more than 2 % off" in out
+        assert data.grid.shape == (1, 2, 1)
+
+    def test_a_cache_that_was_not_closed(self, capsys: Capture, tmp_path: Path) -> None:
+        text = json.dumps(cache(**GOOD))
+        _, data = imported(capsys, tmp_path, text.removesuffix("}}") + ",")
+        assert len(data.kernels) == 2
+
+    @pytest.mark.parametrize(
+        ("results", "power_w"),
+        [({"ps_power": 80.0}, 80), ({"ps_energy": 0.5}, 250), ({"nvml_energy": 0.2}, 100)],
+    )
+    def test_power(
+        self, capsys: Capture, tmp_path: Path, results: dict[str, float], power_w: float
+    ) -> None:
+        """0.5 J and 0.2 J over a mean time of 2 ms are 250 and 100 W."""
+        one = entry(64, 600, time=2.0, **results)
+        _, data = imported(capsys, tmp_path, json.dumps(cache(a=one)))
+        assert data.power_samples is not None
+        assert np.nanmax(data.power_samples) == power_w
+
+    def test_the_memory_clock_of_the_data_sheet_is_told(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "c.json"
+        path.write_text(json.dumps(cache(**GOOD)))
+        _, err = succeed(capsys, "import", "kernel-tuner", path, "-o", tmp_path / "t.csv")
+        assert "that of the data sheet is taken, 7001 MHz" in err
+
+
+def t4(*values: tuple[int, str]) -> dict[str, Any]:
+    """Results of a block size and a validity."""
+    return {
+        "results": [
+            {
+                "configuration": {"block_size_x": block, "nvml_gr_clock": 1410},
+                "times": {"runtimes": [1.0, 3.0, 2.0]},
+                "invalidity": validity,
+                "measurements": [{"name": "time", "value": 2.0, "unit": ""}],
+            }
+            for block, validity in values
+        ]
+    }
+
+
+def test_t4(capsys: Capture, tmp_path: Path) -> None:
+    """The median of 1, 3 and 2 ms; what is not 'correct' is left out."""
+    path, table = tmp_path / "convolution.json.gz", tmp_path / "t.csv"
+    document = t4((32, "correct"), (64, "compile"), (128, "correct"))
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    given = ("--device", "a100-sxm4-40gb", "--base", "memory=1215,cu=108")
+    out, _ = succeed(capsys, "import", "kernel-tuner", path, *given, "-o", table)
+    assert "1 configurations that failed" in out
+    assert (read(table).time_ms == 2).all()
+    assert len(read(table).kernels) == 2
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("document", "given", "message"),
+        [
+            (t4((1, "correct")), [], "does not say the GPU, cu_count, memory_mhz; give --device"),
+            (cache(**GOOD), ["--device", "gtx980"], "is of 'NVIDIA RTX A4000' (rtx-a4000), not of"),
+            ({"cache": 1}, [], "is neither a cache of kernel_tuner nor a T4 file"),
+            (t4((1, "compile")), [], "none of its 1 configurations has a time"),
+            (
+                cache(a=entry(64, 2100, time=1.0, core_freq=1740.0)),
+                [],
+                "no configuration ran at the clock that was set: 0 failed, 1 were more",
+            ),
+        ],
+    )
+    def test_files(
+        self, capsys: Capture, tmp_path: Path, document: Any, given: list[str], message: str
+    ) -> None:
+        path = tmp_path / "c.json"
+        path.write_text(json.dumps(document))
+        base = ["--base", "cu=48,memory=7001"] if "cache" in document else []
+        refused = refuse(
+            capsys,
+            tmp_path,
+            "import",
+            "kernel-tuner",
+            path,
+            *base,
+            *given,
+            "-o",
+            tmp_path / "t.csv",
+        )
+        assert message in refused
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "failed", "off_clock"),
+    [
+        ("kernel_tuner_cache/rtxa4000_fp32_nvml_power.json", 8, 0, 2),
+        ("kernel_tuner_cache/rtx4000ada_vecadd_ps_energy.json", 15, 0, 0),
+        ("kernel_tuner_cache/rtx4000ada_gemm_trunc.json", 127, 17, 6),
+    ],
+)
+def test_real_files(
+    data_folder: Path, capsys: Capture, tmp_path: Path, name: str, rows: int, failed: int,
+    off_clock: int,
+) -> None:  # fmt: skip
+    """17 of 150 have no numeric time, as the files' own page says; else counted by hand."""
+    file = data_folder / "traces" / name
+    out, _ = succeed(
+        capsys, "import", "kernel-tuner", file, "--base", "memory=7001", "-o", tmp_path / "t.csv"
+    )
+    assert f"{rows} rows, with power" in out
+    assert f"{failed} configurations that failed, {off_clock} that ran" in out
