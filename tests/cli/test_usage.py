@@ -56,8 +56,8 @@ REFUSED = {
     f"{COLLECT} --engine 800": (
         "--engine and --memory set clocks; allow it with --set-clocks (root)"
     ),
-    f"{COLLECT} --dry-run --resume": "argument --resume: not allowed with argument --dry-run",
-    f"{COLLECT} --micro-benchmarks --repeat 3": ("--repeat: of no effect with --micro-benchmarks"),
+    f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
+    f"{COLLECT} --micro --no-counters": "--no-counters: of no effect with --micro",
     f"{STUDY} --clusters 3": ("--clusters: of no effect with the predictors of this study"),
     "study errors t.csv --quantity time --features raw+power": (
         "--features: of no effect with the predictors of this study"
