@@ -54,7 +54,8 @@ REFUSED = {
     ),
     "collect": "name a folder for the measurements with -o DIR",
     f"{COLLECT} --engine 800": (
-        "--engine and --memory set clocks; allow it with --set-clocks (root)"
+        "--set-clocks goes with what is to be set, --engine, --memory or --power-limits, and they "
+        "with it"
     ),
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
     f"{COLLECT} --micro --no-counters": "--no-counters: of no effect with --micro",
