@@ -1,5 +1,6 @@
 """A Dask cluster to spread a study over."""
 
+import asyncio
 import logging
 import socket
 from collections.abc import Iterator
@@ -18,8 +19,9 @@ SECONDS_TO_CONNECT = 5.0
 def connected(address: str) -> Iterator["Client"]:
     """A client of the scheduler at the address, such as tcp://scheduler:8786.
 
-    Raises InputError when nothing listens there, at once, when there is no worker, and when the
-    cluster is lost on the way.
+    Raises InputError when nothing listens there, at once, when what listens there does not answer
+    as a scheduler within SECONDS_TO_CONNECT, when there is no worker, and when the cluster is
+    lost on the way.
     """
     try:
         from distributed import Client
@@ -34,15 +36,21 @@ def connected(address: str) -> Iterator["Client"]:
         raise InputError(
             f"'{address}' is not the address of a scheduler; write it as tcp://HOST:8786"
         ) from None
+    for name in ("distributed.client", "distributed.comm"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # told in one line below
     try:
         socket.create_connection(listening, SECONDS_TO_CONNECT).close()
+        asyncio.run(_require_scheduler(address))
         client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-    except OSError as error:
+    except Exception as error:  # what a listener that is not Dask sends may fail in any way
+        reason = (
+            getattr(error, "strerror", None) or "what listens there is not Dask, or stands still"
+        )
+        if address.startswith("tls:"):
+            reason += "; tls:// needs the certificates in Dask's own configuration"
         raise InputError(
-            f"no Dask scheduler answers at {address} ({error.strerror or 'not Dask'}); start one "
-            "with: dask scheduler"
+            f"no Dask scheduler answers at {address} ({reason}); start one with: dask scheduler"
         ) from None
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # told in one line below
     with client:
         if not client.ncores():
             raise InputError(
@@ -57,3 +65,18 @@ def connected(address: str) -> Iterator["Client"]:
                 f"the Dask cluster at {address} lost all its workers or its scheduler "
                 f"({type(error).__name__}); with -o DIR what is done is kept: go on with --resume"
             ) from None
+
+
+async def _require_scheduler(address: str) -> None:
+    """Raise an error of some kind unless a scheduler says its name in time.
+
+    A client does not do so by itself: it waits without end for the first word.
+    """
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    security = Security().get_connection_args("client")
+    async with asyncio.timeout(SECONDS_TO_CONNECT), rpc(address, connection_args=security) as told:
+        identity = await told.identity()
+    if identity["type"] != "Scheduler":
+        raise ValueError(identity["type"])

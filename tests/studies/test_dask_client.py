@@ -2,7 +2,9 @@
 
 import os
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +17,7 @@ from synthetic import kernels as made
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.records import PROGRESS, Progress
+from mlscale.studies import dask_client
 
 distributed = pytest.importorskip("distributed")
 
@@ -134,3 +137,50 @@ def test_workers_need_no_module_of_the_user_s(
     with distributed.Client(cluster) as client:
         imported = client.submit(import_module, "mine_on_dask")
         assert "No module named 'mine_on_dask'" in str(imported.exception())
+
+
+@pytest.fixture(params=[None, b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def listener(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of something that is not Dask: it says nothing, hangs up, or greets."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                connection.sendall(request.param)
+                connection.close()
+
+        if request.param is not None:
+            threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+def test_what_is_not_dask_is_refused_in_time(
+    capsys: Capture,
+    table: Path,
+    tmp_path: Path,
+    listener: str,
+    scheme: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dask_client, "SECONDS_TO_CONNECT", 0.5)
+    address = f"{scheme}://{listener}"
+    message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address)
+    assert message.startswith(f"no Dask scheduler answers at {address} (")
+    assert message.endswith("; start one with: dask scheduler")
+    assert ("certificates" in message) == (scheme == "tls")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_is_no_scheduler(
+    capsys: Capture, table: Path, tmp_path: Path, cluster: Any
+) -> None:
+    address = next(iter(cluster.workers.values())).address
+    message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address)
+    assert message.startswith(f"no Dask scheduler answers at {address} (")
