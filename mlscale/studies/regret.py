@@ -50,22 +50,21 @@ class Goal:
     ) -> Index:
         """The best configuration of a run; where none keeps the limits, the least breach.
 
-        time_ms [ms] and power_w [W] are (K, C, E, M), launches (K,). Every kernel is to keep the
-        limits by itself.
+        time_ms [ms] and power_w [W] are (K, C, E, M), launches (K,). As in `advise`, limits of
+        time are the run's, and one of power is every kernel's.
         """
-        keeps = self.keeps(time_ms, power_w, base)
-        if not keeps.any():
-            ratio = advice.limit_ratio(self.limits, time_ms, power_w, _at(base, time_ms))
-            return _least(ratio.max(axis=0))
-        run_ms, run_w = advice.run_in_sequence(time_ms, power_w, launches)
+        run_ms, run_w, peak_w = _run(time_ms, power_w, launches)
+        base_ms = float(run_ms[base])
+        if not self.keeps(time_ms, power_w, launches, base).any():
+            return _least(advice.limit_ratio(self.limits, run_ms, peak_w, base_ms))
         return advice.best_index(
-            objective, np.where(keeps, run_ms, np.nan), run_w, float(run_ms[base])
+            objective, run_ms, run_w, base_ms, self.limits, peak_power_w=peak_w
         )
 
-    def keeps(self, time_ms: Floats, power_w: Floats | None, base: Index) -> Mask:
-        """Where each of the kernels (K, C, E, M) keeps the limits, (C, E, M)."""
-        kept = advice.feasible(self.limits, time_ms, power_w, _at(base, time_ms))
-        return np.asarray(kept.all(axis=0))
+    def keeps(self, time_ms: Floats, power_w: Floats | None, launches: Floats, base: Index) -> Mask:
+        """Where a run of kernels (K, C, E, M) keeps the limits, (C, E, M)."""
+        run_ms, _, peak_w = _run(time_ms, power_w, launches)
+        return advice.feasible(self.limits, run_ms, peak_w, float(run_ms[base]))
 
     def best_fixed(
         self, objective: str, data: Measurements, trainings: Sequence[Sequence[int]]
@@ -81,7 +80,7 @@ class Goal:
         for k in range(len(values)):
             costs = _rows(data.time_ms, self.power_w(data), [k])
             ratios[k] = values[k] / values[k][self.best(objective, *costs, np.ones(1), base)]
-            broken[k] = ~self.keeps(*costs, base)
+            broken[k] = ~self.keeps(*costs, np.ones(1), base)
         fixed = []
         for training in trainings:
             breaches = broken[list(training)].sum(axis=0)
@@ -205,10 +204,10 @@ class RegretStudy(Study):
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
         costs = _rows(data.time_ms, goal.power_w(data), run.kernels)
-        feasible = goal.keeps(*costs, base)
+        feasible = goal.keeps(*costs, np.array(run.launches), base)
         if not feasible.any():
             return None
-        time_ms, power_w = advice.run_in_sequence(*costs, np.array(run.launches))
+        time_ms, power_w, _ = _run(*costs, np.array(run.launches))
         values = advice.objective_values(objective, time_ms, power_w)
         least = float(values[feasible].min())
         regret = float(100 * (values[chosen] / least - 1)) if feasible[chosen] else None
@@ -367,9 +366,12 @@ def _rows(
     return time_ms[rows], None if power_w is None else power_w[rows]
 
 
-def _at(base: Index, time_ms: Floats) -> Floats:
-    """The time of kernels (K, C, E, M) at the base, (K, 1, 1, 1) [ms]."""
-    return time_ms[:, *base][:, None, None, None]
+def _run(
+    time_ms: Floats, power_w: Floats | None, launches: Floats
+) -> tuple[Floats, Floats | None, Floats | None]:
+    """Time [ms] and power [W] of a run of kernels, and the power of its most demanding kernel."""
+    peak_w = None if power_w is None else power_w.max(axis=0)
+    return *advice.run_in_sequence(time_ms, power_w, launches), peak_w
 
 
 def _standard_error(values: Sequence[float]) -> float | None:

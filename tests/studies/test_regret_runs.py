@@ -108,7 +108,7 @@ class TestKnownTruth:
         assert [row["launches"] for row in written] == [n for run in runs for n in run.launches]
         assert [row["run"] for row in written] == [run.number for run in runs for _ in run.kernels]
 
-    def test_limits_hold_for_every_kernel_of_a_run(self) -> None:
+    def test_a_limit_of_power_holds_for_every_kernel_of_a_run(self) -> None:
         # 50 W leaves 400 and 600 MHz, at 16 CUs and 1000 MHz as good as without; so the fixed
         # and the advised choice keep it, base (65.84 W) and highest clocks (100 W) never do.
         of = planned(limits=Limits(max_power_w=50))
@@ -118,12 +118,18 @@ class TestKnownTruth:
             "highest-clocks": 100, "stay-at-base": 100, "best-fixed": 0, "nearest": 0,
         }  # fmt: skip
         assert rows["nearest"]["worst_regret"] == pytest.approx(0, abs=1e-9)
-        # No slowdown: at 8 CUs and below 800 MHz a compute kernel is slower, whatever runs beside.
+
+    @pytest.mark.parametrize(("share", "keeps"), [(0.29, True), (0.31, False)])
+    def test_a_limit_of_time_holds_for_the_run(self, share: float, keeps: bool) -> None:
+        # At 8 CUs, 400 and 1000 MHz compute takes twice its time, the others 0.7 of theirs; so
+        # nothing is lost while compute has at most 0.3 of the others' time at the base.
+        names = [name.startswith("compute") for name in DATA.kernels]
+        pair = [names.index(True), names.index(False)]
         goal = regret.Goal(MID, ("energy",), Limits(max_slowdown_percent=0))
         base = DATA.grid.index(MID)
-        keeps = goal.keeps(DATA.time_ms, DATA.power_w, base)
-        assert not keeps[1, :2].any()
-        assert keeps[1, 2:, 1:].all()
+        time_ms, power_w = DATA.time_ms[pair], DATA.power_w[pair]  # type: ignore[index]
+        launches = np.array([share, 1.0]) / time_ms[:, *base]
+        assert goal.keeps(time_ms, power_w, launches, base)[1, 0, -1] == keeps
 
 
 class TestBruteForce:
