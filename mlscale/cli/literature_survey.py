@@ -2,13 +2,22 @@
 
 import argparse
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import load_device
 from mlscale.errors import UsageError
-from mlscale.studies.volkov import error_rows, throughput_rows, warps_needed_rows
+from mlscale.papers.gpu_file import read_gpu_file
+from mlscale.papers.volkov import MODELS
+from mlscale.studies.volkov import (
+    error_rows,
+    measured_errors,
+    throughput_rows,
+    warps_needed_rows,
+)
 
 INTENSITIES = (1, 8, 32, 128)
 WARPS = (1, 8, 16, 32, 64)
@@ -38,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"resident warps per CU; may be given again (default: {', '.join(map(str, WARPS))})",
     )
     parser.add_argument(
+        "--gpu",
+        metavar="FILE",
+        help="the models beside what 'collect --micro' measured, gpu.json, in place of the GTX 980 "
+        "and the simulation",
+    )
+    parser.add_argument(
         "--figure",
         metavar="DIR",
         help="draw the poster's two figures there, as PNG and SVG, at the given alpha",
@@ -47,6 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
+    if arguments.gpu is not None:
+        options.refuse_unused(arguments, ("alpha", "warps"), "with --gpu, whose points are shown")
+        measured = _measured(arguments)
+        print(json.dumps(measured, indent=1) if arguments.json else _measured_text(measured))
+        return
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
     most = load_device(DEVICE).max_waves_per_cu
@@ -65,6 +85,53 @@ def run(arguments: argparse.Namespace) -> None:
         with options.output_folder(arguments.figure) as folder:
             document["figures"] = [str(path) for path in draw_survey(folder, intensities)]
     print(json.dumps(document, indent=1) if arguments.json else _as_text(document, most))
+
+
+def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the models beside the measurements of a GPU; draws the figures. Raises InputError."""
+    gpu = read_gpu_file(Path(arguments.gpu))
+    document = {
+        "literature": "survey",
+        "device": gpu.device,
+        "name": gpu.name,
+        "compute_unit": asdict(gpu.compute_unit),
+        "throughput": [
+            {
+                **point,
+                "models": {
+                    name: float(model(point["warps"], point["intensity"], gpu.compute_unit))
+                    for name, model in MODELS.items()
+                },
+            }
+            for point in gpu.volkov
+        ],
+        "errors": measured_errors(gpu.volkov, gpu.compute_unit),
+    }
+    if arguments.figure:
+        from mlscale.report.survey_figures import draw_survey, measured_subject
+
+        intensities = sorted({int(point["intensity"]) for point in gpu.volkov})
+        with options.output_folder(arguments.figure) as folder:
+            drawn = draw_survey(folder, intensities, measured_subject(gpu))
+            document["figures"] = [str(path) for path in drawn]
+    return document
+
+
+def _measured_text(document: dict[str, Any]) -> str:
+    """Return the CU, each model's error against the measurements, and where the figures are."""
+    unit = ", ".join(f"{name} {number(value)}" for name, value in document["compute_unit"].items())
+    errors = [
+        [row["model"], *(f"{row[key]:.1f}" for key in ("mape", "median", "worst"))]
+        for row in document["errors"]
+    ]
+    return "\n\n".join(
+        [
+            f"{document['name']}, measured: {unit}",
+            f"Error against {len(document['throughput'])} measured throughputs [%]\n"
+            + columns(["model", "MAPE", "median", "worst"], errors),
+            *document.get("figures", []),
+        ]
+    )
 
 
 def _as_text(document: dict[str, Any], most: int) -> str:

@@ -74,7 +74,7 @@ def load_gpu(key: str) -> GpuParameters:
     """
     device = load_device(key)
     row = _rows().get(key)
-    return specification_gpu(device) if row is None else _from_row(device, row)
+    return specification_gpu(device) if row is None else gpu_of_row(device, row)
 
 
 def ideal_dram_delay(device: Device) -> float:
@@ -103,7 +103,7 @@ def specification_gpu(device: Device) -> GpuParameters:
         "source": f"specification only; latencies of {_REFERENCE}",
         "note": "Never micro-benchmarked.",
     }
-    return _from_row(device, row)
+    return gpu_of_row(device, row)
 
 
 def require_cu_count(gpu: GpuParameters, cu_counts: Iterable[int]) -> None:
@@ -120,7 +120,8 @@ def require_cu_count(gpu: GpuParameters, cu_counts: Iterable[int]) -> None:
             )
 
 
-def _from_row(device: Device, row: dict[str, Any]) -> GpuParameters:
+def gpu_of_row(device: Device, row: dict[str, Any]) -> GpuParameters:
+    """The GPU of a row as wang_chu_gpus.json has it. Raises TypeError where a field is missing."""
     measured = {name: value for name, value in row.items() if name != "instruction_factor"}
     return GpuParameters(
         key=device.key,

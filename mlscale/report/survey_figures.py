@@ -1,10 +1,11 @@
 """The two figures of Volkov's poster, drawn for the models of mlscale.papers.volkov.
 
 The poster's dots are measurements on a GTX 980; here they are the idealised simulation, and the
-figures say so.
+figures say so, or the measurements of another GPU.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mlscale.papers import volkov
+from mlscale.papers.gpu_file import MeasuredGpu
 from mlscale.papers.volkov_simulation import GRID_WARPS, simulate
 from mlscale.report.style import MARKERS, legend_below, new_figure, save_figure
 
@@ -33,64 +35,99 @@ Rgba = tuple[float, float, float, float]
 SIMULATION = "simulation (idealised, not hardware)"
 MOST_WARPS = max(GRID_WARPS)
 # On the linear axis of Fig. 1 the issue limit, and the first of what breaks it, must be seen.
-HIGHEST_IPC = 5.0
+HIGHEST_OF_ISSUE = 1.25
 
 
-def draw_survey(folder: Path, intensities: Sequence[int]) -> list[Path]:
+@dataclass(frozen=True)
+class Subject:
+    """The GPU of the figures, and its dots.
+
+    label: what the dots are; dots: at an intensity, the warps and throughputs [IPC].
+    """
+
+    name: str
+    cu: volkov.ComputeUnit
+    label: str
+    dots: Callable[[int], tuple[Sequence[float], Sequence[float]]]
+
+
+def _simulated(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
+    return GRID_WARPS, [simulate(n, intensity) for n in GRID_WARPS]
+
+
+GTX_980 = Subject("GTX 980", volkov.GTX_980, SIMULATION, _simulated)
+
+
+def measured_subject(gpu: MeasuredGpu) -> Subject:
+    """Return a micro-benchmarked GPU, whose dots are its measurements."""
+
+    def dots(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
+        points = [point for point in gpu.volkov if point["intensity"] == intensity]
+        return [point["warps"] for point in points], [point["ipc"] for point in points]
+
+    return Subject(gpu.name, gpu.compute_unit, "measured", dots)
+
+
+def draw_survey(folder: Path, intensities: Sequence[int], subject: Subject = GTX_980) -> list[Path]:
     """Write survey-figure-1 and -2, each as PNG and SVG, into a folder; returns their paths.
 
     intensities: the arithmetic instructions per memory instruction that Fig. 1 shows. Raises
     InputError where a file cannot be written or an intensity cannot be simulated.
     """
     return [
-        *save_figure(figure_1(intensities), folder / "survey-figure-1"),
-        *save_figure(figure_2(intensities), folder / "survey-figure-2"),
+        *save_figure(figure_1(intensities, subject), folder / "survey-figure-1"),
+        *save_figure(figure_2(intensities, subject), folder / "survey-figure-2"),
     ]
 
 
-def figure_1(intensities: Sequence[int]) -> Figure:
+def figure_1(intensities: Sequence[int], subject: Subject = GTX_980) -> Figure:
     """Draw throughput against occupancy: a panel for each model, a colour for each intensity."""
-    title = "Throughput of Volkov's microbenchmark by model (his Fig. 1), GTX 980"
+    title = f"Throughput of Volkov's microbenchmark by model (his Fig. 1), {subject.name}"
     figure = new_figure(13, 6.6, title)
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
     for panel, (name, model) in zip(panels.flat, PANELS.items(), strict=True):
-        _draw_model(panel, name, model, intensities)
+        _draw_model(panel, name, model, intensities, subject)
         for intensity, colour, _ in _styles(intensities):
-            vendor = float(volkov.vendor_warps(intensity))
+            vendor = float(volkov.vendor_warps(intensity, subject.cu))
             if vendor <= MOST_WARPS:
                 panel.axvline(vendor, color=colour, linestyle="--", linewidth=1.2)
-        panel.set_ylim(0, HIGHEST_IPC)
+        panel.set_ylim(0, HIGHEST_OF_ISSUE * subject.cu.issue_per_cycle)
     label = f"warps needed by the vendor's guide, if at most {MOST_WARPS}"
     vendor_line = Line2D([], [], color="grey", linestyle="--", label=label)
-    return _finished(figure, list(panels[-1]), [*_handles(intensities), vendor_line])
+    handles = [*_handles(intensities, subject), vendor_line]
+    return _finished(figure, list(panels[-1]), handles)
 
 
-def figure_2(intensities: Sequence[int]) -> Figure:
+def figure_2(intensities: Sequence[int], subject: Subject = GTX_980) -> Figure:
     """Left, Baghsorkhi et al. below the simulation; right, Huang et al. above the issue limit."""
-    title = "Underestimate and broken issue limit (his Fig. 2), GTX 980"
+    title = f"Underestimate and broken issue limit (his Fig. 2), {subject.name}"
     figure = new_figure(9.5, 4.9, title)
     left, right = figure.subplots(1, 2, sharex=True)
-    _draw_model(left, "Baghsorkhi et al. (reconstructed)", volkov.baghsorkhi, intensities)
+    _draw_model(left, "Baghsorkhi et al. (reconstructed)", volkov.baghsorkhi, intensities, subject)
     left.set_yscale("log")
-    _draw_model(right, "Huang et al., round robin", volkov.huang, intensities)
-    limit = volkov.GTX_980.issue_per_cycle
+    _draw_model(right, "Huang et al., round robin", volkov.huang, intensities, subject)
+    limit = subject.cu.issue_per_cycle
     right.axhline(limit, color="black", linestyle=":", linewidth=1.5)
     right.annotate("issue limit", (1, limit), (0, 3), textcoords="offset points")
     right.set_ylim(bottom=0)
-    return _finished(figure, [left, right], _handles(intensities))
+    return _finished(figure, [left, right], _handles(intensities, subject))
 
 
 def _draw_model(
-    panel: Axes, name: str, model: volkov.ThroughputModel, intensities: Sequence[int]
+    panel: Axes,
+    name: str,
+    model: volkov.ThroughputModel,
+    intensities: Sequence[int],
+    subject: Subject,
 ) -> None:
-    """Draw the model thick, the classical bounds thin, the simulation as markers."""
+    """Draw the model thick, the classical bounds thin, the dots as markers."""
     warps = np.linspace(1, MOST_WARPS, 631)
     for intensity, colour, marker in _styles(intensities):
-        estimate = model(warps, intensity, volkov.GTX_980)
+        estimate = model(warps, intensity, subject.cu)
         panel.plot(warps, estimate, color=colour, lw=3, alpha=0.75)
-        panel.plot(warps, volkov.classical_bounds(warps, intensity), color="black", lw=0.8)
-        simulated = [simulate(n, intensity) for n in GRID_WARPS]
-        panel.plot(GRID_WARPS, simulated, marker, color=colour, ms=4.5, mec="black", mew=0.6)
+        bounds = volkov.classical_bounds(warps, intensity, subject.cu)
+        panel.plot(warps, bounds, color="black", lw=0.8)
+        panel.plot(*subject.dots(intensity), marker, color=colour, ms=4.5, mec="black", mew=0.6)
     panel.set_title(name, fontsize=10)
     panel.set_xlim(0, MOST_WARPS + 1)
     panel.set_xticks(range(0, MOST_WARPS + 1, 16))
@@ -106,14 +143,14 @@ def _styles(intensities: Sequence[int]) -> list[tuple[int, Rgba, str]]:
     ]
 
 
-def _handles(intensities: Sequence[int]) -> list[Line2D]:
+def _handles(intensities: Sequence[int], subject: Subject) -> list[Line2D]:
     """Return what the legends of both figures explain."""
     return [
         *(
             Line2D([], [], ls="", marker=marker, color=colour, label=f"$\\alpha$ = {intensity}")
             for intensity, colour, marker in _styles(intensities)
         ),
-        Line2D([], [], ls="", marker="o", color="grey", mec="black", label=SIMULATION),
+        Line2D([], [], ls="", marker="o", color="grey", mec="black", label=subject.label),
         Line2D([], [], color="grey", lw=3, label="model"),
         Line2D([], [], color="black", lw=0.8, label="classical bounds"),
     ]

@@ -18,7 +18,7 @@ from mlscale.data.surfaces import (
 )
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import kernel_round, predict_time_factor, predict_time_ms
-from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
+from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, warn_of_flags
 from mlscale.studies.metrics import ErrorSummary, summarise
 
@@ -104,16 +104,22 @@ class WangChuErrors:
         )
 
 
-def table_errors(data: Measurements, base: HardwareConfig, absolute: bool = False) -> WangChuErrors:
+def table_errors(
+    data: Measurements,
+    base: HardwareConfig,
+    absolute: bool = False,
+    gpu: GpuParameters | None = None,
+) -> WangChuErrors:
     """Predict the whole grid of a table from the counters at one configuration.
 
-    The GPU's parameters are those of the table's device. absolute: times from the counters alone,
+    gpu: its parameters; None takes those of the table's device. absolute: times from the counters
+    alone,
     Eq. (6); otherwise relative to the time measured at the base, by the rule max+X. Warns
     (DataWarning) of kernels outside the model's scope. Raises InputError on an unknown device,
     missing counters, another number of CUs, and where the base is all that there is to predict.
     """
     grid = data.grid
-    gpu = load_gpu(data.device)
+    gpu = gpu or load_gpu(data.device)
     profiles = data.profiles(base)
     inputs = derive_inputs(profiles, gpu)
     require_cu_count(gpu, grid.cu_count)

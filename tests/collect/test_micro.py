@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import Capture, refuse, succeed
+from synthetic import tidy
 
 from mlscale.cli import collect_micro
 from mlscale.collect.device import DeviceInfo
@@ -16,9 +18,10 @@ from mlscale.collect.micro_fit import Setting, compute_unit, setting, wang_chu_e
 from mlscale.collect.micro_kernels import page_walk, probes
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
+from mlscale.papers.gpu_file import read_gpu_file
 from mlscale.papers.volkov import ComputeUnit, classical_bounds
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
-from mlscale.papers.wang_chu_gpus import GpuParameters, _from_row, load_gpu
+from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row, load_gpu
 
 GPU = DeviceInfo(
     "cuda", "NVIDIA GeForce GTX 980", "u", 16, 1216.0, 3505.0, 2 << 20, 32, 64, sensors="nvml"
@@ -104,7 +107,7 @@ class TestRecovered:
 
 def entry() -> GpuParameters:
     device = load_device("gtx980")
-    return _from_row(device, json.loads(json.dumps(wang_chu_entry(SETTINGS, device))))
+    return gpu_of_row(device, json.loads(json.dumps(wang_chu_entry(SETTINGS, device))))
 
 
 class TestProbes:
@@ -156,3 +159,66 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert "classical bounds" in text
     with pytest.raises(InputError, match="dram_delay_1 does not compile"):
         collect_micro.write(tmp_path, rows, GPU, {"dram_delay_1": "does not compile"})
+
+
+@pytest.fixture
+def gpu_file(tmp_path: Path) -> Path:
+    """gpu.json of the simulated GPU at all settings, without noise in what the models are given."""
+    rows = [
+        {
+            "kernel": probe.entry.name,
+            "time_ms": (
+                probe.work / measured.ipc[probe.warps, probe.intensity]
+                if probe.quantity == "volkov"
+                else probe.work * measured.cycles[probe.quantity]
+            )
+            / measured.engine_mhz
+            / 1e3,
+            "engine_mhz": measured.engine_mhz,
+            "memory_mhz": measured.memory_mhz,
+        }
+        for measured in SETTINGS
+        for probe in probes(GPU)
+    ]
+    collect_micro.write(tmp_path, rows, GPU, {})
+    return tmp_path / "gpu.json"
+
+
+class TestGpuFile:
+    def test_wang_chu_takes_it(self, gpu_file: Path) -> None:
+        """The fit above, read again."""
+        gpu = read_gpu_file(gpu_file)
+        assert gpu.parameters is not None
+        assert gpu.parameters.key == "gtx980"
+        assert gpu.parameters.l2_latency == pytest.approx(222, rel=0.05)
+        for name in ("dram_latency_slope", "dram_delay_offset", "shared_delay", "fp64_delay"):
+            assert getattr(gpu.parameters, name) == pytest.approx(getattr(entry(), name))
+
+    def test_the_survey_takes_it(self, gpu_file: Path, capsys: Capture, tmp_path: Path) -> None:
+        """The simulated GPU meets the classical bounds: off by its noise and the fit's."""
+        given = ("literature", "survey", "--gpu", gpu_file, "--json", "--figure", tmp_path / "f")
+        out, _ = succeed(capsys, *given)
+        document = json.loads(out)
+        errors = {row["model"]: row["mape"] for row in document["errors"]}
+        assert errors["classical bounds"] < 5
+        assert errors["Chen & Aamodt 1"] > 50  # one warp's throughput at any occupancy
+        assert len(document["throughput"]) == 35
+        assert len(list((tmp_path / "f").iterdir())) == 4
+        out, _ = succeed(capsys, "literature", "survey", "--gpu", gpu_file)
+        assert out.startswith("NVIDIA GeForce GTX 980, measured: arithmetic_latency_cycles 6.0")
+
+    @pytest.mark.parametrize("content", ["{}", '{"device": "gtx980", "wang_chu": {}}', '{"a": 1}'])
+    def test_another_file(self, capsys: Capture, tmp_path: Path, content: str) -> None:
+        path = tmp_path / "other.json"
+        path.write_text(content)
+        message = refuse(capsys, tmp_path, "literature", "survey", "--gpu", path)
+        assert "is no gpu.json of 'mlscale collect --micro'" in message
+
+    def test_a_gpu_that_the_device_table_lacks(
+        self, gpu_file: Path, capsys: Capture, tmp_path: Path
+    ) -> None:
+        document = json.loads(gpu_file.read_text())
+        gpu_file.write_text(json.dumps({**document, "device": "mine", "wang_chu": None}))
+        table = tidy.write_csv(tmp_path / "t.csv", tidy.rows())
+        given = ("literature", "wang-chu", table, "--gpu", gpu_file)
+        assert "has no parameters for wang-chu" in refuse(capsys, tmp_path, *given)
