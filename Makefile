@@ -39,6 +39,7 @@ notebooks: $(READY)
 # Makes datasets/ and models/ anew; RAW is the raw table of the simulated set.
 shipped: $(READY)
 	$(BIN)/python tools/make_shipped.py $(RAW)
+	$(BIN)/python tools/make_training_step.py
 	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
 	$(BIN)/mlscale report simulated-gcn3.mlscale simulated-gcn3-profile.csv \

@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.advice.objectives import SAME
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
-from mlscale.cli.text import columns, flag_lines, number, shortened
+from mlscale.cli.text import columns, flag_lines, kernel_name, number
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
 
@@ -61,7 +61,7 @@ def _percent(of: Recommendation) -> float:
 def _line(of: Recommendation, advice: Advice) -> list[str]:
     has_share = of.share is not None and not advice.is_one_launch
     percent = "" if advice.is_one_launch else f"{_percent(of):.1f}"
-    cells = [shortened(of.kernel or WHOLE_RUN), percent]
+    cells = [kernel_name(of.kernel or WHOLE_RUN), percent]
     cells += [*_cells(of.best), f"{of.slowdown_percent:+.1f}", _ends(of.slowdown_range)]
     if advice.objective != "clock":
         cells += [f"{of.saving_percent:.1f}", _ends(of.saving_range)]

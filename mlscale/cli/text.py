@@ -1,5 +1,6 @@
 """Text for a terminal or a file: tables in aligned columns."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,9 @@ from mlscale.files import write_text
 from mlscale.report.markup import number
 from mlscale.text import printable, shortened
 
-__all__ = ["columns", "flag_lines", "number", "print_or_write", "printable", "shortened"]
+__all__ = ["columns", "flag_lines", "kernel_name", "number", "print_or_write", "printable"]
+
+_GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
 
 
 def print_or_write(text: str, output: str | None) -> None:
@@ -20,6 +23,16 @@ def print_or_write(text: str, output: str | None) -> None:
         sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     else:
         write_text(Path(output), text)
+
+
+def kernel_name(name: str) -> str:
+    """The name of a kernel for a terminal, a long one without its middle.
+
+    Grid and block behind it stay, as they may be all that tells two kernels apart.
+    """
+    geometry = _GEOMETRY.search(name)
+    behind = geometry[0] if geometry else ""
+    return shortened(name.removesuffix(behind)) + behind
 
 
 def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
@@ -39,7 +52,7 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
     own_flags = [(k, flag) for k, own in flags.items() for flag in own if flag not in shared]
     told = set(list(flags)[:most])
     lines += [
-        f"flag: {shortened(kernel)}: {flag}\n" for kernel, flag in own_flags if kernel in told
+        f"flag: {kernel_name(kernel)}: {flag}\n" for kernel, flag in own_flags if kernel in told
     ]
     if untold := sum(kernel not in told for kernel, _ in own_flags):
         lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")

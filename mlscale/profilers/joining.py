@@ -194,7 +194,7 @@ def _records(
     """A record for each kernel that any file has. Raises InputError where one has no time."""
     records: list[KernelRecord] = []
     untimed: list[GroupKey] = []
-    recounted: list[GroupKey] = []
+    less_timed: list[GroupKey] = []
     for key in dict.fromkeys(key for file in (*counting[:1], *timing) for key in file.groups):
         counts = [file.groups[key] for file in counting if key in file.groups]
         traces = [group for file in timing if (group := file.groups.get(key)) and group.time_s]
@@ -202,8 +202,8 @@ def _records(
         if traces:
             launches = statistics.fmean(group.launches for group in traces)
             time_s = _mean_time_s(traces)
-            if counts and any(group.launches != counts[0].launches for group in traces):
-                recounted.append(key)
+            if counts and launches < counts[0].launches:
+                less_timed.append(key)
         elif times_s:
             launches, time_s = float(counts[0].launches), statistics.median(times_s)
         else:
@@ -224,10 +224,11 @@ def _records(
             )
         )
     _refuse_or_warn_of_untimed((counting or timing)[0].source, untimed, records, skip_untimed)
-    if recounted:
+    if less_timed:
         warnings.warn(
-            f"{timing[0].source}: other numbers of launches were timed than counted of "
-            f"{some_of(recounted)}; counters and times are averaged over their own",
+            f"{timing[0].source}: fewer launches were timed than counted of "
+            f"{some_of(less_timed)}; is it of a shorter run? Counters and times are averaged over "
+            "their own launches",
             DataWarning,
             stacklevel=4,
         )

@@ -10,7 +10,7 @@ from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
 from mlscale.profilers.ncu_metrics import (
     ALWAYS,
     CYCLES,
-    ENGINE,
+    ENGINES,
     MEMORY,
     MEMORY_LIMIT,
     NAME,
@@ -115,8 +115,9 @@ class NcuLaunches:
     def _note_configuration(self, metrics: dict[str, float]) -> None:
         """Clocks, by frequency or by cycles in the launch's time, and the number of SMs."""
         cycles = next((metrics[name] for name in CYCLES if metrics.get(name, 0) > 0), math.nan)
+        by_cycles = cycles / (metrics.get(TIME) or math.nan)
         clocks = {
-            "engine_mhz": metrics.get(ENGINE, cycles / (metrics.get(TIME) or math.nan)),
+            "engine_mhz": next((metrics[name] for name in ENGINES if name in metrics), by_cycles),
             "memory_mhz": metrics.get(MEMORY, math.nan),
         }
         for fact, hertz in clocks.items():

@@ -8,6 +8,8 @@ from mlscale.profilers.values import parse_counter, quick_number
 
 TIME = "gpu__time_duration.sum"
 ENGINE = "sm__cycles_elapsed.avg.per_second"
+# SpeedOfLight's "SM Frequency" has other raw names in other versions.
+ENGINES = (ENGINE, "gpc__cycles_elapsed.avg.per_second", "smsp__cycles_elapsed.avg.per_second")
 MEMORY = "dram__cycles_elapsed.avg.per_second"
 NAME = "device__attribute_display_name"
 SM_COUNT = ("device__attribute_multiprocessor_count", "launch__sm_count")
@@ -52,7 +54,7 @@ MEMORY_LIMIT = (  # kHz
 )
 CYCLES = ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")
 ALWAYS = (
-    *(TIME, ENGINE, MEMORY, *MEMORY_LIMIT, *CYCLES, *SM_COUNT),
+    *(TIME, *ENGINES, MEMORY, *MEMORY_LIMIT, *CYCLES, *SM_COUNT),
     *("launch__grid_size", "launch__block_size"),
 )
 

@@ -41,6 +41,14 @@ def test_both_pages_give_the_same(tmp_path: Path, page: str) -> None:
     }
 
 
+@pytest.mark.parametrize("unit", ["gpc", "smsp"])
+def test_the_raw_names_of_sm_frequency(tmp_path: Path, unit: str) -> None:
+    """SpeedOfLight's raw page names it by the GPC or the SM's partition, as ncu's version is."""
+    clock = {f"{unit}__cycles_elapsed.avg.per_second": ("Ghz", "1.20")}
+    with pytest.raises(InputError, match=r"engine_mhz.*1200"):  # the others' base is 1000 MHz
+        read(tmp_path, long_page(long_rows(metrics={**NCU, **clock})))
+
+
 def test_what_the_tool_cannot_give_is_no_column(tmp_path: Path) -> None:
     imported = read(tmp_path, long_page())
     missing = {n for n, f in imported.features.items() if f.status == "missing"}

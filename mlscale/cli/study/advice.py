@@ -8,11 +8,12 @@ from mlscale.advice.objectives import COSTS, Limits
 from mlscale.cli.options import add_limits, whole_number
 from mlscale.cli.study import options
 from mlscale.cli.study.text import means_together, origins
-from mlscale.cli.text import columns, shortened
+from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.errors import CLUSTERS
 from mlscale.studies.runs import LAUNCH_SIGMA, MOST_APPLICATIONS
+from mlscale.text import shortened
 
 SUMMARIES = {
     "advice": "how much more than the true optimum the advised configurations cost (regret)",

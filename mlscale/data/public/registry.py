@@ -87,7 +87,7 @@ def path(name: str) -> Path:
         for root in (_PACKAGE.parent, _PACKAGE / "_shipped")
         for kind in ("datasets", "models")
         for file in sorted((root / kind).glob("*.*"))
-        if file.suffix in (".parquet", ".csv", ".mlscale")
+        if file.suffix in (".parquet", ".csv", ".gz", ".mlscale")
     }
     if name not in shipped:
         raise InputError(f"no file '{name}' is shipped; there are {', '.join(shipped)}")

@@ -21,7 +21,12 @@ from mlscale.data.public.registry import (
 )
 from mlscale.data.synthetic.hd7970 import make_hd7970
 
-SHIPPED = ("simulated-gcn3.parquet", "simulated-gcn3-profile.csv", "simulated-gcn3.mlscale")
+SHIPPED = (
+    "simulated-gcn3.parquet",
+    "simulated-gcn3-profile.csv",
+    "simulated-gcn3.mlscale",
+    "training-step-trace.json.gz",
+)
 # From the README of the public data: checksum -> GPU of the file.
 CHECKSUMS = {
     "aa22f23b716f43004843f6a3d2f0533248663c1bf12e3ecdfda3c9b002b941c6": "gtx980",
