@@ -1,6 +1,7 @@
 """A real device for the collector's tests: the processor, by OpenCL and PoCL."""
 
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -25,6 +26,8 @@ def why_not() -> str:
         platforms = []
     if not any(platform.name == "Portable Computing Language" for platform in platforms):
         return "there is no PoCL: pocl-binary-distribution is for Linux on x86-64"
+    if shutil.which("ld") is None:
+        return "PoCL links its kernels with 'ld' (binutils), which is not there"
     return ""
 
 

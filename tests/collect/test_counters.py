@@ -1,0 +1,119 @@
+"""Counters by a profiler: stand-ins for ncu and rocprofv3 that write what they are asked for.
+
+The stand-ins' numbers are made; they show what the command line asks for, and that the importers
+take it. No GPU and no profiler is there.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pocl
+import pytest
+
+from mlscale.collect.counters import collect_counters, commands
+from mlscale.collect.device import DeviceInfo, find_device
+from mlscale.collect.plan import Plan
+
+H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", 132, 1980.0, 3201.0, 50 << 20, 32, 64)
+MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", 104, 1700.0, 1600.0, 8 << 20, 64, 32)
+KERNELS = ("copy_1m", "fma_1chain")
+NCU = """
+import csv, sys
+given = sys.argv[1:]
+names = given[given.index("--metrics") + 1].split(",")
+kernels = given[given.index("--kernel-name") + 1].removeprefix("regex:^(").removesuffix(")$")
+fixed = {
+    "gpu__time_duration.sum": 50_000, "launch__grid_size": 1024, "launch__block_size": 256,
+    "dram__cycles_elapsed.avg.per_second": 3e9, "sm__cycles_elapsed.sum": 80_000 * 132,
+    "dram__bytes_read.sum": 4e6, "dram__bytes_write.sum": 2e6,
+}
+unit = {"per_second": "hz", "time": "ns", "bytes": "byte", "pct": "%", "cycles": "cycle"}
+head = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
+        "Block Size", "Grid Size", "Device", "CC"]
+units = [next((u for part, u in unit.items() if part in n and "launch" not in n), "inst")
+         for n in names]
+with open(given[given.index("--log-file") + 1], "w", newline="") as file:
+    rows = csv.writer(file, quoting=csv.QUOTE_ALL)
+    rows.writerow([*head, *names])
+    rows.writerow([""] * len(head) + units)
+    for number, kernel in enumerate(kernels.split("|")):
+        row = [number, 1, "python", "h", kernel, 1, 7, "(256, 1, 1)", "(1024, 1, 1)", 0, "9.0"]
+        clock = {"sm__cycles_elapsed.avg.per_second": 1.6e9 + 2e8 * number}
+        rows.writerow([*row, *({**fixed, **clock}.get(name, 10) for name in names)])
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A job's file in a folder that is the path too."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "job132.json"
+    path.write_text(json.dumps({**asdict(Plan("small", KERNELS, (132,))), "info": asdict(H200)}))
+    return path
+
+
+def stand_in(folder: Path, name: str, program: str) -> None:
+    path = folder / name
+    path.write_text(f"#!{sys.executable}\n{program}")
+    path.chmod(0o755)
+
+
+def test_ncu(job: Path) -> None:
+    """4 MB read and 2 MB written in 50 us are 80 and 40 GB/s, though the clocks differ."""
+    stand_in(job.parent, "ncu", NCU)
+    counters, missing = collect_counters(H200, "h200", job, KERNELS, {})
+    assert missing == []
+    assert set(counters) == set(KERNELS)
+    assert counters["copy_1m"]["ReadBandwidth"] == pytest.approx(80e9)
+    assert counters["fma_1chain"]["WriteBandwidth"] == pytest.approx(40e9)
+
+
+def test_no_right(job: Path) -> None:
+    stand_in(job.parent, "ncu", "print('==ERROR== ERR_NVGPUCTRPERM')\nraise SystemExit(1)")
+    counters, [why] = collect_counters(H200, "h200", job, KERNELS, {})
+    assert counters == {}
+    assert "no right to read the GPU's counters" in why
+
+
+def test_a_profiler_that_fails(job: Path) -> None:
+    stand_in(job.parent, "ncu", "import sys\nsys.exit('no such metric')")
+    counters, [why] = collect_counters(H200, "h200", job, KERNELS, {})
+    assert counters == {}
+    assert why == "there are no counters: ncu ended with 1: no such metric"
+
+
+def test_without_it_the_command_is_told(job: Path) -> None:
+    counters, [why] = collect_counters(MI210, "mi210", job, KERNELS, {})
+    assert counters == {}
+    assert "rocprofv3 is not on the path; by hand: rocprofv3 --kernel-trace --output-format" in why
+    assert why.count("-m mlscale.collect.worker") == 3  # a trace, and two passes of counters
+    assert why.count("--launch") == 3
+
+
+def test_opencl_has_none(job: Path) -> None:
+    assert collect_counters(replace(H200, backend="opencl"), "x", job, KERNELS, {}) == ({}, [])
+
+
+def test_passes_hold_what_the_hardware_counts_at_once() -> None:
+    """docs/profiling.md: 8 counters of SQ, 4 of TCC (of which the sizes take up to three)."""
+    for line in commands("rocprofv3", Path("job.json"), KERNELS, Path("out"))[1:]:
+        assert sum(name.startswith("SQ_") for name in line) <= 8
+        assert sum(name.startswith("TCC_") for name in line) <= 4
+
+
+def test_the_worker_launches_each_kernel_once(tmp_path: Path) -> None:
+    """By OpenCL; what a profiler would see."""
+    pocl.needs_pocl()
+    info, job = find_device("opencl"), tmp_path / "job.json"
+    plan = {**asdict(Plan("small", ("copy_1m",), (info.cu_count,))), "info": asdict(info)}
+    job.write_text(json.dumps(plan))
+    done = subprocess.run(
+        [sys.executable, "-m", "mlscale.collect.worker", str(job), "--launch"],
+        env=pocl.environment(tmp_path),
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
