@@ -139,68 +139,71 @@ def run(arguments: argparse.Namespace) -> None:
         if not arguments.dry_run:
             raise
         warn(f"{error}; so the plan takes CU counts and clocks as they are asked for")
-        print(_plan_text(_plan_without_device(arguments, entries), None))
-        return
+        info = None
     plan = _plan(arguments, entries, info)
-    if arguments.dry_run:
-        print(_plan_text(plan, info))
-        return
-    print(_collect(arguments, plan, info))
+    print(_plan_text(plan, info) if info is None or arguments.dry_run else
+          _collect(arguments, plan, info))  # fmt: skip
 
 
-def _plan(arguments: argparse.Namespace, entries: tuple[Entry, ...], info: DeviceInfo) -> Plan:
-    """The plan with the CU counts and clocks that the device offers. Raises InputError."""
+def _plan(
+    arguments: argparse.Namespace, entries: tuple[Entry, ...], info: DeviceInfo | None
+) -> Plan:
+    """Return the plan with the CU counts and clocks that the device offers. Raises InputError.
+
+    info: None takes them as they are asked for.
+    """
     from mlscale.collect import plan as planning
-    from mlscale.collect.clocks import offered_clocks
 
     engine, memory, suite = arguments.engine, arguments.memory, arguments.suite
-    if arguments.set_clocks:
-        if info.sensors != "nvml":
-            raise InputError(
-                f"{info.name}: clocks and power limits are set by NVML alone. For AMD set them "
-                "with amd-smi and collect once for each setting; an MI300X refuses to hold its "
-                "clocks (--setsclk), performance determinism caps them instead"
-            )
-        if os.geteuid() != 0:
-            raise InputError("clocks and power limits are set by root; run it as root")
-        engine, memory = planning.nearest_clocks(engine, memory, offered_clocks(info))
-    if arguments.micro:
-        from mlscale.collect.micro_kernels import micro_entries
+    power_s, counts = arguments.power_seconds, arguments.cu_counts
+    if info is None:
+        counts = counts or tuple(range(1, planning.AUTO_COUNTS + 1))
+    else:
+        if arguments.set_clocks:
+            engine, memory = _offered(engine, memory, info)
+        if arguments.micro:
+            from mlscale.collect.micro_kernels import micro_entries
 
-        suite, entries = "micro", micro_entries(info)
-    kernels = tuple(entry.name for entry in entries if info.backend in entry.backends)
-    if not kernels:
-        raise InputError(f"none of these kernels runs by {info.backend}")
-    counts = (info.cu_count,) if arguments.micro else planning.cu_counts(arguments.cu_counts, info)
+            suite, entries, counts, power_s = "micro", micro_entries(info), (info.cu_count,), 0.0
+        entries = tuple(entry for entry in entries if info.backend in entry.backends)
+        counts = planning.cu_counts(counts, info)
+        power_s = power_s if info.sensors else 0.0
+    if not entries:
+        raise InputError("none of these kernels runs on this backend; 'tensor' needs CUDA or HIP")
     return planning.Plan(
         suite=suite,
-        kernels=kernels,
+        kernels=tuple(entry.name for entry in entries),
         cu_counts=counts,
         engine_mhz=engine,
         memory_mhz=memory,
         power_limits_w=arguments.power_limits,
         repeat=arguments.repeat,
-        power_s=arguments.power_seconds if info.sensors and not arguments.micro else 0.0,
+        power_s=power_s,
     )
 
 
-def _plan_without_device(arguments: argparse.Namespace, entries: tuple[Entry, ...]) -> Plan:
-    from mlscale.collect.plan import AUTO_COUNTS, Plan
+def _offered(
+    engine: tuple[int, ...], memory: tuple[int, ...], info: DeviceInfo
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the clocks that the board offers nearest to those asked for. Raises InputError."""
+    from mlscale.collect.clocks import offered_clocks
+    from mlscale.collect.plan import nearest_clocks
 
-    return Plan(
-        suite=arguments.suite,
-        kernels=tuple(entry.name for entry in entries),
-        cu_counts=tuple(arguments.cu_counts or range(1, AUTO_COUNTS + 1)),
-        engine_mhz=arguments.engine,
-        memory_mhz=arguments.memory,
-        power_limits_w=arguments.power_limits,
-        repeat=arguments.repeat,
-        power_s=arguments.power_seconds,
-    )
+    if info.sensors != "nvml":
+        raise InputError(
+            f"{info.name}: clocks and power limits are set by NVML alone. For AMD set them with "
+            "amd-smi and collect once for each setting; an MI300X refuses to hold its clocks "
+            "(--setsclk), performance determinism caps them instead"
+        )
+    if os.geteuid() != 0:
+        raise InputError("clocks and power limits are set by root; run it as root")
+    if not engine and not memory:
+        return engine, memory
+    return nearest_clocks(engine, memory, offered_clocks(info))
 
 
 def _plan_text(plan: Plan, info: DeviceInfo | None) -> str:
-    """What would be measured, and an estimate of its duration. info: None without a device."""
+    """Return what would be measured, and an estimate of its duration. info: of the device."""
     minutes = max(1, round(plan.seconds / 60))
     duration = f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
     axes = (plan.cu_counts, plan.engine_mhz, plan.memory_mhz, plan.power_limits_w)
@@ -224,7 +227,7 @@ def _plan_text(plan: Plan, info: DeviceInfo | None) -> str:
 
 
 def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str:
-    """Measure what is not there yet, and write; what there is to say of it."""
+    """Measure what is not there yet, write, and return what there is to say of it."""
     from tqdm import tqdm
 
     from mlscale.collect import clocks, recording, running
@@ -251,6 +254,9 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
         bar.close()
         rows = recording.rows_of(folder, plan, info)
         told = recording.notes(rows, plan, info, failed)
+        if all(kernel in failed for kernel in plan.kernels) or not rows:
+            recording.finish(folder, record, failed, told, whole=False)
+            raise InputError(f"{folder}: no kernel could be measured; {recording.RECORD} says why")
         if plan.suite == "micro":
             from mlscale.cli.collect_micro import write
 
@@ -272,6 +278,7 @@ def _write(
     failed: dict[str, str],
     wants_counters: bool,
 ) -> tuple[str, list[str]]:
+    """Write the tables with their counters; return the summary, and what is missing."""
     import numpy as np
 
     from mlscale.collect import recording, running
@@ -279,9 +286,6 @@ def _write(
     from mlscale.data.devices import device_keys
 
     kernels = [kernel for kernel in plan.kernels if kernel not in failed]
-    if not kernels or not rows:
-        recording.finish(folder, {}, failed, [], whole=False)
-        raise InputError(f"{folder}: no kernel could be measured; {recording.RECORD} says why")
     device = recording.device_name(info)
     counters: recording.Counters = {}
     told: list[str] = []

@@ -213,7 +213,10 @@ def notes(rows: list[_Row], plan: Plan, info: DeviceInfo, failed: dict[str, str]
     }
     if elsewhere:
         lines.append(f"samples ran on another number of CUs: {', '.join(sorted(elsewhere))}")
-    if plan.power_s and info.sensors and any(math.isnan(row["power_w"]) for row in rows):
+    if info.backend != "opencl" and not info.sensors:
+        package = "nvidia-ml-py" if info.backend == "cuda" else "amdsmi"
+        lines.append(f"neither power nor clocks were observed: {package} is not installed")
+    if plan.power_s and any(math.isnan(row["power_w"]) for row in rows):
         lines.append(f"some samples have no power: the sensor ({info.sensors}) gave none")
     return lines
 
