@@ -242,7 +242,8 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
             tqdm(total=plan.samples, unit="sample", disable=None, leave=False)
         )
         try:
-            with clocks.given_back(info) if plan.sets_clocks else nullcontext():
+            is_set = plan.sets_clocks or clocks.left_behind(info)
+            with clocks.given_back(info) if is_set else nullcontext():
                 failed = running.carry_out(plan, info, folder, bar.update)
         except (InputError, KeyboardInterrupt) as stop:
             kind: Any = KeyboardInterrupt if isinstance(stop, KeyboardInterrupt) else InputError
@@ -282,12 +283,12 @@ def _write(
     import numpy as np
 
     from mlscale.collect import recording, running
-    from mlscale.collect.counters import collect_counters
+    from mlscale.collect.counters import Counters, collect_counters
     from mlscale.data.devices import device_keys
 
     kernels = [kernel for kernel in plan.kernels if kernel not in failed]
     device = recording.device_name(info)
-    counters: recording.Counters = {}
+    counters: Counters = {}
     told: list[str] = []
     if wants_counters:
         job = folder / running.CACHE / f"job{plan.cu_counts[-1]}.json"

@@ -33,6 +33,11 @@ def offered_clocks(info: DeviceInfo) -> dict[int, list[int]]:
         return {}
 
 
+def left_behind(info: DeviceInfo) -> bool:
+    """Whether a run that was killed may have left the board set; `given_back` resets it."""
+    return _marker(info).exists()
+
+
 @contextmanager
 def given_back(info: DeviceInfo) -> Iterator[None]:
     """Within the block the board may be set; after it the board is reset.

@@ -29,11 +29,21 @@ _HOW_TO_ALLOW = (
 Counters = dict[str, dict[str, float]]
 
 
-def commands(tool: str, job: Path, kernels: Sequence[str], folder: Path) -> list[list[str]]:
+def metrics(capability: int) -> tuple[str, ...]:
+    """What Nsight Compute is asked for, as in docs/profiling.md, of a GPU of that capability."""
+    names = tuple((_HERE / "ncu_metrics.txt").read_text(encoding="utf-8").split())
+    if capability < 75:  # no uniform pipe
+        names = tuple(name for name in names if "pipe_uniform" not in name)
+    if capability >= 120:
+        names = tuple(name.replace("dram__bytes_", "dram__bytes_op_") for name in names)
+    return names
+
+
+def commands(info: DeviceInfo, job: Path, kernels: Sequence[str], folder: Path) -> list[list[str]]:
     """The profiler's command lines, one for each pass; what they write goes to the folder."""
     launch = [sys.executable, "-m", "mlscale.collect.worker", str(job), "--launch"]
-    if tool == "ncu":
-        names = (_HERE / "ncu_metrics.txt").read_text(encoding="utf-8").split()
+    if info.backend == "cuda":
+        names = metrics(info.capability)
         return [
             [
                 "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
@@ -43,18 +53,10 @@ def commands(tool: str, job: Path, kernels: Sequence[str], folder: Path) -> list
         ]  # fmt: skip
     passes = (_HERE / "rocprof_metrics.txt").read_text(encoding="utf-8").splitlines()
     what = [["--kernel-trace"], *(["--pmc", *line.split()] for line in passes)]
+    as_csv = ["--output-format", "csv", "-d"]
     return [
-        [
-            "rocprofv3",
-            *given,
-            "--output-format",
-            "csv",
-            "-d",
-            str(folder / f"pass{n}"),
-            "--",
-            *launch,
-        ]
-        for n, given in enumerate(what)
+        ["rocprofv3", *given, *as_csv, str(folder / f"pass{number}"), "--", *launch]
+        for number, given in enumerate(what)
     ]
 
 
@@ -66,7 +68,7 @@ def collect_counters(
     if tool is None:
         return {}, []
     folder = job.parent / "counters"
-    lines = commands(tool, job, kernels, folder)
+    lines = commands(info, job, kernels, folder)
     by_hand = "; ".join(map(shlex.join, lines))
     if shutil.which(tool) is None:
         return {}, [f"there are no counters: {tool} is not on the path; by hand: {by_hand}"]

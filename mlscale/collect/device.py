@@ -43,6 +43,7 @@ class DeviceInfo:
         wave_size: threads that run together.
         max_waves_per_cu: resident on a CU at most.
         versions: of driver and runtime.
+        capability: compute capability, times ten; 0 of what is not NVIDIA's.
         cu_axis: how fewer CUs are had: 'green contexts', 'CU mask', 'threads', or not ('').
         sensors: 'nvml', 'amdsmi', 'tegra', or none ('').
         platform: number of the OpenCL platform.
@@ -59,6 +60,7 @@ class DeviceInfo:
     wave_size: int
     max_waves_per_cu: int
     versions: dict[str, str] = field(default_factory=dict)
+    capability: int = 0
     cu_axis: str = ""
     sensors: str = ""
     platform: int = 0
@@ -120,6 +122,7 @@ def _cuda() -> DeviceInfo:
         wave_size=properties.warpSize,
         max_waves_per_cu=properties.maxThreadsPerMultiProcessor // properties.warpSize,
         versions={"cuda_driver": f"{driver // 1000}.{driver % 1000 // 10}"},
+        capability=10 * properties.major + properties.minor,
         cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
         sensors="tegra" if jetson else "nvml" if highest else "",
     )

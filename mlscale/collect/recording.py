@@ -13,6 +13,7 @@ import numpy as np
 
 from mlscale import __version__
 from mlscale.collect import caches
+from mlscale.collect.counters import Counters
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan
 from mlscale.collect.running import CACHE
@@ -27,7 +28,6 @@ from mlscale.profilers.mapping import device_key
 RECORD = "collect.json"
 _CLOCK_TOLERANCE = 0.02
 _AXES = ("engine_mhz", "memory_mhz")
-Counters = dict[str, dict[str, float]]
 _Row = dict[str, Any]
 
 

@@ -71,11 +71,13 @@ def test_after_a_kill_the_next_run_resets_first(board: SimpleNamespace) -> None:
     """The marker of a run that nobody holds any more, with the limit of before it."""
     board.marker.parent.mkdir()
     board.marker.write_text('{"pid": 1, "power_limit_mw": 700000}')
+    assert clocks.left_behind(GPU)
     manager = clocks.given_back(GPU)
     with pytest.warns(DataWarning, match="was killed while it held the clocks"):
         manager.__enter__()
     assert board.limit == 700_000
     manager.__exit__(None, None, None)
+    assert not clocks.left_behind(GPU)
 
 
 def test_two_runs_do_not_share_a_board(board: SimpleNamespace) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 import pocl
 import pytest
 
-from mlscale.collect.counters import collect_counters, commands
+from mlscale.collect.counters import collect_counters, commands, metrics
 from mlscale.collect.device import DeviceInfo, find_device
 from mlscale.collect.plan import Plan
 
-H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", 132, 1980.0, 3201.0, 50 << 20, 32, 64)
+H200 = DeviceInfo(
+    "cuda", "NVIDIA H200", "abc", 132, 1980.0, 3201.0, 50 << 20, 32, 64, capability=90
+)
 MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", 104, 1700.0, 1600.0, 8 << 20, 64, 32)
 KERNELS = ("copy_1m", "fma_1chain")
 NCU = """
@@ -99,9 +101,15 @@ def test_opencl_has_none(job: Path) -> None:
 
 def test_passes_hold_what_the_hardware_counts_at_once() -> None:
     """docs/profiling.md: 8 counters of SQ, 4 of TCC (of which the sizes take up to three)."""
-    for line in commands("rocprofv3", Path("job.json"), KERNELS, Path("out"))[1:]:
+    for line in commands(MI210, Path("job.json"), KERNELS, Path("out"))[1:]:
         assert sum(name.startswith("SQ_") for name in line) <= 8
         assert sum(name.startswith("TCC_") for name in line) <= 4
+
+
+def test_metrics_by_capability() -> None:
+    """Volta has no uniform pipe; Blackwell's GeForce names DRAM's bytes anew."""
+    assert set(metrics(90)) - set(metrics(70)) == {"sm__inst_executed_pipe_uniform.sum"}
+    assert "dram__bytes_op_read.sum" in metrics(120)
 
 
 def test_the_worker_launches_each_kernel_once(tmp_path: Path) -> None:

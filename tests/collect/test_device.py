@@ -48,7 +48,7 @@ class Runtime(SimpleNamespace):
     def cudaGetDeviceProperties(self, _: int) -> Any:  # noqa: N802
         properties = SimpleNamespace(
             name=b"NVIDIA H200", uuid=SimpleNamespace(bytes=UUID), multiProcessorCount=132,
-            l2CacheSize=60 << 20, warpSize=32, maxThreadsPerMultiProcessor=2048,
+            l2CacheSize=60 << 20, warpSize=32, maxThreadsPerMultiProcessor=2048, major=9, minor=0,
         )  # fmt: skip
         return 0, properties
 
@@ -70,6 +70,7 @@ def test_an_h200(use: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (info.engine_mhz, info.memory_mhz, info.max_waves_per_cu) == (1980, 3201, 64)
     assert (info.cu_axis, info.sensors) == ("green contexts", "nvml")
     assert info.environment(8) == {}
+    assert info.capability == 90
     use(cuda__bindings__runtime=Runtime(driver=12030))
     assert find_device("cuda").cu_axis == ""
 
