@@ -24,8 +24,8 @@ def shown(notebook: Path) -> list[tuple[str, Any]]:
     return found
 
 
-def test_there_are_three() -> None:
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four() -> None:
+    assert len(NOTEBOOKS) == 4
 
 
 @pytest.mark.slow

@@ -41,7 +41,9 @@ def test_the_readme_fits_on_a_page() -> None:
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/predict.md", "docs/advice.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/predict.md", "docs/advice.md", "docs/training-job.md"]
+)
 def test_answers_of_the_shipped_models(page: str, tmp_path: Path) -> None:
     commands = [pair for pair in shown(read(page)) if pair[0].startswith(SHIPPED)]
     assert commands

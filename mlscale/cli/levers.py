@@ -145,16 +145,16 @@ def _cells(point: CapPoint, is_best: bool) -> list[str]:
         f"{point.cap_w:g}",
         f"{run.engine_mhz:.0f}",
         *map(number, (run.time_ms, run.power_w, run.energy_mj)),
-        f"{run.slowdown_percent:+.1f}",
+        f"{run.slowdown_percent:+z.1f}",
         _ends(run.slowdown_range),
-        f"{run.saving_percent:.1f}",
+        f"{run.saving_percent:z.1f}",
         _ends(run.saving_range),
         notes,
     ]
 
 
 def _ends(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}"
+    return "" if interval is None else f"{interval[0]:z.1f} to {interval[1]:z.1f}"
 
 
 def cap_row(point: CapPoint) -> Row:

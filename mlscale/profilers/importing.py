@@ -40,6 +40,7 @@ from mlscale.profilers.mapping import (
 )
 from mlscale.profilers.reader import Export, open_export
 from mlscale.profilers.run_table import described, launches_by_kernel, run_table
+from mlscale.profilers.sampled.power import join_power
 from mlscale.text import shortened, without_controls
 
 _Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
@@ -117,6 +118,7 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     *,
     gpu: str | None = None,
     skip_untimed: bool = False,
+    power: float | str | Path | None = None,
 ) -> Profiles:
     """Read a profiler's exports of one run as profiles to predict from.
 
@@ -127,8 +129,9 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     files. application: of all kernels; None takes the program that was profiled.
     each: a kernel's profile is the median over its launches in place of their mean. gpu: whose
     launches to take of a trace of several GPUs, by its number there. skip_untimed: kernels without
-    a time are left out. Raises InputError where a file cannot be read or the files contradict each
-    other.
+    a time are left out. power: board power of the run [W], or a monitor's log of it, whose mean
+    while the GPU works is taken. Raises InputError where a file cannot be read or the files
+    contradict each other.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
@@ -144,7 +147,8 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
         gpu=gpu,
         skip_untimed=skip_untimed,
     )
-    return profiles_at(imported.table, imported.config, imported.table.text["device"][0])
+    table = imported.table if power is None else join_power(imported.table, power, gpu)
+    return profiles_at(table, imported.config, table.text["device"][0])
 
 
 def import_exports(  # noqa: PLR0913 - what the files do not say, each by its name
