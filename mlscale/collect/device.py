@@ -142,7 +142,7 @@ def _hip() -> DeviceInfo:
     from hip import hip
 
     properties = hip.hipDeviceProp_t()
-    (status,) = hip.hipGetDeviceProperties(properties, 0)
+    status, *_ = hip.hipGetDeviceProperties(properties, 0)
     if status != hip.hipError_t.hipSuccess:
         raise NoDeviceError(f"no AMD GPU is visible ({status.name}); see rocminfo")
     return DeviceInfo(

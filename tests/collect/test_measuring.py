@@ -7,7 +7,7 @@ computed by hand beside each test.
 
 import itertools
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import pytest
 from mlscale import read
 from mlscale.collect import recording
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.entries import Entry
 from mlscale.collect.plan import Plan
 from mlscale.collect.suite import SUITES
 from mlscale.data.tables import read_table
@@ -179,13 +178,3 @@ def test_a_failed_configuration_leaves_the_kernel_out(tmp_path: Path) -> None:
     [[result]] = cached(tmp_path, plan, info, lambda _: {"__error__": "RuntimeFailedConfig"})
     assert "__error__" in result
     assert recording.rows_of(tmp_path, plan, info) == []
-
-
-def test_a_plan_is_the_same_after_json() -> None:
-    """What --resume compares."""
-    plan = Plan("small", ("copy_1m",), (1, 2))
-    assert json.loads(json.dumps(asdict(plan))) == json.loads(json.dumps(asdict(plan)))
-
-
-def test_an_entry_is_found_by_its_name() -> None:
-    assert isinstance(ENTRY, Entry)
