@@ -9,7 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
-from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.data.profiles import MeasuredPoint, Profiles, in_application
 from mlscale.data.tables import Table, read_table
 from mlscale.errors import InputError
 
@@ -33,7 +33,7 @@ def add_points(
     powers_w: Samples = defaultdict(list)
     for path, config in tables:
         table = read_table(path)
-        _check(table, profiles)
+        kernels = _kernels(table, profiles)
         configs = _configs(table, config)
         wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
         rows = [row for row, at in enumerate(configs) if at in wanted]
@@ -48,7 +48,7 @@ def add_points(
                     f"{table.source}: {table.row(row)}: {configs[row]} is outside the model's "
                     "grid; measure within it"
                 )
-            cell = (configs[row], table.text["kernel"][row])
+            cell = (configs[row], kernels[row])
             times_ms[cell].append(float(time_ms[row]))
             if power_w is not None:
                 powers_w[cell].append(float(power_w[row]))
@@ -63,19 +63,26 @@ def add_points(
     return replace(profiles, points=(*profiles.points, *points))
 
 
-def _check(table: Table, profiles: Profiles) -> None:
+def _kernels(table: Table, profiles: Profiles) -> list[str]:
+    """Which of the profiles' kernels each row is of. Raises InputError on any other."""
     table.require(("kernel", "time_ms"))
     for device in table.text.get("device", []):
         if device != profiles.device:
             raise InputError(
                 f"{table.source}: is of device '{device}', the profile of '{profiles.device}'"
             )
-    for row, kernel in enumerate(table.text["kernel"]):
-        if kernel not in profiles.kernels:
+    kernels = table.text["kernel"]
+    applications = table.text.get("application", kernels)
+    names = []
+    for row, (application, kernel) in enumerate(zip(applications, kernels, strict=True)):
+        own = in_application(application, kernel)
+        names.append(own if own in profiles.kernels else kernel)
+        if names[row] not in profiles.kernels:
             raise InputError(
                 f"{table.source}: {table.row(row)}, column 'kernel': the profile has no kernel "
                 f"'{kernel}'; profile it at the base {profiles.base} too, or take the row out"
             )
+    return names
 
 
 def _configs(table: Table, config: HardwareConfig | None) -> list[HardwareConfig]:

@@ -1,5 +1,6 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -161,7 +162,10 @@ def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profil
 
 
 def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
-    """Take the profiles that a tidy table holds at one configuration. Raises InputError."""
+    """Take the profiles that a tidy table holds at one configuration. Raises InputError.
+
+    A kernel of two applications is two kernels, called `in_application(application, kernel)`.
+    """
     table.require(("kernel", *AXES, "time_ms"))
     for other in sorted(set(table.text.get("device", [device])) - {device}):
         raise InputError(
@@ -171,17 +175,23 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
     at_base = np.ones(len(table), dtype=bool)
     for axis in AXES:
         at_base &= table.positive(axis) == getattr(base, axis)
-    kernels, kernel_of_row = table.numbered("kernel")
     rows = np.flatnonzero(at_base)
-    of_kernel = kernel_of_row[rows]
-    absent = np.flatnonzero(np.bincount(of_kernel, minlength=len(kernels)) == 0)
-    if absent.size:
-        raise InputError(
-            f"{table.source}: kernel '{kernels[absent[0]]}' has no row at the base {base}; "
-            "profile it there, or train a model for the base you have"
-        )
-    _, first_rows = np.unique(of_kernel, return_index=True)
     applications = table.text.get("application", table.text["kernel"])
+    pairs = list(zip(applications, table.text["kernel"], strict=True))
+    pairs_at_base = {pairs[row] for row in rows}
+    names_at_base = {kernel for _, kernel in pairs_at_base}
+    for kernel in table.text["kernel"]:
+        if kernel not in names_at_base:
+            raise InputError(
+                f"{table.source}: kernel '{kernel}' has no row at the base {base}; "
+                "profile it there, or train a model for the base you have"
+            )
+    positions: dict[tuple[str, str], int] = {}
+    for pair in pairs:
+        if pair in pairs_at_base:
+            positions.setdefault(pair, len(positions))
+    of_kernel = np.array([positions[pairs[row]] for row in rows], dtype=np.intp)
+    kernels = _names(list(positions))
 
     def median(values: Floats) -> Floats:
         samples = spread(values[rows], (of_kernel,), (len(kernels),))
@@ -194,13 +204,27 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         device=device,
         base=base,
         kernels=kernels,
-        applications=tuple(applications[row] for row in rows[first_rows]),
+        applications=tuple(application for application, _ in positions),
         time_ms=median(table.positive("time_ms")),
         power_w=median(table.positive("power_w")) if has_power else None,
         counter_names=counter_names,
         counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
         metadata=dict(table.metadata),
         launches=_launches(table, median),
+    )
+
+
+def in_application(application: str, kernel: str) -> str:
+    """What a kernel is called beside one of the same name in another application."""
+    return f"{application}: {kernel}"
+
+
+def _names(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """A name for each application's kernel; the application stands in it where it has to."""
+    counts = Counter(kernel for _, kernel in pairs)
+    return tuple(
+        kernel if counts[kernel] == 1 else in_application(application, kernel)
+        for application, kernel in pairs
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import HardwareConfig, InputError, Profiles, read, read_profiles
+from mlscale import ConfigGrid, HardwareConfig, InputError, Profiles, read, read_profiles
+from mlscale.data.points import add_points
 
 BASE = HardwareConfig(4, 400.0, 700.0)
 HEAVY = ("pandas", "pyarrow", "sklearn", "scipy", "torch", "matplotlib", "joblib")
@@ -121,6 +122,41 @@ class TestRepetitions:
         at_base = rows()[1]
         repeated = [{**at_base, "loads": loads} for loads in (4, "", 8)]
         assert read_rows(tmp_path, repeated).counter("loads").tolist() == [6.0]
+
+
+class TestApplications:
+    """The same kernel in two applications is two kernels: 'one' 2 ms, 'two' 6 ms, at the base."""
+
+    @staticmethod
+    def profiles(folder: Path) -> Profiles:
+        one = {**rows()[1], "application": "one", "launches": 3}
+        two = {**one, "application": "two", "time_ms": 6, "loads": 8, "launches": 2}
+        return read_rows(folder, [one, two, {**rows()[5], "launches": ""}])
+
+    def test_are_kept_apart_by_their_names(self, tmp_path: Path) -> None:
+        profiles = self.profiles(tmp_path)
+        assert profiles.kernels == ("one: first", "two: first", "second")
+        assert profiles.applications == ("one", "two", "app-second")
+        assert profiles.time_ms.tolist() == [2, 6, 12]
+        assert profiles.counter("loads").tolist() == [2, 8, 1002]
+
+    def test_run_as_long_as_both(self, tmp_path: Path) -> None:
+        """Hand: 3 x 2 ms + 2 x 6 ms + 12 ms."""
+        profiles = self.profiles(tmp_path)
+        assert profiles.weights @ profiles.time_ms == 30
+
+    def test_rows_of_another_configuration_may_be_of_another(self, tmp_path: Path) -> None:
+        """A file's stem is its kernels' application, where the profiler does not say it."""
+        table = rows()
+        table[0]["application"] = "at 400 MHz"
+        assert read_rows(tmp_path, table).kernels == ("first", "second")
+
+    def test_of_further_points(self, tmp_path: Path) -> None:
+        point = {**rows()[0], "application": "two", "time_ms": 9}
+        table = write_csv(tmp_path / "point.csv", [point])
+        grid = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
+        [at_point] = add_points(self.profiles(tmp_path), [(table, None)], grid).points
+        np.testing.assert_array_equal(at_point.time_ms, [np.nan, 9, np.nan])
 
 
 class TestRefused:
