@@ -116,10 +116,8 @@ def advise(
 
 
 def _run(profiles: Profiles) -> Run:
-    of_kernels = profiles.weights * profiles.time_ms
-    covered = of_kernels[profiles.has_counters].sum() / of_kernels.sum()
     launches = None if profiles.launches is None else float(profiles.launches.sum())
-    return Run(launches, profiles.idle_ms, float(100 * covered))
+    return Run(launches, profiles.idle_ms, 100 * profiles.counters_cover)
 
 
 def _run_warnings(run: Run, limits: Limits, kernels: Sequence[Recommendation]) -> list[str]:

@@ -76,6 +76,16 @@ class Profiles:
         return np.ones(len(self.kernels)) if self.launches is None else self.launches
 
     @property
+    def run_times_ms(self) -> Floats:
+        """How long all launches of each kernel take at the base, (K,) [ms]."""
+        return self.weights * self.time_ms
+
+    @property
+    def counters_cover(self) -> float:
+        """The share of the kernels' summed time that those with counters take, 0 to 1."""
+        return float(self.run_times_ms[self.has_counters].sum() / self.run_times_ms.sum())
+
+    @property
     def idle_ms(self) -> float:
         """When the GPU waits in the traced run [ms], by the metadata. Raises InputError."""
         said = self.metadata.get("idle_ms", 0.0)

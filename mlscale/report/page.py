@@ -64,7 +64,7 @@ class Source:
 
 def largest_kernels(profiles: Profiles) -> list[int]:
     """The positions of the kernels that most of the run's time goes to, MOST_KERNELS at most."""
-    order = np.argsort(-profiles.weights * profiles.time_ms, kind="stable")
+    order = np.argsort(-profiles.run_times_ms, kind="stable")
     return [int(k) for k in order[:MOST_KERNELS]]
 
 

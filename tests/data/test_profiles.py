@@ -250,3 +250,9 @@ class TestLaunches:
         profiles = self.profiles(tmp_path, loads=(5, ""))
         assert profiles.has_counters.tolist() == [True, False]
         assert self.profiles(tmp_path, loads=("", "")).has_counters.tolist() == [True, True]
+
+    def test_the_run_is_made_of_launches_times_time(self, tmp_path: Path) -> None:
+        # Hand: 3 x 2 ms and 1 x 12 ms; only the first has counters: 6 of 18 ms.
+        profiles = self.profiles(tmp_path, launches=(3, 1), loads=(5, ""))
+        assert profiles.run_times_ms.tolist() == [6.0, 12.0]
+        assert profiles.counters_cover == pytest.approx(1 / 3, rel=1e-12)
