@@ -20,6 +20,7 @@ from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
+from mlscale.unprofiled import refuse_times_alone
 
 ANY_GPU = "nvidia-time.mlscale"
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
@@ -111,8 +112,8 @@ def model_for(
     """The model as it is where it fits the profiles' GPU and base, else turned to them.
 
     targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
-    `Model.for_gpu`. Raises InputError where the predictor of time cannot predict another GPU, or
-    the peaks of the GPU are not known.
+    `Model.for_gpu`. Raises InputError where the predictor of time cannot predict another GPU,
+    the peaks of the GPU are not known, or the profiles are times alone.
     """
     if (model.device, model.base) == (profiles.device, profiles.base):
         return model
@@ -125,6 +126,7 @@ def model_for(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
             f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
         )
+    refuse_times_alone(profiles)
     device = device_with_peaks(profiles.device)
     if targets:
         grid = ConfigGrid.spanning([profiles.base, *targets])

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,18 @@ def test_names_of_both_tools_are_of_one_kernel(
     ):
         assert sum(part in name for name in covered) == 1, part
     assert len(profiles.kernels) == 28
+
+
+def test_the_trace_alone_says_what_to_profile(tmp_path: Path) -> None:
+    """The kernel that the page's table names first takes most of the time."""
+    command = [sys.executable, "-m", "mlscale", "advise", str(TRACE), "--base"]
+    run = subprocess.run(
+        [*command, "engine=1410,memory=1593"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert "profile the kernels of most time" in run.stderr
+    assert "'ampere_bf16_s16816gemm_bf16_256x128_" in run.stderr

@@ -132,6 +132,13 @@ class TestTimesAlone:
         ):
             MODEL.predict(self.no_counters())
 
+    def test_are_refused_where_a_trace_knows_the_grid(self) -> None:
+        profiles = three()
+        grids = np.array([[8.0], [16.0], [32.0]])
+        traced = replace(profiles, counter_names=("workgroups",), counters=grids)
+        with refused("no kernel has counters, .*: 'compute0' .*"):
+            MODEL.predict(traced)
+
     def test_are_enough_for_a_predictor_that_needs_no_counters(self) -> None:
         table: Measurements = frugal.measurements()
         predictors = {"time": MeanSurface(quantity="time").fit(table, MID)}

@@ -183,7 +183,8 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
     if arguments.power is not None:
         from mlscale.profilers.sampled import join_power
 
-        table = join_power(table, arguments.power, arguments.gpu)
+        log = options.input_file(arguments.power) if _is_log(arguments.power) else None
+        table = join_power(table, log or arguments.power, arguments.gpu)
     return profiles_at(table, base, device)
 
 
