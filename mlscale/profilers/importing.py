@@ -262,7 +262,7 @@ def _features_and_shares(
     if device is not None:
         peak = device.peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
     facts: dict[str, float | None] = {
-        "time_s": record.time_s,
+        "time_s": record.counted_time_s or record.time_s,
         "workgroups": record.workgroups,
         "cu_count": run.config.cu_count,
         "engine_hz": run.config.engine_mhz * 1e6,
@@ -278,7 +278,7 @@ def _features_and_shares(
 def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
     """What to say where no kernel has a measure of DRAM use, whatever the GPU; else nothing."""
     for record in records:
-        facts = {"time_s": record.time_s, "peak_bytes_per_s": 1.0}
+        facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
         if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
             return ""
     if tool not in COUNTING_TOOLS:

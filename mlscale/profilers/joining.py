@@ -24,8 +24,9 @@ class KernelRecord:
     """One kernel with one geometry (or one launch of it), over all files.
 
     launches: how many it stands for, by the trace where there is one, since counter passes see
-    only some; time_s: their mean; is_traced: whether a trace says both; cycles: GRBM_GUI_ACTIVE by
-    the counter of its pass.
+    only some; time_s: their mean; is_traced: whether a trace says both; counted_time_s: a launch's
+    time in the counters' own passes, None where they do not say it; cycles: GRBM_GUI_ACTIVE by the
+    counter of its pass.
     """
 
     kernel: str
@@ -34,6 +35,7 @@ class KernelRecord:
     launches: float
     time_s: float
     is_traced: bool
+    counted_time_s: float | None
     counters: dict[str, float]
     cycles: dict[str, float]
 
@@ -199,13 +201,14 @@ def _records(
         counts = [file.groups[key] for file in counting if key in file.groups]
         traces = [group for file in timing if (group := file.groups.get(key)) and group.time_s]
         times_s = [group.time_s for group in counts if group.time_s]
+        counted_time_s = statistics.median(times_s) if times_s else None
         if traces:
             launches = statistics.fmean(group.launches for group in traces)
             time_s = _mean_time_s(traces)
             if counts and launches < counts[0].launches:
                 less_timed.append(key)
-        elif times_s:
-            launches, time_s = float(counts[0].launches), statistics.median(times_s)
+        elif counted_time_s:
+            launches, time_s = float(counts[0].launches), counted_time_s
         else:
             untimed.append(key)
             continue
@@ -219,6 +222,7 @@ def _records(
                 launches=launches,
                 time_s=time_s,
                 is_traced=bool(traces),
+                counted_time_s=counted_time_s,
                 counters=counters,
                 cycles=cycles,
             )

@@ -66,6 +66,12 @@ class TestBothHave:
         assert imported.launches == 3
         assert imported.time_ms == pytest.approx(0.09)
 
+    def test_rates_are_of_the_pass_that_counted(self, tmp_path: Path) -> None:
+        """20 kB read in ncu's 10 us; at other clocks the trace has 40 us."""
+        imported = read(tmp_path, counted("k"), trace(("k", 40)), **MADE)
+        assert imported.table.numbers["ReadBandwidth"] == pytest.approx([20e3 / 10e-6])
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.04])
+
     def test_a_trace_of_fewer_launches_than_counted_is_warned_of(self, tmp_path: Path) -> None:
         pages = counted("k(float *)", "k(float *)")
         with pytest.warns(DataWarning, match="fewer launches were timed than counted of 'k"):
