@@ -1,4 +1,4 @@
-"""Names and messages of somebody else's, made fit for a terminal: no controls, not too long."""
+"""Somebody else's text: names made fit for a terminal, and cells as numbers."""
 
 import re
 
@@ -17,6 +17,16 @@ def without_controls(text: str) -> str:
     if text.isprintable():
         return text
     return _CONTROLS.sub("", _BLANKS.sub(" ", _ESCAPES.sub("", text)))
+
+
+def plain_number(text: str) -> float:
+    """Return a number in ASCII as float does, but not `1_0`, which only Python reads as 10.
+
+    Raises ValueError on anything else.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"'{text}' is not a number")
+    return float(text)
 
 
 def printable(text: str) -> str:

@@ -13,6 +13,7 @@ from mlscale.data.grid import BASE_NAMES, ConfigGrid, HardwareConfig, parse_sett
 from mlscale.data.profiles import Profiles
 from mlscale.data.public import registry
 from mlscale.errors import InputError, UsageError
+from mlscale.text import plain_number
 
 if TYPE_CHECKING:
     from mlscale.model import Model
@@ -258,7 +259,7 @@ def seed(text: str) -> int:
 def whole_number(text: str) -> int:
     """Return a whole number of at least 1, for argparse."""
     with suppress(ValueError):
-        if int(text) >= 1:
+        if plain_number(text) >= 1:
             return int(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
 
@@ -266,7 +267,7 @@ def whole_number(text: str) -> int:
 def positive_number(text: str) -> float:
     """Return a finite number above 0, for argparse."""
     with suppress(ValueError):
-        if 0 < float(text) < math.inf:
+        if 0 < plain_number(text) < math.inf:
             return float(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a positive, finite number")
 
@@ -274,7 +275,7 @@ def positive_number(text: str) -> float:
 def number_from_0(text: str) -> float:
     """Return a finite number of at least 0, for argparse."""
     with suppress(ValueError):
-        if 0 <= float(text) < math.inf:
+        if 0 <= plain_number(text) < math.inf:
             return float(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a finite number of at least 0")
 

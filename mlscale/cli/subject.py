@@ -15,6 +15,7 @@ from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import choice_note, extrapolations, model_for, shipped_model
+from mlscale.text import plain_number
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ def _is_log(power: str | None) -> bool:
     if power is None:
         return False
     try:
-        float(power)
+        plain_number(power)
     except ValueError:
         return True
     return False

@@ -17,7 +17,9 @@ from mlscale.counters.utilisation import UTILISATIONS, dram_utilisation
 from mlscale.counters.words import INPUTS
 from mlscale.data.devices import Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
+from mlscale.data.traffic import IMPOSSIBLE_SHARE
 from mlscale.errors import InputError
+from mlscale.text import shortened
 
 L2_BYTES_PER_CYCLE = 32.0  # of one CU
 TEXTURE_BYTES_PER_CYCLE = 64.0
@@ -131,12 +133,19 @@ def use_and_sources(
 
 
 def _check_memory(profiles: Profiles, memory: Floats) -> None:
-    """Raise InputError where the DRAM traffic of a kernel is not known."""
+    """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
     if np.isnan(memory).all():
         raise InputError(f"'bottleneck' needs {TRAFFIC_NEEDED}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(f"kernel '{name}' lacks its DRAM traffic; profile it with those counters")
+    worst = int(memory.argmax())
+    if memory[worst] > IMPOSSIBLE_SHARE:
+        raise InputError(
+            f"'{shortened(profiles.kernels[worst])}' is said to move {memory[worst]:.3g} times the "
+            f"DRAM bytes that pass on {profiles.device} in {profiles.time_ms[worst]:.4g} ms at "
+            f"{profiles.base}: is time_ms in milliseconds, and of one launch, as the counters?"
+        )
 
 
 def device_with_peaks(key: str) -> Device:

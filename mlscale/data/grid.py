@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.errors import InputError
+from mlscale.text import plain_number
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
@@ -204,7 +205,7 @@ def parse_settings(text: str) -> dict[str, float]:
                 f"'{text}' is not a configuration; write it as cu=16,engine=800,memory=700"
             )
         try:
-            settings[axis] = float(value)
+            settings[axis] = plain_number(value)
         except ValueError:
             raise InputError(f"'{value}' in '{text}' is not a number") from None
         if not (math.isfinite(settings[axis]) and settings[axis] > 0):

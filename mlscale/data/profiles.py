@@ -11,7 +11,7 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import over_repetitions, spread
-from mlscale.data.tables import IDENTITY, Table, read_table
+from mlscale.data.tables import IDENTITY, MOST, Table, read_table
 from mlscale.errors import InputError
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
@@ -89,7 +89,7 @@ class Profiles:
     def idle_ms(self) -> float:
         """When the GPU waits in the traced run [ms], by the metadata. Raises InputError."""
         said = self.metadata.get("idle_ms", 0.0)
-        if isinstance(said, int | float) and 0 <= said < np.inf:
+        if isinstance(said, int | float) and 0 <= said <= MOST:
             return float(said)
         raise InputError(f"metadata idle_ms is {said!r}, not a time [ms] of at least 0")
 

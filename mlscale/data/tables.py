@@ -23,7 +23,7 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
-from mlscale.text import without_controls
+from mlscale.text import plain_number, without_controls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,9 @@ _PARQUET_SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
 _LARGEST_PARQUET_BYTES = 4 << 30
 _LARGE_CSV_BYTES = 1 << 20
+# Of what is measured, in its unit: beyond these nothing is, and products could overflow.
+LEAST, MOST = 1e-9, 1e15
+LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
@@ -77,18 +80,20 @@ class Table:
                 raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
 
     def positive(self, name: str, optional: bool = False) -> Floats:
-        """Return a numeric column; every value must be positive and finite, or InputError.
+        """Return a numeric column; every value must be from LEAST to MOST, or InputError.
 
         optional: a value may be missing, NaN.
         """
         values = self.numbers[name]
-        good = np.isfinite(values) & (values > 0)
+        good = (values >= LEAST) & (values <= MOST)
         bad = np.flatnonzero(~(good | np.isnan(values)) if optional else ~good)
         if bad.size:
-            value = "is not given" if np.isnan(values[bad[0]]) else f"is {values[bad[0]]:g}"
+            value = float(values[bad[0]])
+            says = "is not given" if np.isnan(value) else f"is {value:g}"
+            limits = f"from {LEAST:g} to {MOST:g}" if 0 < value < np.inf else "positive and finite"
             raise InputError(
-                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {value}; "
-                f"it must be positive and finite{_and_more(bad.size)}"
+                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {says}; "
+                f"it must be {limits}{_and_more(bad.size)}"
             )
         return values
 
@@ -108,13 +113,15 @@ class Table:
         return name in self.numbers and not np.isnan(self.numbers[name]).all()
 
     def counter(self, name: str) -> Floats:
-        """Return a counter: finite, or NaN where missing. Raises InputError."""
+        """Return a counter: from 0 to LARGEST_COUNTER, or NaN where missing. Raises InputError."""
         values = self.numbers[name]
-        infinite = np.flatnonzero(np.isinf(values))
-        if infinite.size:
+        bad = np.flatnonzero((values < 0) | (values >= LARGEST_COUNTER))
+        if bad.size:
+            value = values[bad[0]]
+            says = "infinite" if np.isinf(value) else f"{value:g}, which no counter is"
             raise InputError(
-                f"{self.source}: {self.row(infinite[0])}, column '{name}': the value is infinite; "
-                "leave the cell empty where a counter is missing"
+                f"{self.source}: {self.row(bad[0])}, column '{name}': the value is {says}; "
+                f"leave the cell empty where a counter is missing{_and_more(bad.size)}"
             )
         return values
 
@@ -262,15 +269,15 @@ def _decode(path: Path) -> str:
 
 def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
     """Parse a column of numbers; NaN where a cell is empty or says so. Raises InputError."""
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        pass
+    together = "".join(cells)
+    if together.isascii() and "_" not in together:
+        with suppress(ValueError):
+            return np.fromiter(map(float, cells), np.float64, len(cells))
     values = np.full(len(cells), np.nan)
     for position, cell in enumerate(cells):
         if cell.strip().casefold() not in _NOT_GIVEN:
             try:
-                values[position] = float(cell)
+                values[position] = plain_number(cell)
             except ValueError:
                 raise InputError(
                     f"{table.source}: {table.row(position)}, column '{name}': "

@@ -5,6 +5,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.device import Device
 
+IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
 LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from fractions import Fraction
 
+from mlscale.data.tables import LARGEST_COUNTER
 from mlscale.errors import InputError
 
 _MEND = "export with LC_ALL=C, so that numbers are written with a decimal point"
@@ -56,10 +57,12 @@ def parse_number(text: str, where: str, semicolons: bool = False) -> float:
 
 
 def parse_counter(text: str, where: str, semicolons: bool = False) -> float:
-    """As parse_number, and not negative: a counter counts. Raises InputError."""
+    """As parse_number, but neither negative nor from LARGEST_COUNTER on. Raises InputError."""
     value = parse_number(text, where, semicolons)
     if value < 0:
         raise InputError(f"{where}: '{text}' is negative; a counter cannot be")
+    if value >= LARGEST_COUNTER:
+        raise InputError(f"{where}: '{text[:40]}' is more than any counter counts: it ran below 0")
     return value
 
 

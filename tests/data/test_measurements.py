@@ -21,6 +21,7 @@ from mlscale import (
     Measurements,
     read,
 )
+from mlscale.data.tables import LARGEST_COUNTER, LEAST, MOST
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 REQUIRED = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms")
@@ -150,6 +151,13 @@ class TestRefused:
         table = rows()
         table[2][name] = "fast"
         with refused(f"table.csv: row 4, column '{name}': 'fast' is not a number"):
+            read_rows(tmp_path, table)
+
+    @pytest.mark.parametrize("cell", ["-1", "1e19"])
+    def test_a_counter_that_does_not_count(self, tmp_path: Path, cell: str) -> None:
+        table = rows()
+        table[2]["loads"] = cell
+        with refused(f"row 4, column 'loads': the value is {cell[:2]}.*, which no counter is"):
             read_rows(tmp_path, table)
 
     @pytest.mark.parametrize("cell", ["inf", "-inf", "1e999"])
@@ -289,8 +297,9 @@ def measurements(draw: st.DrawFn) -> Measurements:
     ]
     repeated = draw(arrays(np.bool_, (1, count, *shape)))
     there = np.concatenate([np.ones_like(repeated), repeated])[: 1 + int(repeated.any())]
-    positive = arrays(np.float64, there.shape, elements=st.floats(1e-300, 1e300))
-    counters = draw(arrays(np.float64, (*there.shape, 2), elements=st.floats(allow_infinity=False)))
+    positive = arrays(np.float64, there.shape, elements=st.floats(LEAST, MOST))
+    counts = st.floats(0, LARGEST_COUNTER, exclude_max=True) | st.just(np.nan)
+    counters = draw(arrays(np.float64, (*there.shape, 2), elements=counts))
     return Measurements(
         device=draw(name),
         grid=ConfigGrid(*axes),

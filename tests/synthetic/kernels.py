@@ -45,7 +45,7 @@ def measurements(
             times.append(surface(law, grid) * random.uniform(0.5, 5.0))
             own = np.zeros(len(laws))
             own[position] = 1.0
-            counters.append(own + random.uniform(-0.05, 0.05, len(laws)))
+            counters.append(own + random.uniform(0, 0.1, len(laws)))
     time = np.array(times)
     relative = time / time[:, :1, :1, :1]
     every = np.array(counters)[:, None, None, None, :]

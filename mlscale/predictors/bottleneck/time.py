@@ -11,6 +11,7 @@ from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, UseSources, kernel_use
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
+from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import predict_time_factor
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
@@ -30,6 +31,7 @@ from mlscale.predictors.bottleneck.process import Process
 from mlscale.predictors.conditioning import SurfacePrior
 
 RULE_WEIGHT = 0.25  # of Wang and Chu's rule in the log time
+ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
 LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 
@@ -148,6 +150,8 @@ class TimeModel:
     def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
         """Return what each kernel's prediction rests on that the reader should know."""
         flags = self.process.flags(gpu.inputs(kernels.use))
+        for k in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
+            flags[k].append(ABOVE_PEAK.format(kernels.use.memory[k]))
         if self.uses_rule and kernels.rule is None:
             for own in flags:
                 own.append("Wang and Chu's rule does not know this GPU: left out")

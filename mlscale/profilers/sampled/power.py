@@ -10,6 +10,7 @@ from mlscale.errors import InputError
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
+from mlscale.text import plain_number
 
 
 def join_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:
@@ -33,9 +34,9 @@ def join_power(table: Table, power: float | str | Path, gpu: str | None = None) 
 def _watts(power: float | str | Path, gpu: str | None) -> tuple[float, str]:
     """Board power [W], and in words where it is from. Raises InputError."""
     try:
-        power_w = float(power)  # type: ignore[arg-type]  # a Path that is no number raises
-    except (TypeError, ValueError):
-        log, span = _busy_log(Path(power), gpu)  # type: ignore[arg-type]
+        power_w = plain_number(str(power))
+    except ValueError:
+        log, span = _busy_log(Path(str(power)), gpu)
         power_w = span.mean(log.columns["power_w"])
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
     else:

@@ -1,0 +1,111 @@
+"""Numbers that no measurement gives: refused in one line, or told, by every command."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Capture, refuse, succeed
+from synthetic import bottleneck_kernels as made
+from synthetic import tidy
+
+from mlscale import ConfigGrid
+from mlscale.cli.main import main
+
+GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
+READ = "dram_read_transactions"
+EXTREMES = [
+    *(("time_ms", value) for value in ("1e308", "1e40", "1e-300", "1_0", "\uff11")),
+    *(("power_w", value) for value in ("1e308", "1e-300", "1_0")),
+    *((READ, value) for value in ("1e300", str(2**64), "-5", "1_0")),
+]
+
+Files = tuple[Path, Path, Path]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """A table, the profiles of its kernels at the base, and a model of it."""
+    folder = tmp_path_factory.mktemp("extremes")
+    measurements = made.measurements(6, grid=GRID)
+    table, profile, model = (folder / name for name in ("t.csv", "p.csv", "m.mlscale"))
+    measurements.write(table)
+    at_base = {"engine_mhz": GRID.mid.engine_mhz, "memory_mhz": GRID.mid.memory_mhz}
+    rows = [row for row in rows_of(table) if all(float(row[a]) == at_base[a] for a in at_base)]
+    tidy.write_csv(profile, rows)
+    assert main(["train", str(table), "--base", "highest", "-o", str(model)]) == 0
+    return table, profile, model
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def changed(path: Path, folder: Path, **values: str) -> Path:
+    """The table with other values in its second row."""
+    rows = rows_of(path)
+    rows[1] |= values
+    return tidy.write_csv(folder / path.name, rows)
+
+
+def commands(table: Path, profile: Path, model: Path, folder: Path) -> list[list[Any]]:
+    """Every command that reads tables or profiles."""
+    asked = [[name, profile, "--model", model] for name in ("predict", "advise", "report")]
+    asked[2] += ["-o", folder / "r.html"]
+    return [
+        *asked,
+        ["train", table, "--base", "highest", "-o", folder / "x.mlscale"],
+        ["study", "errors", table, "--predictor", "nearest", "--seeds", "1"],
+        ["study", "advice", table, "--predictor", "nearest", "--seeds", "1"],
+    ]
+
+
+@pytest.mark.parametrize(("column", "value"), EXTREMES)
+def test_what_cannot_be_is_one_line(
+    capsys: Capture, files: Files, tmp_path: Path, column: str, value: str
+) -> None:
+    table, profile = (changed(path, tmp_path, **{column: value}) for path in files[:2])
+    for command in commands(table, profile, files[2], tmp_path):
+        message = refuse(capsys, tmp_path, *command)
+        assert f"row 3, column '{column}': " in message
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("values", [("1e15", "1e15"), ("1e-9", "1e-9"), ("1e-9", "1e15")])
+def test_the_largest_and_the_smallest_numbers_are_worked_with(
+    capsys: Capture, files: Files, tmp_path: Path, values: tuple[str, str]
+) -> None:
+    """No traceback, no warning of NumPy's; of DRAM traffic without time, one line."""
+    time_ms, power_w = values
+    table, profile = (
+        changed(path, tmp_path, time_ms=time_ms, power_w=power_w) for path in files[:2]
+    )
+    for command in commands(table, profile, files[2], tmp_path):
+        status = main([str(word) for word in command])
+        out, err = capsys.readouterr()
+        assert "inf" not in out.lower().replace("info", "")
+        assert status == 0 or (err.count("error:"), status) == (1, 2)
+
+
+def test_seconds_for_milliseconds_are_refused(
+    capsys: Capture, files: Files, tmp_path: Path
+) -> None:
+    """700 times the DRAM's peak cannot be."""
+    _, profile, model = files
+    rows = rows_of(profile)
+    for row in rows:
+        row["time_ms"] = float(row["time_ms"]) / 1000
+    seconds = tidy.write_csv(tmp_path / "s.csv", rows)
+    message = refuse(capsys, tmp_path, "predict", seconds, "--model", model)
+    assert "times the DRAM bytes that pass on gtx980" in message
+    assert message.endswith("is time_ms in milliseconds, and of one launch, as the counters?")
+
+
+def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_path: Path) -> None:
+    """By hand: 2 x 4 GHz x 256 bit is 256 GB/s, so 12.8e6 sectors of 32 B in 1 ms are 1.6 of it."""
+    _, profile, model = files
+    values = {"time_ms": "1", READ: "12.8e6", "dram_write_transactions": "0"}
+    doubtful = changed(profile, tmp_path, **values)
+    out, _ = succeed(capsys, "predict", doubtful, "--model", model)
+    assert "flag: k1: 1.60 times the DRAM bytes that can pass: " in out
