@@ -8,6 +8,7 @@ import numpy as np
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, static_power
 from mlscale.advice.recommendation import Advice, Recommendation, Run
 from mlscale.advice.search import Search
+from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
@@ -49,8 +50,8 @@ def advise(
     objective: 'energy', 'edp', 'ed2p', 'time', 'power', or 'clock', the lowest engine clock; by
     default 'energy', or 'clock' where energy cannot be known. The lowest clock is sought at the
     CU count and memory clock of the base, within USUAL_SLOWDOWN_PERCENT of its time where no
-    limit of time is given. limits: of time and slowdown for the whole run, of power for every
-    kernel. static_power_w [W]: what the board draws beside dynamic power, the
+    limit of time is given. limits: of time and slowdown for the kernels' summed time, of power
+    for every kernel. static_power_w [W]: what the board draws beside dynamic power, the
     same at every configuration. Of equal configurations `best_index` says which is taken.
 
     Raises InputError where objective or limits need what model and profiles do not give, and
@@ -84,22 +85,20 @@ def advise(
     search = Search(
         surfaces,
         profiles.weights,
-        profiles.idle_ms,
         objective,
         limits,
         has_energy=power.why_no_energy is None,
     )
+    run = _run(profiles)
     try:
         whole_run = search.for_whole_run()
     except InputError as error:
-        is_one_launch = len(profiles.kernels) == 1 and profiles.launches is None
-        subject = f"kernel '{profiles.kernels[0]}'" if is_one_launch else "the whole run"
+        subject = f"kernel '{profiles.kernels[0]}'" if run.is_one_launch else "the whole run"
         raise InputError(f"{subject}: {error}") from None
     kernels = tuple(
         search.for_kernel(k, kernel, predictions.flags[k])
         for k, kernel in enumerate(profiles.kernels)
     )
-    run = _run(profiles)
     warnings += _run_warnings(run, limits, kernels)
     warnings += feature_warnings(model, profiles)
     return Advice(
@@ -117,16 +116,18 @@ def advise(
 
 def _run(profiles: Profiles) -> Run:
     launches = None if profiles.launches is None else float(profiles.launches.sum())
-    return Run(launches, profiles.idle_ms, 100 * profiles.counters_cover)
+    cover_percent = 100 * profiles.counters_cover
+    return Run(len(profiles.kernels), launches, profiles.idle_ms, cover_percent)
 
 
 def _run_warnings(run: Run, limits: Limits, kernels: Sequence[Recommendation]) -> list[str]:
     """What of the run is not as it is of a kernel: idle time, and limits that hold for the run."""
     warnings = []
-    if run.idle_ms:
+    if run.idle_beside_ms:
         warnings.append(
-            f"the GPU is idle for {run.idle_ms:.4g} ms of the traced run: counted in the run's "
-            "time, the same at every configuration; the energy of it is not known, and not counted"
+            f"beside its kernels the traced run has {time_in_words(run.idle_beside_ms)} in which "
+            "the GPU is idle: no clock changes it, times, power, energy and percentages are of "
+            "the kernels"
         )
     most = limits.max_slowdown_percent
     slower = [] if most is None else [k for k in kernels if k.slowdown_in_run_percent > most + SAME]
@@ -135,7 +136,8 @@ def _run_warnings(run: Run, limits: Limits, kernels: Sequence[Recommendation]) -
         worst = max(kernel.slowdown_in_run_percent for kernel in slower)
         warnings.append(
             f"the limit of {most:g} % {OF_RUN_TIME}: {len(slower)} of {len(kernels)} "
-            f"kernels, {percent:.2g} % of it, get slower than that, at most {worst:+.1f} %"
+            f"kernels, {percent_in_words(percent)} % of it, get slower than that, at most "
+            f"{worst:+.1f} %"
         )
     return warnings
 

@@ -15,6 +15,7 @@ from mlscale.advice.objectives import (
     best_index,
     feasible,
     objective_values,
+    run_in_sequence,
     saving_percent,
     slowdown_percent,
 )
@@ -38,7 +39,7 @@ CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 class CappedRun:
     """The run under a power cap: [ms], [W], [mJ].
 
-    engine_mhz: the mean over the kernels' time. slowdown_percent: of time, against the base;
+    engine_mhz: the mean over its time. slowdown_percent: of time, against the base;
     saving_percent: of the objective against the base, of energy where the objective is time;
     their ranges where the predictors give intervals whose upper ends the cap is not too low for.
     """
@@ -124,7 +125,7 @@ def advise_caps(
     device = load_device(model.device) if model.device in device_keys() else None
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), power)
-    runs = _Runs(surfaces, profiles.weights, profiles.idle_ms, np.append(caps, np.inf), objective)
+    runs = _Runs(surfaces, profiles.weights, np.append(caps, np.inf), objective)
     points = tuple(
         runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())
     )
@@ -163,13 +164,11 @@ def cap_sweep(device: Device | None) -> Floats:
 class _Runs:
     """The run under each cap, of which the last is none at all.
 
-    surfaces: absolute ones of time and power; launches (K,); idle_ms: added to the run's time
-    under every cap [ms]; caps (P,) [W].
+    surfaces: absolute ones of time and power; launches (K,); caps (P,) [W].
     """
 
     surfaces: dict[str, Surfaces]
     launches: Floats
-    idle_ms: float
     caps: Floats
     objective: str
 
@@ -178,9 +177,9 @@ class _Runs:
         """The run at the base."""
         _, e, _ = self._base
         time_ms, power_w = (self._over_clocks(q, "values")[:, e] for q in ("time", "power"))
-        run_ms = float(self.launches @ time_ms) + self.idle_ms
-        energy = float(self.launches @ (time_ms * power_w))
-        return OperatingPoint(self.surfaces["time"].base, run_ms, energy / run_ms, energy)
+        run = run_in_sequence(time_ms, power_w, self.launches)
+        run_ms, run_w = (float(cost) for cost in run)
+        return OperatingPoint(self.surfaces["time"].base, run_ms, run_w, run_ms * run_w)
 
     @cached_property
     def curve(self) -> CapCurve:
@@ -254,7 +253,7 @@ class _Runs:
     def _curve(self, side: str) -> CapCurve:
         time_ms, power_w = (self._over_clocks(quantity, side) for quantity in ("time", "power"))
         clocks = self.surfaces["time"].grid.engine_mhz
-        return cap_curve(self.caps, clocks, time_ms, power_w, self.launches, self.idle_ms)
+        return cap_curve(self.caps, clocks, time_ms, power_w, self.launches)
 
     def _slowdown(self, curve: CapCurve, place: int) -> float:
         return float(slowdown_percent(curve.run_time_ms[place], self.at_base.time_ms))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlscale.advice.objectives import SAME
+from mlscale.advice.objectives import SAME, run_in_sequence
 from mlscale.arrays import Floats, Indices
 
 
@@ -21,8 +21,8 @@ class CapCurve:
 
     time_ms [ms], power_w [W], engine_mhz [MHz] (K, P): of one launch of each kernel, NaN where
     even the lowest clock draws more than the cap, or time or power is not known. run_time_ms
-    [ms], run_power_w [W], run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power as the
-    mean over its time and the clock over its kernels' time; NaN where any kernel's is. too_low
+    [ms], run_power_w [W], run_energy_mj [mJ], run_engine_mhz [MHz] (P,): of the run, power and
+    clock as the mean over its time; NaN where any kernel's is. too_low
     (P,): how many kernels draw more than the cap at every clock.
     """
 
@@ -43,14 +43,12 @@ def cap_curve(
     time_ms: Floats,
     power_w: Floats,
     launches: Floats | None = None,
-    idle_ms: float = 0.0,
 ) -> CapCurve:
     """Time, power and energy of a run under each power cap.
 
     cap_w (P,) [W], infinity for none; engine_mhz (E,) [MHz], ascending; time_ms, power_w (K, E):
     of one launch of each kernel at each engine clock, at the same CU count and memory clock
-    [ms], [W]; launches (K,): how often each runs, by default once; idle_ms [ms]: how long the
-    GPU waits in the run, whose energy is not counted.
+    [ms], [W]; launches (K,): how often each runs, by default once.
 
     Example:
         >>> curve = cap_curve([300, 200, 100], [1000, 1400],
@@ -78,18 +76,16 @@ def cap_curve(
     power = mean(power_w)
     clock = mean(np.broadcast_to(clocks, power_w.shape))
     counts = np.ones(len(time_ms)) if launches is None else launches
-    in_run = counts[:, None] * of_kernels
-    busy_ms = in_run.sum(axis=0)
-    run_ms = busy_ms + idle_ms
-    energy = (in_run * power).sum(axis=0)
+    run_ms, run_w = run_in_sequence(of_kernels, power, counts)
+    _, run_mhz = run_in_sequence(of_kernels, clock, counts)
     return CapCurve(
         cap_w=caps,
         time_ms=of_kernels,
         power_w=power,
         engine_mhz=clock,
         run_time_ms=run_ms,
-        run_power_w=energy / run_ms,
-        run_energy_mj=energy,
-        run_engine_mhz=(in_run * clock).sum(axis=0) / busy_ms,
+        run_power_w=run_w,
+        run_energy_mj=run_ms * run_w,
+        run_engine_mhz=run_mhz,
         too_low=(power_w[:, None, :] > caps[:, None] * (1 + SAME)).all(axis=2).sum(axis=0),
     )

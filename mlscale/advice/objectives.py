@@ -7,7 +7,7 @@ With time in ms and power in W, energy = time x power is in mJ.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -175,17 +175,28 @@ def slowdown_percent(time_ms: Floats | float, base_time_ms: Floats | float) -> F
     return np.asarray(100.0 * (np.divide(time_ms, base_time_ms) - 1.0))
 
 
+@overload
 def run_in_sequence(
-    time_ms: Floats, power_w: Floats | None, launches: Floats, idle_ms: float = 0.0
+    time_ms: Floats, power_w: Floats, launches: Floats
+) -> tuple[Floats, Floats]: ...
+
+
+@overload
+def run_in_sequence(
+    time_ms: Floats, power_w: Floats | None, launches: Floats
+) -> tuple[Floats, Floats | None]: ...
+
+
+def run_in_sequence(
+    time_ms: Floats, power_w: Floats | None, launches: Floats
 ) -> tuple[Floats, Floats | None]:
     """Kernels run one after the other: summed time [ms], and mean power over that time [W].
 
-    time_ms, power_w (K, C, E, M) of one launch each; launches (K,): how often each kernel runs;
-    idle_ms: when none runs. Time x power of the answer, (C, E, M), is the sum of all launches'
-    energies; what the GPU draws while idle is not known, and left out.
+    time_ms, power_w (K, ...) of one launch each, such as (K, C, E, M); launches (K,): how often
+    each kernel runs. Time x power of the answer, (...), is the sum of all launches' energies.
     """
-    of_kernels = launches[:, None, None, None] * time_ms
-    total = of_kernels.sum(axis=0) + idle_ms
+    of_kernels = launches.reshape(-1, *[1] * (time_ms.ndim - 1)) * time_ms
+    total = of_kernels.sum(axis=0)
     return total, None if power_w is None else (of_kernels * power_w).sum(axis=0) / total
 
 

@@ -36,9 +36,8 @@ class Recommendation:
 
     saving_percent: of the objective, against the base; slowdown_percent: of time, against the
     base; saving_range and slowdown_range: their intervals where the predictors give intervals.
-    front: the Pareto
-    front of time and energy from the quickest to the most frugal, of equal points the first in
-    the order of the grid; empty where energy is unknown. share: of a kernel.
+    front: the Pareto front of time and energy from the quickest to the most frugal, of equal
+    points the first in the order of the grid; empty where energy is unknown. share: of a kernel.
     """
 
     kernel: str | None
@@ -63,15 +62,21 @@ class Recommendation:
 class Run:
     """How the whole run is made up of its kernels.
 
-    launches: of all kernels; None where the profile does not say, and each runs once. idle_ms:
-    the part of its time in which the GPU waits, the same at every configuration [ms].
-    counters_cover_percent: the share of the kernels' time at the base that kernels with counters
-    have [%].
+    kernels: how many. launches: of all kernels; None where the profile does not say, and each
+    runs once. idle_beside_ms: how long the GPU waits between them, the same at every
+    configuration, and no part of any time or percentage of the run [ms]. counters_cover_percent:
+    the share of the kernels' time at the base that kernels with counters have [%].
     """
 
+    kernels: int
     launches: float | None
-    idle_ms: float
+    idle_beside_ms: float
     counters_cover_percent: float
+
+    @property
+    def is_one_launch(self) -> bool:
+        """Whether it is a single launch of a single kernel."""
+        return self.kernels == 1 and self.launches in (None, 1)
 
 
 @dataclass(frozen=True)
@@ -95,11 +100,6 @@ class Advice:
     surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def is_one_launch(self) -> bool:
-        """Whether the whole run is a single launch of a single kernel."""
-        return len(self.kernels) == 1 and self.whole_run.base == self.kernels[0].base
-
-    @property
     def recommendations(self) -> tuple[Recommendation, ...]:
         """That of each kernel, then that of the whole run, where it is more than one launch."""
-        return self.kernels if self.is_one_launch else (*self.kernels, self.whole_run)
+        return self.kernels if self.run.is_one_launch else (*self.kernels, self.whole_run)

@@ -31,13 +31,11 @@ class Search:
     """What the best configurations are sought on and by.
 
     surfaces: absolute, of time and perhaps power. launches (K,): of each kernel in the run.
-    idle_ms [ms]: added to the run's time at every configuration. limits: of power, for every
-    kernel; of time and slowdown, for the whole run.
+    limits: of power, for every kernel; of time and slowdown, for the kernels' summed time.
     """
 
     surfaces: dict[str, Surfaces]
     launches: Floats
-    idle_ms: float
     objective: str
     limits: Limits
     has_energy: bool
@@ -72,7 +70,7 @@ class Search:
         ends = (self._costs("low", k), self._costs("high", k)) if self._has_intervals else None
         share = RunShare(
             launches=float(self.launches[k]),
-            percent=float(100 * self.launches[k] * base_ms / self._busy_ms),
+            percent=float(100 * self.launches[k] * base_ms / self._base_ms),
             at_best=self._point(self._best_of_run, costs),
         )
         recommendation = self._recommendation(best, costs, ends)
@@ -93,20 +91,19 @@ class Search:
         )
 
     @cached_property
-    def _busy_ms(self) -> float:
+    def _base_ms(self) -> float:
         """The kernels' time at the base, all launches [ms]."""
-        return float(self._run("values")[0][self._base]) - self.idle_ms
+        return float(self._run("values")[0][self._base])
 
     @cached_property
     def _allowed_part(self) -> float | None:
         """How long a kernel may take, relative to the base, if all are to keep the run's limits."""
-        limits, allowed_ms = self.limits, []
+        limits, allowed = self.limits, []
         if limits.max_time_ms is not None:
-            allowed_ms.append(limits.max_time_ms)
+            allowed.append(limits.max_time_ms / self._base_ms)
         if limits.max_slowdown_percent is not None:
-            base_ms = self._busy_ms + self.idle_ms
-            allowed_ms.append(base_ms * (1 + limits.max_slowdown_percent / 100))
-        return (min(allowed_ms) - self.idle_ms) / self._busy_ms if allowed_ms else None
+            allowed.append(1 + limits.max_slowdown_percent / 100)
+        return min(allowed, default=None)
 
     @property
     def _sought(self) -> Mask:
@@ -132,7 +129,7 @@ class Search:
 
     def _run(self, side: str) -> Costs:
         """Time [ms] and power [W] of the whole run (C, E, M); side: 'values', 'low', 'high'."""
-        return run_in_sequence(*self._costs(side), self.launches, self.idle_ms)
+        return run_in_sequence(*self._costs(side), self.launches)
 
     def _costs(self, side: str, k: int | None = None) -> Costs:
         """Time [ms] and power [W] of a launch of one kernel (C, E, M) or of each."""

@@ -1,8 +1,11 @@
 """The verdict: the advice in one sentence, the way one engineer would tell it to another."""
 
+import math
+
 from mlscale.advice.cap_advice import CapAdvice
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
+from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
 
@@ -72,25 +75,21 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
 
 def _of_run(advice: Advice) -> str:
     """What the run is, and how much of it was profiled; nothing for one launch of one kernel."""
-    run, count = advice.run, len(advice.kernels)
-    if advice.is_one_launch:
+    run = advice.run
+    if run.is_one_launch:
         return ""
-    of_what = "1 kernel" if count == 1 else f"{count} kernels"
+    of_what = "1 kernel" if run.kernels == 1 else f"{run.kernels} kernels"
     if run.launches is None:
         of_what += ", each run once"
     else:
         launches = f"{run.launches:,.0f}".replace(",", " ")
         of_what = f"{launches} launches of {of_what}"
-    text = f", for the run of {_time(advice.whole_run.base.time_ms)} ({of_what})"
+    if run.idle_beside_ms:
+        of_what += f"; idle beside: {time_in_words(run.idle_beside_ms)}"
+    text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({of_what})"
     if run.counters_cover_percent < 100:
-        text += f"; counters cover {run.counters_cover_percent:.0f} % of it"
+        text += f"; counters cover {math.floor(run.counters_cover_percent)} % of it"
     return text
-
-
-def _time(time_ms: float) -> str:
-    if time_ms < 1000:
-        return f"{time_ms:.3g} ms"
-    return f"{time_ms / 1000:.3g} s" if time_ms < 1e6 else f"{time_ms / 1000:.0f} s"
 
 
 def _nothing_better(objective: str, limits: Limits) -> str:
@@ -126,17 +125,12 @@ def _change(
     def word(value: float) -> str:
         return negative if value < 0 else positive
 
-    text = f"{_percent(percent)} % {word(percent)}"
+    text = f"{percent_in_words(percent)} % {word(percent)}"
     if ends is None:
         return text
     low, high = sorted(ends)
     if low * high >= 0:
         near, far = sorted((abs(low), abs(high)))
-        return f"{text} ({coverage}{_percent(near)} to {_percent(far)})"
-    sides = f"{_percent(low)} % {negative} to {_percent(high)} % {positive}"
+        return f"{text} ({coverage}{percent_in_words(near)} to {percent_in_words(far)})"
+    sides = f"{percent_in_words(low)} % {negative} to {percent_in_words(high)} % {positive}"
     return f"{text} ({coverage}{sides})"
-
-
-def _percent(value: float) -> str:
-    """Without its sign, two digits of it."""
-    return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"

@@ -32,14 +32,14 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     lines = [_line(kernel, advice) for kernel in largest]
     if others:
         lines.append(_line_of_others(others, headers))
-    if not advice.is_one_launch:
+    if not advice.run.is_one_launch:
         lines.append(_line(advice.whole_run, advice))
     least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
     text = f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n"
     text += columns(*_without_empty(headers, lines))
     percents = "time % and saves % are" if has_saving else "time % is"
     text += f"\n\nbase {base} on {device}; {percents} against it"
-    text += "" if advice.is_one_launch else _OF_KERNELS
+    text += "" if advice.run.is_one_launch else _OF_KERNELS
     text += _front(advice)
     flags = {kernel.kernel or "": kernel.flags for kernel in (*largest, *others)}
     notes = flag_lines(flags, most=MOST_KERNELS)
@@ -59,8 +59,8 @@ def _percent(of: Recommendation) -> float:
 
 
 def _line(of: Recommendation, advice: Advice) -> list[str]:
-    has_share = of.share is not None and not advice.is_one_launch
-    percent = "" if advice.is_one_launch else f"{_percent(of):.1f}"
+    has_share = of.share is not None and not advice.run.is_one_launch
+    percent = "" if advice.run.is_one_launch else f"{_percent(of):.1f}"
     cells = [kernel_name(of.kernel or WHOLE_RUN), percent]
     cells += [*_cells(of.best), f"{of.slowdown_percent:+.1f}", _ends(of.slowdown_range)]
     if advice.objective != "clock":
@@ -92,8 +92,8 @@ def _front(advice: Advice) -> str:
         ends = (run.best, run.base)
         points = [p for place, p in enumerate(points) if place in places or p in ends]
     more = ["all its points"] * (len(points) < len(run.front))
-    more += [] if advice.is_one_launch else ["each kernel's"]
-    of_run = "" if advice.is_one_launch else " of the whole run"
+    more += [] if advice.run.is_one_launch else ["each kernel's"]
+    of_run = "" if advice.run.is_one_launch else " of the whole run"
     note = f" ({' and '.join(more)} with --format csv)" if more else ""
     marks = [", ".join(n for n in ("best", "base") if p == getattr(run, n)) for p in points]
     lines = [[*_cells(point), mark] for point, mark in zip(points, marks, strict=True)]

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "engine clock within a limit of time, by default 5 %% slower than the base (default: "
         "energy, or clock where model or profile give no energy)",
     )
-    options.add_limits(parser, "the whole run")
+    options.add_limits(parser, "the whole run, its kernels' launches summed up,")
     levers.add_arguments(parser)
     options.add_also(parser)
     parser.add_argument(

@@ -4,6 +4,7 @@ import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice
 from mlscale.advice.recommendation import Advice
+from mlscale.advice.words import time_in_words
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
 from mlscale.predictions import COVERAGE
 from mlscale.report.cap_section import power_caps
@@ -76,12 +77,10 @@ def _facts(report: RunReport) -> Markup:
     if run.launches is not None:
         launches = f"{count(run.launches)} launches of {kernels}"
     pairs: list[tuple[str, Child]] = [("Launches", launches)]
-    if run.idle_ms:
-        part = run.idle_ms / advice.whole_run.base.time_ms
-        text = f"{number(run.idle_ms)} ms in which the GPU waits, {100 * part:.1f} % of the run"
-        pairs.append(
-            ("Idle", f"{text} at the base; no clock changes it, and it has no energy here")
-        )
+    if run.idle_beside_ms:
+        text = f"{time_in_words(run.idle_beside_ms)} in which the GPU waits between kernels"
+        text += "; no clock changes it, and times, power and energy here are without it"
+        pairs.append(("Idle beside", text))
     counted = int(profiles.has_counters.sum())
     text = f"{share_in_percent(run.counters_cover_percent / 100)} % of the kernels' time"
     if counted < most:

@@ -119,18 +119,19 @@ class TestKnownTruth:
         assert run.best.power_w is not None
         assert run.best.power_w < 50
 
-    def test_idle_time_is_a_constant_of_the_run(self) -> None:
-        # 6 ms of kernels and 4 ms of waiting; at 600 MHz 6.667 + 4 ms, 6.7 % slower.
-        profiles = replace(new_kernels(power=False), metadata={"idle_ms": 4.0})
-        for most, engine_mhz in ((6.6, 800), (6.7, 600)):
-            advice = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=most))
-            assert advice.whole_run.best.config.engine_mhz == engine_mhz
-        assert advice.run.idle_ms == 4
-        assert advice.whole_run.base.time_ms == pytest.approx(10)
-        assert advice.kernels[0].base.time_ms == pytest.approx(2)
-        assert any("the GPU is idle for 4 ms of the traced run" in w for w in advice.warnings)
-        # Its energy is not counted: 6 ms x 65.84 W.
-        powered = advise(MODEL, replace(new_kernels(), metadata={"idle_ms": 4.0}))
+    def test_idle_time_much_longer_than_the_kernels_changes_nothing(self) -> None:
+        # 6 ms of kernels, 6.667 ms at 600 MHz: 11.1 % slower, however long the GPU waits.
+        profiles = replace(new_kernels(power=False), metadata={"idle_ms": 12000.0})
+        for most, engine_mhz in ((11.0, 800), (11.2, 600)):
+            for limits in (Limits(max_slowdown_percent=most), Limits(max_time_ms=6 + 0.06 * most)):
+                advice = advise(MODEL, profiles, "clock", limits)
+                assert advice.whole_run.best.config.engine_mhz == engine_mhz
+        assert advice.whole_run.slowdown_percent == pytest.approx(100 / 9)
+        assert advice.run.idle_beside_ms == 12000
+        assert advice.whole_run.base.time_ms == pytest.approx(6)
+        assert any("has 12 s in which the GPU is idle" in warning for warning in advice.warnings)
+        powered = advise(MODEL, replace(new_kernels(), metadata={"idle_ms": 12000.0}))
+        assert powered.whole_run.base.power_w == pytest.approx(65.84)
         assert powered.whole_run.base.energy_mj == pytest.approx(6 * 65.84)
 
     def test_shares_are_of_the_kernels_time(self) -> None:

@@ -58,14 +58,6 @@ class TestByHand:
         assert np.isnan(curve.run_energy_mj).all()
         assert curve.too_low.tolist() == [0]
 
-    def test_idle_time_is_added_without_energy(self) -> None:
-        # 10 ms at 150 W and 5 ms of waiting: 1500 mJ in 15 ms.
-        curve = cap_curve([150], CLOCKS, *ONE, idle_ms=5.0)
-        assert curve.run_time_ms == pytest.approx([15])
-        assert curve.run_energy_mj == pytest.approx([1500])
-        assert curve.run_power_w == pytest.approx([100])
-        assert curve.run_engine_mhz == pytest.approx([1200])
-
     def test_the_highest_clock_that_keeps_the_cap_counts(self) -> None:
         # Noise: 1200 MHz draws more than 1400. The highest clock of at most 120 W is 1400 MHz.
         curve = cap_curve([120], CLOCKS, *kernel([12.0, 10.0, 8.0], [100.0, 130.0, 115.0]))

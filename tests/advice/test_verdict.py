@@ -37,7 +37,7 @@ def advice(objective: str, best: HardwareConfig = BEST, limits: Limits | None = 
         static_power_w=None,
         kernels=(recommendation(best),),
         whole_run=recommendation(best, kernel=None),
-        run=Run(launches=None, idle_ms=0.0, counters_cover_percent=100.0),
+        run=Run(1, launches=None, idle_beside_ms=0.0, counters_cover_percent=100.0),
         lowest_mhz=500.0,
         warnings=(),
     )
@@ -122,20 +122,34 @@ class TestOfTheRun:
         told = replace(
             told,
             whole_run=replace(told.whole_run, base=base),
-            run=Run(launches, idle_ms=0.0, counters_cover_percent=100.0),
+            run=Run(1, launches, idle_beside_ms=0.0, counters_cover_percent=100.0),
         )
         assert verdict(told).endswith(f"less energy (12 to 28), for the run of {said}.")
 
     def test_how_much_counters_cover(self) -> None:
-        run = Run(20.0, 0.0, counters_cover_percent=93.7)
+        run = Run(2, 20.0, 0.0, counters_cover_percent=93.7)
         kernels = (recommendation(),) * 2
         told = replace(advice("clock"), run=run, kernels=kernels)
-        assert "1.8 ms (20 launches of 2 kernels); counters cover 94 % of it; no" in verdict(told)
+        assert "1.8 ms (20 launches of 2 kernels); counters cover 93 % of it; no" in verdict(told)
         stay = replace(advice("energy", BASE), run=run, kernels=kernels)
         assert verdict(stay) == (
             "Stay at the base, cu=8,engine=800,memory=700: nothing is predicted to need less "
-            "energy, for the run of 1.8 ms (20 launches of 2 kernels); counters cover 94 % of it."
+            "energy, for the run of 1.8 ms (20 launches of 2 kernels); counters cover 93 % of it."
         )
+
+    @pytest.mark.parametrize(("percent", "said"), [(99.93, "99"), (50.0, "50"), (99.4, "99")])
+    def test_what_counters_cover_is_rounded_down(self, percent: float, said: str) -> None:
+        run = Run(2, 20.0, 0.0, counters_cover_percent=percent)
+        told = replace(advice("energy"), run=run, kernels=(recommendation(),) * 2)
+        assert f"; counters cover {said} % of it" in verdict(told)
+
+    @pytest.mark.parametrize(
+        ("idle_ms", "said"), [(12830.0, "12.8 s"), (999.6, "1 s"), (0.25, "0.25 ms")]
+    )
+    def test_idle_time_is_said_beside_it(self, idle_ms: float, said: str) -> None:
+        told = replace(advice("energy"), run=Run(1, 20.0, idle_ms, 100.0))
+        expected = f", for the run of 1.8 ms (20 launches of 1 kernel; idle beside: {said})."
+        assert verdict(told).endswith(expected)
 
 
 class TestSeveralKernels:

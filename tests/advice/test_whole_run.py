@@ -83,14 +83,14 @@ def test_a_kernel_in_two_rows_gives_the_same_answer(
 
 
 @settings(max_examples=40, deadline=None)
-@given(COUNTS, st.floats(0, 100), st.floats(0, 40))
-def test_a_limit_holds_for_the_run_with_its_waiting(
+@given(COUNTS, st.floats(0, 1e5), st.floats(0, 40))
+def test_a_limit_holds_for_the_kernels_however_long_the_gpu_waits(
     counts: np.ndarray, idle_ms: float, most: float
 ) -> None:
     run = replace(profiles(counts), metadata={"idle_ms": idle_ms})
     advice = advise(MODEL, run, "power", Limits(max_slowdown_percent=most))
     assert advice.whole_run.slowdown_percent <= most + 1e-6
-    by_hand = idle_ms + sum(
+    by_hand = sum(
         kernel.share.launches * kernel.share.at_best.time_ms
         for kernel in advice.kernels
         if kernel.share

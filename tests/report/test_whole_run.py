@@ -135,12 +135,11 @@ class TestNumbers:
         assert costs["energy mJ"][2] == f"{-advice.whole_run.saving_percent:+.1f} %"
 
     def test_launches_idle_time_and_coverage_are_said(self) -> None:
-        """By hand: 1 + 30 + 2.5 launches, and 3 ms of the whole."""
+        """By hand: 1 + 30 + 2.5 launches."""
         profiles = replace(application(), metadata={"idle_ms": 3.0})
         _, run = the_run(profiles)
-        whole = float(profiles.launches @ profiles.time_ms) + 3
         assert "33.50 launches of 3 kernels" in run.text
-        assert f"3.000 ms in which the GPU waits, {300 / whole:.1f} % of the run" in run.text
+        assert "3 ms in which the GPU waits between kernels; no clock changes it" in run.text
         assert "100.00 % of the kernels' time" in run.text
 
     def test_the_front_is_that_of_the_advice(self) -> None:
