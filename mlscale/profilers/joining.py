@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
+from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, listed, some_of
 from mlscale.profilers.names import same_kernels
 
 _AGREEMENT = 0.01
@@ -44,8 +44,8 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
     """Join the files by kernel and geometry, or by launch.
 
     Names are matched over tools (names.same_kernels). Kernels that only a trace has are records
-    without counters; those that only the counters have keep the time and the launches that are
-    there. skip_untimed: kernels without any time are left out. Raises InputError on a mismatch.
+    without counters; those that a trace has not are no part of its run, and are left out with a
+    warning. skip_untimed: kernels without any time are left out. Raises InputError on a mismatch.
     """
     machines = [file for file in files if not file.groups]
     files = [file for file in files if file.groups]
@@ -66,8 +66,13 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
     counting, timing = ([_by_kernel(file, bare) for file in some] for some in (counting, timing))
     for other in counting[1:]:
         _check_same_launches(counting[0], other)
-    if counting and all(key.launch is not None for key in counting[0].groups):
+    is_each = counting and all(key.launch is not None for key in counting[0].groups)
+    if is_each:
         timing = [_renumbered(file, counting[0]) for file in timing]
+    elif counting and timing:
+        traced = _traced_geometries(counting, timing)
+        counting = [_with_keys(file, traced) for file in counting]
+        geometries |= {key.kernel: key for key in traced}
     _check_that_some_join(counting, timing)
     return _records(counting, timing, geometries, skip_untimed)
 
@@ -121,14 +126,46 @@ def _geometries(files: list[FileContent], kernels: Collection[str]) -> dict[str,
     """Those of the kernels that some file says to have but one grid and block, with these."""
     geometries: dict[str, GroupKey] = {}
     for file in files:
-        keys: dict[str, set[GroupKey]] = {}
-        for key in file.groups:
-            if key.kernel in kernels:
-                keys.setdefault(key.kernel, set()).add(key._replace(launch=None))
-        for kernel, of_kernel in keys.items():
-            if len(of_kernel) == 1 and not (key := of_kernel.pop()).lacks_geometry:
+        for kernel, key in _single_geometries([file]).items():
+            if kernel in kernels and not key.lacks_geometry:
                 geometries.setdefault(kernel, key)
     return geometries
+
+
+def _single_geometries(files: list[FileContent]) -> dict[str, GroupKey]:
+    """Each kernel that has one grid and block in all its launches, with these."""
+    keys: dict[str, set[GroupKey]] = {}
+    for file in files:
+        for key in file.groups:
+            keys.setdefault(key.kernel, set()).add(key._replace(launch=None))
+    return {kernel: of_kernel.pop() for kernel, of_kernel in keys.items() if len(of_kernel) == 1}
+
+
+def _traced_geometries(
+    counting: list[FileContent], timing: list[FileContent]
+) -> dict[GroupKey, GroupKey]:
+    """By key of the counters the trace's, where a kernel has one geometry here and another there.
+
+    Only where the counters have their own time: without it their rates would be of other launches.
+    """
+    in_trace = _single_geometries(timing)
+    traced = {
+        key: in_trace[kernel]
+        for kernel, key in _single_geometries(counting).items()
+        if in_trace.get(kernel, key) != key and counting[0].groups[key].time_s
+    }
+    if traced:
+        warnings.warn(
+            f"{counting[0].source}: counted at another grid or block than the trace has, and taken "
+            f"for its launches: {listed([*map(str, traced)])}",
+            DataWarning,
+            stacklevel=4,
+        )
+    return traced
+
+
+def _with_keys(file: FileContent, keys: Mapping[GroupKey, GroupKey]) -> FileContent:
+    return replace(file, groups={keys.get(key, key): group for key, group in file.groups.items()})
 
 
 def _check_same_launches(first: FileContent, other: FileContent) -> None:
@@ -193,11 +230,15 @@ def _records(
     geometries: Mapping[str, GroupKey],
     skip_untimed: bool,
 ) -> list[KernelRecord]:
-    """A record for each kernel that any file has. Raises InputError where one has no time."""
+    """A record for each kernel of the run. Raises InputError where one has no time."""
     records: list[KernelRecord] = []
     untimed: list[GroupKey] = []
     less_timed: list[GroupKey] = []
+    untraced: list[GroupKey] = []
     for key in dict.fromkeys(key for file in (*counting[:1], *timing) for key in file.groups):
+        if timing and not any(key in file.groups for file in timing):
+            untraced.append(key)
+            continue
         counts = [file.groups[key] for file in counting if key in file.groups]
         traces = [group for file in timing if (group := file.groups.get(key)) and group.time_s]
         times_s = [group.time_s for group in counts if group.time_s]
@@ -228,6 +269,13 @@ def _records(
             )
         )
     _refuse_or_warn_of_untimed((counting or timing)[0].source, untimed, records, skip_untimed)
+    if untraced:
+        warnings.warn(
+            f"{counting[0].source}: not in the trace, so not of its run and left out: "
+            f"{listed([*map(str, untraced)])}",
+            DataWarning,
+            stacklevel=4,
+        )
     if less_timed:
         warnings.warn(
             f"{timing[0].source}: fewer launches were timed than counted of "

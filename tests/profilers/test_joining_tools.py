@@ -17,19 +17,17 @@ from mlscale.profilers import ImportedTable
 
 MADE = {"device": "made-gpu", "base": BASE}
 HEAD = "".join(NVPROF_TRACE.splitlines(keepends=True)[:4])
+HEADER = HEAD.replace('"Device",', "").replace("GB/s,,,,", "GB/s,,,").replace("ms,us,", "us,us,")
 SUMMARY = '==9== Profiling result:\n"Time(%)","Time","Calls","Avg","Name"\n%,us,,us,\n'
 
 
 def trace(*launches: tuple[str, int], grid: int = 16) -> str:
     """nvprof's trace of launches of a kernel and for how many microseconds, without a GPU."""
-    header = (
-        HEAD.replace('"Device",', "").replace("GB/s,,,,", "GB/s,,,").replace("ms,us,", "us,us,")
-    )
     rows = (
         f'{1000 * i},{us},{grid},1,1,128,1,1,32,0,0,,,"1","7","{kernel} [{i}]"\n'
         for i, (kernel, us) in enumerate(launches)
     )
-    return header + "".join(rows)
+    return HEADER + "".join(rows)
 
 
 def summary(**launches: tuple[int, int]) -> str:
@@ -85,13 +83,45 @@ class TestBothHave:
     def test_grid_and_block_tell_launches_apart(self, tmp_path: Path) -> None:
         """At 16 workgroups the trace has 20 us, at 32 none; ncu counted both."""
         page = counted("k", grids=["(8, 2, 1)", "(32, 1, 1)"])
-        with pytest.warns(DataWarning, match="not in the trace.*1 kernel .*, 33 % of the run's"):
+        message = r"not in the trace.* left out: 1 kernel \('k' \(grid 32, block 128\)\)"
+        with pytest.warns(DataWarning, match=message):
             imported = read(tmp_path, page, trace(("k", 20)), **MADE)
-        assert by_kernel(imported, "time_ms") == pytest.approx(
-            {"k [grid 16, block 128]": 0.02, "k [grid 32, block 128]": 0.01}
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.02})
+        assert imported.time_ms == pytest.approx(0.02)
+
+    def test_another_geometry_on_each_side_is_told(self, tmp_path: Path) -> None:
+        """Counted at 16 workgroups, 20 kB read in 10 us; in the trace two launches at 32."""
+        timed = trace(("k", 30), ("k", 50), grid=32)
+        message = (
+            r"another grid or block than the trace has, .*: 1 kernel \('k' \(grid 16, block 12"
         )
-        total = imported.table.numbers["total_time_ms"]
-        np.testing.assert_allclose(total, [0.02, np.nan])
+        with pytest.warns(DataWarning, match=message):
+            imported = read(tmp_path, counted("k"), timed, **MADE)
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.04})
+        assert imported.table.numbers["launches"].tolist() == [2]
+        assert imported.table.numbers["ReadBandwidth"] == pytest.approx([20e3 / 10e-6])
+        assert imported.table.numbers["workgroups"].tolist() == [16]
+
+    def test_a_further_geometry_of_the_trace_keeps_its_own(self, tmp_path: Path) -> None:
+        """Counted at 16 workgroups, traced at 16 (20 us) and at 32 (50 us)."""
+        timed = trace(("k", 20)) + trace(("k", 50), grid=32).replace(HEADER, "")
+        with pytest.warns(DataWarning, match="without counters: 1 kernel"):
+            imported = read(tmp_path, counted("k"), timed, **MADE)
+        assert by_kernel(imported, "time_ms") == pytest.approx(
+            {"k [grid 16, block 128]": 0.02, "k [grid 32, block 128]": 0.05}
+        )
+
+    def test_of_several_geometries_none_is_guessed(self, tmp_path: Path) -> None:
+        """Counted at 8 and 4 workgroups, traced at 16; 'f', on both sides, makes it a join."""
+        page = counted("k", grids=["(8, 1, 1)", "(4, 1, 1)"]) + long_rows(9, "f")
+        with (
+            pytest.warns(DataWarning, match="left out: 2 kernels"),
+            pytest.warns(DataWarning, match="without counters: 1 kernel"),
+        ):
+            imported = read(tmp_path, page, trace(("k", 30), ("f", 10)), **MADE)
+        counts = by_kernel(imported, "ReadBandwidth")
+        assert np.isfinite(counts["f"])
+        assert np.isnan(counts["k"])
 
     def test_by_name_alone_where_one_side_has_no_grid(self, tmp_path: Path) -> None:
         """The mean of both grids' counters, weighted by their launches, once."""
@@ -153,11 +183,19 @@ class TestOneHas:
         assert profiles.weights.tolist() == [1, 1, 1, 1, 1]
         assert imported.table.metadata["launches"]["f"]["workgroups"] == 16
 
-    def test_kernels_that_were_only_counted_keep_their_own(self, tmp_path: Path) -> None:
-        with pytest.warns(DataWarning, match=r"not in the trace, .* 1 kernel \('f'\), 10 % of"):
+    def test_kernels_that_were_only_counted_are_left_out(self, tmp_path: Path) -> None:
+        message = r"not in the trace, so not of its run and left out: 1 kernel \('f' "
+        with pytest.warns(DataWarning, match=message):
             imported = read(tmp_path, counted("k", "f"), trace(("k", 90)), **MADE)
-        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.09, "f": 0.01})
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.09})
         assert imported.covered == 1
+
+    def test_even_without_a_time(self, tmp_path: Path) -> None:
+        untimed = {n: v for n, v in NCU.items() if n != "gpu__time_duration.sum"}
+        page = long_page(long_rows(0, "k"), long_rows(1, "f", untimed))
+        with pytest.warns(DataWarning, match="not in the trace"):
+            imported = read(tmp_path, page, trace(("k", 90)), **MADE)
+        assert imported.table.text["kernel"] == ["k"]
 
     def test_no_kernel_joins(self, tmp_path: Path) -> None:
         message = r"export1.csv: has no kernel of .*export0.csv, which has 'k\(int\)' .* 'f\(int\)'"
