@@ -1,5 +1,6 @@
 """Types of arrays, and checks of arrays that come from a file."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,3 +30,10 @@ def positive(array: Floats, what: str) -> Floats:
     if not (array > 0).all():
         raise ValueError(f"{what} is not positive")
     return array
+
+
+def require_rising(low: Floats, *higher: Floats) -> None:
+    """Raise ValueError unless no number of an array is above its fellow in the next."""
+    for one, other in pairwise((low, *higher)):
+        if (one > other).any():
+            raise ValueError("a range ends below where it begins")

@@ -31,6 +31,7 @@ FORMAT = "mlscale model"
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
+_LARGEST_NUMBER = 1e30  # counters are below 2^63
 _LARGEST_DOCUMENT_BYTES = 16 << 20
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (
@@ -288,6 +289,8 @@ class _Arrays:
         array = flat.reshape(shape, order="F" if in_columns else "C").copy()
         if not np.isfinite(array).all():
             raise ValueError(f"{name} holds something else than finite numbers")
+        if array.dtype.kind == "f" and (np.abs(array) > _LARGEST_NUMBER).any():
+            raise ValueError(f"{name} holds numbers that nothing learnt has")
         return array
 
 

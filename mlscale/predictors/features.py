@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, shaped
+from mlscale.arrays import Floats, Indices, Mask, require_rising, shaped
 from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
 from mlscale.data.devices import Device, device_keys, load_device
 from mlscale.data.profiles import Profiles
@@ -263,12 +263,16 @@ class FeatureScaling:
         """Return the scaling that `state` gave; a damaged one raises KeyError or ValueError."""
         names = tuple(map(str, state["names"]))
         device = state["device"]
+        least, median, most = (
+            shaped(state[name], len(names)) for name in ("minimum", "median", "maximum")
+        )
+        require_rising(least, median, most)
         return cls(
             kind=str(state["kind"]),
             device=None if device is None else Device.from_dict(device),
             names=names,
-            minimum=shaped(state["minimum"], len(names)),
-            maximum=shaped(state["maximum"], len(names)),
-            median=shaped(state["median"], len(names)),
+            minimum=least,
+            maximum=most,
+            median=median,
             may_be_missing=shaped(state["may_be_missing"], len(names)).astype(bool),
         )

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, shaped
+from mlscale.arrays import Floats, positive, require_rising, shaped
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.devices import device_keys, load_device
 from mlscale.data.profiles import Profiles
@@ -100,9 +100,11 @@ class PowerInputs:
     def restore(cls, state: dict[str, Any]) -> Self:
         """What `vars` gave; a damaged state raises KeyError or ValueError."""
         size = len(INPUTS)
+        low, high = (shaped(state[name], 2) for name in ("low", "high"))
+        require_rising(low, high)
         return cls(
-            low=shaped(state["low"], 2),
-            high=shaped(state["high"], 2),
+            low=low,
+            high=high,
             mean=shaped(state["mean"], size),
             spread=positive(shaped(state["spread"], size), "a spread"),
             points=shaped(state["points"], None, size),

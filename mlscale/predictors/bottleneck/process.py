@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positive, shaped
+from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
 from mlscale.counters.kernel_use import input_names
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
@@ -113,6 +113,7 @@ class Process:
         }
         arrays = {name: shaped(state[name], *shape) for name, shape in shapes.items()}
         positive(arrays["spread"], "a spread")
+        require_rising(arrays["low"], arrays["high"])
         gpu = arrays.pop("gpu").astype(np.intp)
         return cls(names=names, gpu=gpu, amplitude=float(state["amplitude"]), **arrays)
 

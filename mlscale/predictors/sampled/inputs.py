@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, shaped
+from mlscale.arrays import Floats, positive, require_rising, shaped
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
@@ -112,10 +112,12 @@ class SampledInputs:
             raise ValueError("the columns measured are not those of a sampled profile")
         present = shaped(state["present"], len(INPUTS) + len(measured) - 3)
         size = int((present > 0).sum())
+        low, high = (shaped(state[name], len(measured)) for name in ("low", "high"))
+        require_rising(low, high)
         return cls(
             measured=measured,
-            low=shaped(state["low"], len(measured)),
-            high=shaped(state["high"], len(measured)),
+            low=low,
+            high=high,
             top_dram=shaped(state["top_dram"], None),
             top_w=shaped(state["top_w"], None),
             present=present,

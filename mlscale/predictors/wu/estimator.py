@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import Floats, positive, shaped
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -175,6 +175,7 @@ class Wu(Predictor):
         for saved in state["cluster_sets"]:
             region = int(saved["region"])
             centroids = shaped(saved["centroids"], None, sizes.pop(region))
+            positive(centroids, "a centroid")
             clusters = len(centroids)
             network = Network(
                 shaped(saved["hidden_weights"], features, clusters),
