@@ -126,5 +126,9 @@ def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tup
 
 def step_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
     """Return the weight (N,) of each configuration's logarithm in that at `config`."""
-    alone = np.exp(np.eye(grid.size)).reshape(-1, *grid.shape)
-    return np.log(interpolate(alone, grid, config)[0])
+    weights = np.ones(1)
+    for axis in AXES:
+        line = ConfigGrid(**{a: (getattr(config, a),) for a in AXES} | {axis: getattr(grid, axis)})
+        alone = np.exp(np.eye(line.size)).reshape(-1, *line.shape)
+        weights = np.outer(weights, np.log(interpolate(alone, line, config)[0])).ravel()
+    return weights

@@ -17,8 +17,10 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import step_weights
+from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
+MOST_OUTPUTS = 8192  # half a gigabyte for each matrix of outputs x outputs
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
@@ -111,7 +113,15 @@ class SurfacePosterior:
         return np.sqrt(_ratio(self.after, self.before))
 
     def further_narrowing(self, kernel: int) -> Floats:
-        """Return the narrowing (M, M) of one kernel if one more output (row) were measured."""
+        """Return the narrowing (M, M) of one kernel if one more output (row) were measured.
+
+        Raises InputError on more than MOST_OUTPUTS outputs.
+        """
+        if self.logs.shape[1] > MOST_OUTPUTS:
+            raise InputError(
+                f"the next point is sought among at most {MOST_OUTPUTS} log ratios of time and "
+                f"power, not {self.logs.shape[1]}: its cost is quadratic; take a coarser grid"
+            )
         slopes, gain = self.slopes[:, kernel], self.gain[kernel]
         covariance = (slopes.T * self.prior.variance[:, kernel]) @ slopes
         covariance += self.prior.misfit.T @ self.prior.misfit

@@ -20,6 +20,7 @@ from mlscale import (
     train,
 )
 from mlscale.data.surfaces import step_weights
+from mlscale.predictors import conditioning
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.conditioning import (
@@ -287,3 +288,16 @@ def test_a_point_outside_the_grid_is_refused(trained: Bottleneck, new: Measureme
     point = MeasuredPoint(HardwareConfig(16, 2000.0, 1000.0), np.ones(9), None)
     with refused("engine_mhz 2000 is outside the grid"):
         trained.predict(replace(new.profiles(MID), points=(point,)))
+
+
+def test_the_next_point_among_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditioning, "MOST_OUTPUTS", 5)
+    prior = SurfacePrior(
+        lambda latents: latents.T @ np.ones((2, 6)),
+        np.zeros((2, 1)),
+        np.ones((2, 1)),
+        np.zeros((1, 6)),
+    )
+    posterior = condition(prior, MeasuredRatios(np.empty((0, 6)), np.empty((1, 0))))
+    with refused("among at most 5 log ratios of time and power, not 6: its cost is quadratic"):
+        posterior.further_narrowing(0)
