@@ -1,10 +1,12 @@
 """What is done of long work in units, kept in a folder line by line and taken up again.
 
 FOLDER/progress.jsonl: a first line with the fingerprint of what the work depends on, then a line
-for each unit that is done. A line that was cut off is not counted.
+for each unit that is done, with its checksum. A line that was cut off or damaged, and what
+follows it, is not counted.
 """
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -32,9 +34,8 @@ class Progress:
                     "folder"
                 )
             self._read(mark)
-        head = [{"fingerprint": mark}]
-        units = [{"unit": number, "result": result} for number, result in self.done.items()]
-        lines = [json.dumps(line) + "\n" for line in [*head, *units]]
+        head = {"fingerprint": mark}
+        lines = [json.dumps(head) + "\n", *(_line(n, result) for n, result in self.done.items())]
         write_text(self._path, "".join(lines))
         try:
             self._file: TextIO = self._path.open("a", encoding="utf-8")
@@ -57,14 +58,17 @@ class Progress:
         for line in units:
             try:
                 unit = json.loads(line)
-            except ValueError:
+                number, result = unit["unit"], unit["result"]
+            except (ValueError, KeyError, TypeError):
                 return
-            self.done[unit["unit"]] = unit["result"]
+            if line != _line(number, result).rstrip():
+                return
+            self.done[number] = result
 
     def add(self, number: int, result: Any) -> None:
         """Keep the result of one unit. Raises InputError when the disk does not take it."""
         try:
-            self._file.write(json.dumps({"unit": number, "result": result}) + "\n")
+            self._file.write(_line(number, result))
             self._file.flush()
         except OSError as error:
             raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
@@ -83,3 +87,9 @@ class Progress:
         """Forget the record, once the results are written."""
         self._file.close()
         self._path.unlink(missing_ok=True)
+
+
+def _line(number: int, result: Any) -> str:
+    """A unit as a line of JSON, with the checksum of what it would be without."""
+    unit = {"unit": number, "result": result}
+    return json.dumps({**unit, "crc32": zlib.crc32(json.dumps(unit).encode())}) + "\n"

@@ -104,6 +104,17 @@ class TestInterrupted:
         with Progress(folder, "mark", resume=True) as kept:
             assert kept.done == EXPECTED  # what was added after the cut is whole
 
+    @pytest.mark.parametrize("damage", [("3", "4"), ('"unit"', '"knit"'), ("{", "["), ("}", "")])
+    def test_a_damaged_line_is_done_again(self, folder: Path, damage: tuple[str, str]) -> None:
+        """The record is as it was but for its last line, in which one character is another."""
+        *whole, last = (folder / PROGRESS).read_text().splitlines()
+        assert damage[0] in last
+        text = "\n".join([*whole, last.replace(*damage, 1)]) + "\n"
+        (folder / PROGRESS).write_text(text)
+        with Progress(folder, "mark", resume=True) as kept:
+            assert sorted(kept.done) == [0, 1]
+            assert take(sweep(add, CALLS, progress=kept)) == EXPECTED
+
     def test_is_not_begun_anew_by_mistake(self, folder: Path) -> None:
         with refused("holds an unfinished study; go on with --resume, or name another folder"):
             Progress(folder, "mark", resume=False)
