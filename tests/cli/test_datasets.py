@@ -163,3 +163,9 @@ class TestImport:
         assert (values["l2_tex_write_throughput.1"] == 6).all()
         file.write_text(text.replace("again", "warps", 1))
         assert refuse(capsys, tmp_path, *given).endswith("row 1: column 'warps' is there twice")
+
+
+def test_a_mirror_that_is_no_address(capsys: Capture, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "not-the-cache"
+    message = refuse(capsys, elsewhere, "datasets", "fetch", "p100", "--mirror", "http://[::1")
+    assert message == "the mirror 'http://[::1' is no address: Invalid IPv6 URL"

@@ -1,5 +1,6 @@
 """The entry point: usage, one line for every complaint, `python -m mlscale`."""
 
+import os
 import re
 import subprocess
 import sys
@@ -189,3 +190,19 @@ class TestAsAModule:
         assert done.stderr == (
             "mlscale: error: nothing.mlscale: cannot be read: No such file or directory\n"
         )
+
+
+def test_a_terminal_without_all_letters_gets_escapes(tmp_path: Path) -> None:
+    rows = tidy.rows(("grö\u00dfer", "x", "y"))
+    table, model = tidy.write_csv(tmp_path / "t.csv", rows), tmp_path / "m.mlscale"
+    base = "cu=4,engine=800,memory=700"
+    assert entry.main(["train", str(table), "--base", base, "-o", str(model)]) == 0
+    result = subprocess.run(
+        [sys.executable, "-m", "mlscale", "predict", table, "--model", model],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "gr\\xf6\\xdfer" in result.stdout

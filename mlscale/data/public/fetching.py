@@ -174,7 +174,11 @@ def _retrieve(dataset: Dataset, part: Path, mirror: str | None, progress: BytePr
 
 
 def _urls(dataset: Dataset, mirror: str | None) -> list[str]:
-    """Where the file may be on the network; nothing for a mirror that is a folder."""
+    """Where the file may be on the network; nothing for a mirror that is a folder. InputError."""
+    try:
+        urlsplit(mirror or "")
+    except ValueError as error:
+        raise InputError(f"the mirror '{mirror}' is no address: {error}") from None
     if mirror is None:
         return [dataset.url]
     if urlsplit(mirror).scheme not in ("http", "https"):
