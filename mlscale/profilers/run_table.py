@@ -94,8 +94,8 @@ def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
     return [
         record.kernel
         if len(geometries[record.kernel]) == 1
-        else f"{record.kernel} [grid {record.workgroups or 0:g}, "
-        f"block {record.workgroup_size or 0:g}]"
+        else f"{record.kernel} [grid {record.workgroups or 0:.0f}, "
+        f"block {record.workgroup_size or 0:.0f}]"
         for record in records
     ]
 
