@@ -1,13 +1,17 @@
-"""How much of a run its counters cover, and which kernels have none."""
+"""What a run's sums leave out or count twice: kernels without counters, kernels that overlap."""
 
 import math
 import warnings
 from collections.abc import Sequence
 
+import numpy as np
+
 from mlscale.errors import DataWarning
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.launches import FileContent, listed
 from mlscale.text import shortened
+
+_OVERLAP = 0.02
 
 
 def run_time_s(records: Sequence[KernelRecord]) -> float:
@@ -18,6 +22,25 @@ def run_time_s(records: Sequence[KernelRecord]) -> float:
 def covered_share(records: Sequence[KernelRecord]) -> float:
     """The share of the run's time that kernels with counters take."""
     return run_time_s([record for record in records if record.counters]) / run_time_s(records)
+
+
+def warn_of_overlap(content: FileContent) -> None:
+    """Warn where kernels run beside each other, so that their times add up to more than passed."""
+    if content.busy_s is None:
+        return
+    summed_s = math.fsum(group.time_total_s for group in content.groups.values())
+    if summed_s > (1 + _OVERLAP) * content.busy_s:
+        summed, busy = (
+            np.format_float_positional(seconds * 1e3, 4, fractional=False, trim="-")
+            for seconds in (summed_s, content.busy_s)
+        )
+        warnings.warn(
+            f"{content.source}: kernels run beside each other: {summed} ms of them within {busy} "
+            "ms; the whole run counts them one after the other, so its time and energy are too "
+            "high by as much",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def warn_of_uncounted(contents: Sequence[FileContent], records: Sequence[KernelRecord]) -> None:

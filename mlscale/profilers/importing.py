@@ -27,7 +27,12 @@ from mlscale.profilers import (
     torch_trace,
 )
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
-from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_uncounted
+from mlscale.profilers.coverage import (
+    covered_share,
+    run_time_s,
+    warn_of_overlap,
+    warn_of_uncounted,
+)
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launches import FileContent, LaunchRecord
 from mlscale.profilers.layouts import COUNTING_TOOLS, ExportLayout
@@ -358,4 +363,6 @@ def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
         )
     for message in messages:
         warnings.warn(message, DataWarning, stacklevel=3)
+    for content in contents:
+        warn_of_overlap(content)
     warn_of_uncounted(contents, records)

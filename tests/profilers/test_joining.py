@@ -3,6 +3,7 @@
 Made files in the layouts of the tools; every expected number is written into them.
 """
 
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ COUNTED = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 3)  # dispatches 0,
 
 
 def times_alone(*microseconds: int, first: int = 0) -> str:
-    """A v1 file of timestamps without counters."""
-    text = rocprof_v1({}, len(microseconds), [(1000, 1000 + 1000 * us) for us in microseconds])
+    """A v1 file of timestamps without counters, of launches one after the other."""
+    ends = [1000 * us for us in accumulate(microseconds)]
+    times = [(end - 1000 * us, end) for us, end in zip(microseconds, ends, strict=True)]
+    text = rocprof_v1({}, len(microseconds), times)
     header, *rows = text.splitlines()
     rows = [f"{first + i},{row.partition(',')[2]}" for i, row in enumerate(rows)]
     return "\n".join([header, *rows]) + "\n"

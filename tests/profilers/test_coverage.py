@@ -1,0 +1,81 @@
+"""What a run's sums leave out or count twice; every expected number is a sum by hand."""
+
+import warnings
+from collections.abc import Iterable
+
+import pytest
+
+from mlscale import DataWarning
+from mlscale.profilers.coverage import (
+    covered_share,
+    run_time_s,
+    warn_of_overlap,
+    warn_of_uncounted,
+)
+from mlscale.profilers.joining import KernelRecord
+from mlscale.profilers.launches import FileContent, LaunchRecord
+
+
+def record(kernel: str, launches: float, time_s: float, counted: bool) -> KernelRecord:
+    counters = {"cycles": 1.0} if counted else {}
+    return KernelRecord(kernel, 8, 64, launches, time_s, True, None, counters, {})
+
+
+def trace(intervals_ms: Iterable[tuple[int, float]]) -> FileContent:
+    """A trace of launches of 'k': when each begins and for how long it runs."""
+    content = FileContent("run.csv")
+    content.collect(
+        (
+            LaunchRecord(1, "k", str(begin), 8, 64, ms / 1e3, {}, begin_ns=begin * 10**6)
+            for begin, ms in intervals_ms
+        ),
+        each=False,
+    )
+    return content
+
+
+def test_the_share_is_of_time_not_of_kernels() -> None:
+    """By hand: 3 x 2 s counted, 2 x 1 s not: 6 of 8 s."""
+    records = [record("f", 3, 2.0, True), record("g", 2, 1.0, False)]
+    assert run_time_s(records) == 8
+    assert covered_share(records) == 0.75
+
+
+class TestUncounted:
+    def test_are_listed_by_their_time_with_their_share(self) -> None:
+        records = [record("f", 1, 6.0, True), *(record(k, 1, t, False) for k, t in
+                   (("a", 0.5), ("b", 2.0), ("c", 1.0), ("d", 0.5)))]  # fmt: skip
+        contents = [FileContent("counts.csv"), trace([(0, 1.0)])]
+        with pytest.warns(DataWarning) as caught:
+            warn_of_uncounted(contents, records)
+        assert [str(warning.message) for warning in caught] == [
+            "run.csv: without counters: 4 kernels ('b', 'c', 'a', 1 other), 40 % of the run's time"
+        ]
+
+    def test_nearly_all_of_the_run_is_no_power_of_ten(self) -> None:
+        """99.96 %: 1e+02 % in two digits."""
+        records = [record("f", 1, 0.0004, True), record("g", 1, 0.9996, False)]
+        with pytest.warns(DataWarning, match=r"1 kernel \('g'\), 100 % of"):
+            warn_of_uncounted([trace([(0, 1.0)])], records)
+
+    @pytest.mark.parametrize("counted", [True, False])
+    def test_all_or_none_counted_is_nothing_to_tell(self, counted: bool) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warn_of_uncounted([trace([(0, 1.0)])], [record("f", 1, 1.0, counted)])
+
+
+class TestOverlap:
+    def test_is_told_with_both_sums(self) -> None:
+        """Three of 10000 ms, 5000 ms apart: 20000 ms in which any runs."""
+        message = r"^run.csv: kernels run .*: 30000 ms of them within 20000 ms; .* too high"
+        with pytest.warns(DataWarning, match=message):
+            warn_of_overlap(trace([(0, 10_000.0), (5000, 10_000.0), (10_000, 10_000.0)]))
+
+    @pytest.mark.parametrize("second_ms", [100, 99])
+    def test_up_to_two_percent_is_not(self, second_ms: int) -> None:
+        """Kernels of 100 ms, back to back and with 1 of 199 ms shared."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warn_of_overlap(trace([(0, 100.0), (second_ms, 100.0)]))
+            warn_of_overlap(FileContent("no times of day.csv"))
