@@ -15,17 +15,15 @@ from mlscale.text import shortened
 AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
 MOST_NAMED = 3  # kernels to profile
 LONGEST_NAME = 60
-OF_A_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size")  # traces know these too
 
 Predicted = dict[str, Surfaces]  # by quantity
 
 
 def refuse_times_alone(profiles: Profiles) -> None:
     """Raise InputError where no kernel was counted, naming the kernels to profile first."""
-    counted = [name not in OF_A_LAUNCH for name in profiles.counter_names]
-    if np.isfinite(profiles.counters[:, counted]).any():
+    if not profiles.are_times_alone:
         return
-    times = profiles.weights * profiles.time_ms
+    times = profiles.run_times_ms
     percent = 100 * times / times.sum()
     largest = [
         f"'{shortened(profiles.kernels[k], LONGEST_NAME)}' ({percent[k]:.0f} %)"

@@ -191,10 +191,10 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
 
 def _profiled(profiles: Profiles) -> tuple[Profiles, list[str]]:
     """The profiles of kernels with counters, and what is left out."""
-    profiled, times = profiles.profiled, profiles.weights * profiles.time_ms
+    profiled = profiles.profiled
     if profiled is profiles:
         return profiles, []
-    percent = 100 * times[~profiles.has_counters].sum() / times.sum()
+    percent = 100 * (1 - profiles.counters_cover)
     count = len(profiles.kernels) - len(profiled.kernels)
     kernels = "1 kernel" if count == 1 else f"{count} kernels"
     return profiled, [f"left out: {kernels} without counters, {percent:.1f} % of the run's time"]

@@ -32,6 +32,8 @@ CONDITIONS = (
 )
 # How much of a run a kernel is: its launches, and their time as a trace sums it up [ms].
 OF_RUN = ("launches", "total_time_ms")
+# Counters' columns that a trace fills too: what a launch is, known without counting.
+OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "warps")
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 
 
@@ -97,10 +99,20 @@ class Profiles:
     def has_counters(self) -> Mask:
         """Which kernels were profiled, (K,): those with any counter; all where no kernel has one.
 
-        The others are known by their time alone, from a trace.
+        The others are known by their time alone, from a trace, perhaps with grid and block.
         """
-        counted = np.asarray(np.isfinite(self.counters).any(axis=1))
+        counted = self._counted
         return counted | (not counted.any())
+
+    @property
+    def are_times_alone(self) -> bool:
+        """Whether no kernel was profiled."""
+        return not self._counted.any()
+
+    @property
+    def _counted(self) -> Mask:
+        columns = [name not in OF_LAUNCH for name in self.counter_names]
+        return np.asarray(np.isfinite(self.counters[:, columns]).any(axis=1))
 
     @property
     def profiled(self) -> "Profiles":

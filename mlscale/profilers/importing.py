@@ -44,7 +44,7 @@ from mlscale.profilers.mapping import (
     table_features,
 )
 from mlscale.profilers.reader import Export, open_export
-from mlscale.profilers.run_table import described, launches_by_kernel, run_table
+from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled.power import join_power
 from mlscale.text import shortened, without_controls
 
@@ -183,7 +183,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
     run = run_configuration(contents, device, base or {}, _lack_of_traffic(counter_tool, records))
-    of_records = [_features_and_shares(counter_tool, record, run) for record in described(records)]
+    of_records = [_features_and_shares(counter_tool, record, run) for record in records]
     features = [of_record[0] for of_record in of_records]
     shares = [of_record[1] for of_record in of_records]
     _check_traffic(paths[0], records, shares, run)

@@ -1,7 +1,6 @@
 """The tidy table of one run: a row for each kernel and geometry, or for each launch."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,6 @@ from mlscale.profilers import nvprof
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.mapping import Share, TableFeature
-
-
-def described(records: list[KernelRecord]) -> list[KernelRecord]:
-    """The records as features describe them: beside counted kernels others have time alone.
-
-    Their grid and block stay in their names and in the table's metadata.
-    """
-    if not any(record.counters for record in records):
-        return records
-    return [
-        record if record.counters else replace(record, workgroups=None, workgroup_size=None)
-        for record in records
-    ]
 
 
 def run_table(
@@ -48,9 +34,8 @@ def run_table(
     for name in dict.fromkeys(name for of_kernel in shares for name in of_kernel):
         of_name = [of_kernel.get(name) for of_kernel in shares]
         columns[name] = _column([None if share is None else share.value for share in of_name])
-    sized = described(records)
-    columns["workgroups"] = _column([record.workgroups for record in sized])
-    columns["workgroup_size"] = _column([record.workgroup_size for record in sized])
+    columns["workgroups"] = _column([record.workgroups for record in records])
+    columns["workgroup_size"] = _column([record.workgroup_size for record in records])
     numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
     if counter_tool == "nvprof" and "workgroups" in numbers:
         numbers["warps"] = numbers["workgroups"] * np.ceil(numbers["workgroup_size"] / 32)

@@ -256,3 +256,12 @@ class TestLaunches:
         profiles = self.profiles(tmp_path, launches=(3, 1), loads=(5, ""))
         assert profiles.run_times_ms.tolist() == [6.0, 12.0]
         assert profiles.counters_cover == pytest.approx(1 / 3, rel=1e-12)
+
+    @pytest.mark.parametrize("name", ["NumWorkGroups", "workgroups", "workgroup_size", "warps"])
+    def test_what_a_launch_is_counts_nothing(self, tmp_path: Path, name: str) -> None:
+        """A trace tells grid and block; the share is by hand: 2 of 14 ms."""
+        profiles = self.profiles(tmp_path, loads=(5, ""), **{name: (8, 16)})
+        assert profiles.has_counters.tolist() == [True, False]
+        assert profiles.counters_cover == pytest.approx(2 / 14)
+        assert not profiles.are_times_alone
+        assert self.profiles(tmp_path, loads=("", ""), **{name: (8, 16)}).are_times_alone

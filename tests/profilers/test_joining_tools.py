@@ -12,7 +12,7 @@ import pytest
 from synthetic.exports import BASE, NCU, NVPROF_TRACE, long_page, long_rows, read, rocprof_v1
 
 from mlscale import DataWarning, InputError
-from mlscale.data.profiles import profiles_at
+from mlscale.data.profiles import OF_LAUNCH, profiles_at
 from mlscale.profilers import ImportedTable
 
 MADE = {"device": "made-gpu", "base": BASE}
@@ -178,7 +178,9 @@ class TestOneHas:
         profiles = profiles_at(imported.table, imported.config, "made-gpu")
         assert profiles.kernels == ("k", "f", "g", "h", "i")
         assert profiles.has_counters.tolist() == [True, False, False, False, False]
-        assert np.isnan(profiles.counters[1:]).all()
+        columns = [name in OF_LAUNCH for name in profiles.counter_names]
+        assert profiles.counters[1:, columns].tolist() == [[16, 16, 128]] * 4
+        assert np.isnan(profiles.counters[1:][:, ~np.array(columns)]).all()
         assert profiles.time_ms == pytest.approx([0.06, 0.025, 0.006, 0.005, 0.004])
         assert profiles.weights.tolist() == [1, 1, 1, 1, 1]
         assert imported.table.metadata["launches"]["f"]["workgroups"] == 16
