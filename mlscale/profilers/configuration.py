@@ -128,10 +128,17 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
             DataWarning,
             stacklevel=4,
         )
-    elif device in device_keys() and device not in possible:
-        raise InputError(f"{source}: is of '{name}', not of '{device}'")
     elif key is not None and device != key:
         raise InputError(f"{source}: is of '{name}', which is '{key}', not '{device}'")
+    elif possible and device in device_keys() and device not in possible:
+        raise InputError(f"{source}: is of '{name}', not of '{device}'")
+    elif not possible and device in device_keys():
+        warnings.warn(
+            f"{source}: is of '{name}', which is not in the device table; taken for '{device}', "
+            "as --device says",
+            DataWarning,
+            stacklevel=4,
+        )
     return device
 
 

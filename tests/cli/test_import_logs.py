@@ -77,7 +77,7 @@ def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: 
 
 def test_flags_of_the_other_kind_are_refused(capsys: Capture, tmp_path: Path) -> None:
     path, output = log(tmp_path, query(block(2, 3, 1))), tmp_path / "profile.csv"
-    assert "--each and --verbose are for exports" in refuse(
+    assert "--each, --skip-untimed and --verbose are for exports" in refuse(
         capsys, tmp_path, "import", "auto", path, "--each", "-o", output
     )
     export = tmp_path / "ncu.csv"

@@ -3,6 +3,8 @@
 import pytest
 from synthetic.tidy import refused
 
+from mlscale import DataWarning
+from mlscale.data.devices import find_device
 from mlscale.profilers.configuration import run_configuration
 from mlscale.profilers.launches import FileContent
 
@@ -77,3 +79,34 @@ class TestCuCount:
 
     def test_fewer_cus_of_amd_are_a_partition(self) -> None:
         assert run_of("mi300x", cu_count=38, engine_mhz=2100, memory_mhz=1300)[0] == 38
+
+
+class TestNames:
+    """What the file calls the GPU beside what --device says; the table knows the rest."""
+
+    @staticmethod
+    def run_named(name: str, device: str) -> str:
+        content = FileContent("run.csv")
+        content.facts["device_name"][name] += 1
+        clocks = {"engine_mhz": 1200.0, "memory_mhz": 1215.0}
+        return run_configuration([content], device, clocks).device
+
+    def test_a_board_that_the_table_lacks_is_what_the_user_says(self) -> None:
+        """The warning without --device says to give it."""
+        message = r"'NVIDIA PG-made-1', which is not in the .*; taken for 'a100-sxm4-40gb'"
+        with pytest.warns(DataWarning, match=message):
+            assert self.run_named("NVIDIA PG-made-1", "a100-sxm4-40gb") == "a100-sxm4-40gb"
+
+    @pytest.mark.parametrize(("name", "device"), [
+        ("NVIDIA H100 80GB HBM3", "a100-sxm4-40gb"),
+        ("A100 80GB", "a100-sxm4-40gb"),  # of several, but not of this one
+        ("NVIDIA H100 80GB HBM3", "mine"),
+    ])  # fmt: skip
+    def test_another_one_of_the_table_is_refused(self, name: str, device: str) -> None:
+        with refused(f"^run.csv: is of '{name}', .*not .*'{device}'$"):
+            self.run_named(name, device)
+
+    def test_a_board_of_an_a100(self) -> None:
+        """Device 20B0 in NVIDIA's list of supported chips, which is the SXM4 with 40 GB."""
+        assert self.run_named("NVIDIA A100-PG509-200", "a100-sxm4-40gb") == "a100-sxm4-40gb"
+        assert find_device("NVIDIA A100-PG509-200") == find_device("10de:20b0", 108)

@@ -30,9 +30,9 @@ READ: dict[str, tuple[int, float, str | None, int | None, float | None]] = {
     "nsys_stats_table/torch_gcn_stats.txt": (69, 277_215, None, None, None),
     "nsys_gpukernsum_old/vector_add_2021_stats.txt": (30, 1_053_475, None, None, None),
     "torch_chrome_trace/a100_alexnet.json.gz": (
-        79, 10_692_000, "nvidia-a100-pg509-200", None, None),
+        79, 10_692_000, "a100-sxm4-40gb", None, None),
     "torch_chrome_trace/a100_triton_example.json.gz": (
-        1, 1_760, "nvidia-a100-pg509-200", None, 0),
+        1, 1_760, "a100-sxm4-40gb", None, 0),
     "torch_chrome_trace/h100_bert_small.json.gz": (60, 307_197, "h100-sxm5", None, None),
     "torch_chrome_trace/mi300x_torch_compile.json.gz": (12, 12_549_021, "mi300x", None, None),
 }  # fmt: skip
