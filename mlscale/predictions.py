@@ -33,6 +33,7 @@ COLUMNS = (
     "flags",
 )
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
+INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
 INTERPOLATED = "interpolated"
 
 Column = NDArray[Any]

@@ -9,13 +9,13 @@ from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, static_power
 from mlscale.advice.recommendation import Advice, Recommendation, Run
 from mlscale.advice.search import Search
 from mlscale.advice.words import percent_in_words, time_in_words
+from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
 from mlscale.predictions import Predictions, coverage_of_each
 
-OF_RUN_TIME = "is of the run's time"  # in the warning that the best clocks slow some kernels more
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
 
@@ -82,13 +82,16 @@ def advise(
     predictions = model.predict(profiles, coverage_of_each(1 if power.absent else 2))
     surfaces = absolute(predictions, power)
     _require_finite(profiles.kernels, surfaces)
+    device = known_device(model.device)
     search = Search(
         surfaces,
         profiles.weights,
         objective,
         limits,
         has_energy=power.why_no_energy is None,
+        board_w=None if power.why_no_energy or not device else device.most_power_w,
     )
+    warnings += _board_warning(search)
     run = _run(profiles)
     try:
         whole_run = search.for_whole_run()
@@ -99,7 +102,8 @@ def advise(
         search.for_kernel(k, kernel, predictions.flags[k])
         for k, kernel in enumerate(profiles.kernels)
     )
-    warnings += _run_warnings(run, limits, kernels)
+    whole_run = replace(whole_run, flags=_slower_kernels(limits, kernels))
+    warnings += _idle_warning(run)
     warnings += feature_warnings(model, profiles)
     return Advice(
         objective=objective,
@@ -108,7 +112,7 @@ def advise(
         kernels=kernels,
         whole_run=whole_run,
         run=run,
-        lowest_mhz=predictions.grid.engine_mhz[0],
+        tried_mhz=predictions.grid.engine_mhz,
         warnings=tuple(warnings),
         surfaces=surfaces,
     )
@@ -120,26 +124,45 @@ def _run(profiles: Profiles) -> Run:
     return Run(len(profiles.kernels), launches, profiles.idle_ms, cover_percent)
 
 
-def _run_warnings(run: Run, limits: Limits, kernels: Sequence[Recommendation]) -> list[str]:
-    """What of the run is not as it is of a kernel: idle time, and limits that hold for the run."""
-    warnings = []
-    if run.idle_beside_ms:
-        warnings.append(
-            f"beside its kernels the traced run has {time_in_words(run.idle_beside_ms)} in which "
-            "the GPU is idle: no clock changes it, times, power, energy and percentages are of "
-            "the kernels"
-        )
+def _board_warning(search: Search) -> list[str]:
+    """That some configurations are left out, as the board cannot supply their power."""
+    watts = search.impossible_w
+    if not watts.size:
+        return []
+    count = search.surfaces["time"].grid.size
+    warning = (
+        f"{watts.size} of {count} configurations are left out: a kernel would draw more there than "
+        f"the {search.board_w:g} W that the board may be set to, {watts.max():.0f} W at most as "
+        "predicted"
+    )
+    return [warning]
+
+
+def _idle_warning(run: Run) -> list[str]:
+    """That the traced run has idle time."""
+    if not run.idle_beside_ms:
+        return []
+    warning = (
+        f"beside its kernels the traced run has {time_in_words(run.idle_beside_ms)} in which "
+        "the GPU is idle: no clock changes it, times, power, energy and percentages are of "
+        "the kernels"
+    )
+    return [warning]
+
+
+def _slower_kernels(limits: Limits, kernels: Sequence[Recommendation]) -> tuple[str, ...]:
+    """A flag of the run: a limit of slowdown holds for it, and some of its kernels break it."""
     most = limits.max_slowdown_percent
     slower = [] if most is None else [k for k in kernels if k.slowdown_in_run_percent > most + SAME]
-    if slower:
-        percent = sum(kernel.share.percent for kernel in slower if kernel.share)
-        worst = max(kernel.slowdown_in_run_percent for kernel in slower)
-        warnings.append(
-            f"the limit of {most:g} % {OF_RUN_TIME}: {len(slower)} of {len(kernels)} "
-            f"kernels, {percent_in_words(percent)} % of it, get slower than that, at most "
-            f"{worst:+.1f} %"
-        )
-    return warnings
+    if not slower:
+        return ()
+    percent = sum(kernel.share.percent for kernel in slower if kernel.share)
+    worst = max(kernel.slowdown_in_run_percent for kernel in slower)
+    flag = (
+        f"the limit of {most:g} % is of the run's time: {len(slower)} of {len(kernels)} kernels, "
+        f"{percent_in_words(percent)} % of it, get slower than that, at most {worst:+.1f} %"
+    )
+    return (flag,)
 
 
 def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) -> WholePower:

@@ -1,7 +1,7 @@
 """Advice on power caps: from a model's surfaces to the cap to set."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,15 +14,16 @@ from mlscale.advice.objectives import (
     Limits,
     best_index,
     feasible,
+    interval_ends,
     objective_values,
     run_in_sequence,
     saving_percent,
     slowdown_percent,
 )
 from mlscale.advice.recommendation import OperatingPoint
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.device import Device
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -32,6 +33,7 @@ from mlscale.predictions import coverage_of_each
 
 LEAST_STEP_W = 25.0  # between the caps of a sweep
 MOST_STEPS = 20
+NO_INTERVAL = "no interval: its upper end is below the clocks tried"  # of a run under a cap
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
 
@@ -58,21 +60,23 @@ class CappedRun:
 class CapPoint:
     """A power cap, and the run under it, None where that cannot be said, which a flag explains.
 
-    too_low: how many kernels draw more than the cap even at the lowest trained clock.
+    too_low: how many kernels draw more than the cap even at the lowest clock tried. can_be_set:
+    whether the GPU takes it, as far as its limits are known.
     """
 
     cap_w: float
     run: CappedRun | None
     too_low: int
     flags: tuple[str, ...]
+    can_be_set: bool = True
 
 
 @dataclass(frozen=True)
 class CapAdvice:
     """A run of `kernels` kernels under each power cap, in ascending order, and the best cap.
 
-    objective: what `best` has least of. best: None where no cap keeps the limits, or
-    none is high enough. binds: whether the best changes anything against no cap at
+    objective: what `best` has least of. best: None where no cap that the GPU takes keeps the
+    limits, or none is high enough. binds: whether the best changes anything against no cap at
     all. default_w: the GPU's own cap, None where it is not known.
     """
 
@@ -122,14 +126,14 @@ def advise_caps(
             "within a limit of time"
         )
     limits = limits or Limits()
-    device = load_device(model.device) if model.device in device_keys() else None
+    device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), power)
     runs = _Runs(surfaces, profiles.weights, np.append(caps, np.inf), objective)
     points = tuple(
         runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())
     )
-    best = runs.best(limits)
+    best = runs.best(limits, np.array([point.can_be_set for point in points]))
     return CapAdvice(
         objective=objective,
         limits=limits,
@@ -150,7 +154,7 @@ def cap_sweep(device: Device | None) -> Floats:
     limits are not known.
     """
     lowest = device.min_power_limit_w if device else None
-    highest = (device.max_power_limit_w or device.tdp_w) if device else None
+    highest = device.most_power_w if device else None
     if lowest is None or highest is None:
         raise InputError(
             f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
@@ -194,22 +198,25 @@ class _Runs:
         return self._curve("low"), self._curve("high")
 
     def point(self, place: int, flags: tuple[str, ...]) -> CapPoint:
-        """The run under one cap."""
-        cap_w, curve = float(self.caps[place]), self.curve
+        """The run under one cap. flags: why the GPU does not take it."""
+        cap_w, curve, can_be_set = float(self.caps[place]), self.curve, not flags
         too_low = int(curve.too_low[place])
         if too_low:
-            flags += (f"below the trained clocks: {too_low} of {len(self.launches)} kernels",)
-            return CapPoint(cap_w, None, too_low, flags)
+            flags += (f"below the clocks tried: {too_low} of {len(self.launches)} kernels",)
+            return CapPoint(cap_w, None, too_low, flags, can_be_set)
         if not np.isfinite(curve.run_energy_mj[place]):
-            return CapPoint(cap_w, None, too_low, (*flags, "not predicted for every kernel"))
+            flags += ("not predicted for every kernel",)
+            return CapPoint(cap_w, None, too_low, flags, can_be_set)
         slowdown_range = saving_range = None
         if self.ends is not None:
             low, high = self.ends
             if high.too_low[place]:
-                flags += ("no interval: its upper end is below the trained clocks",)
+                flags += (NO_INTERVAL,)
             else:
-                slowdown_range = _ends(self._slowdown(one, place) for one in (low, curve, high))
-                saving_range = _ends(self._saving(one, place) for one in (low, curve, high))
+                slowdown_range = interval_ends(
+                    self._slowdown(one, place) for one in (low, curve, high)
+                )
+                saving_range = interval_ends(self._saving(one, place) for one in (low, curve, high))
         run = CappedRun(
             engine_mhz=float(curve.run_engine_mhz[place]),
             time_ms=float(curve.run_time_ms[place]),
@@ -220,16 +227,17 @@ class _Runs:
             saving_percent=self._saving(curve, place),
             saving_range=saving_range,
         )
-        return CapPoint(cap_w, run, too_low, flags)
+        return CapPoint(cap_w, run, too_low, flags, can_be_set)
 
-    def best(self, limits: Limits) -> int | None:
-        """The place of the best cap; None where none keeps the limits."""
+    def best(self, limits: Limits, can_be_set: Mask) -> int | None:
+        """The place of the best cap of those that can be set; None where none keeps the limits."""
         caps = slice(len(self.caps) - 1)
         curve = self.curve
         time_ms, power_w, peak_w = (
             values[None, caps, None]
             for values in (curve.run_time_ms, curve.run_power_w, curve.power_w.max(axis=0))
         )
+        time_ms = np.where(can_be_set[None, :, None], time_ms, np.nan)
         if not feasible(limits, time_ms, peak_w, self.at_base.time_ms).any():
             return None
         base_ms = self.at_base.time_ms
@@ -272,19 +280,14 @@ class _Runs:
         return float(saving_percent(value, at_base))
 
 
-def _ends(values: Iterable[float]) -> tuple[float, float]:
-    low, *_, high = sorted(values)
-    return low, high
-
-
 def _outside_limits(device: Device | None, cap_w: float) -> tuple[str, ...]:
     """A flag of a cap that the GPU does not take."""
     lowest = device.min_power_limit_w if device else None
-    highest = device.max_power_limit_w if device else None
+    highest = device.most_power_w if device else None
     if lowest is not None and cap_w < lowest:
         return (f"below the GPU's lowest power limit, {lowest:g} W",)
     if highest is not None and cap_w > highest:
-        return (f"above the GPU's highest power limit, {highest:g} W",)
+        return (f"above the GPU's highest known power limit, {highest:g} W",)
     return ()
 
 
@@ -297,6 +300,6 @@ def _above_trained(device: Device | None, highest_mhz: float) -> tuple[str, ...]
         return ()
     warning = (
         f"under a power cap {device.key} is taken to run at {highest_mhz:g} MHz at most, the "
-        f"highest trained clock, not at {reached:g} MHz"
+        f"highest clock tried, not at {reached:g} MHz"
     )
     return (warning,)

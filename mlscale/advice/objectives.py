@@ -5,7 +5,7 @@ With time in ms and power in W, energy = time x power is in mJ.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, overload
 
@@ -173,6 +173,15 @@ def saving_percent(value: Floats | float, at_base: Floats | float) -> Floats:
 def slowdown_percent(time_ms: Floats | float, base_time_ms: Floats | float) -> Floats:
     """100 (time / time at the base - 1) [%]; negative where the kernel is quicker."""
     return np.asarray(100.0 * (np.divide(time_ms, base_time_ms) - 1.0))
+
+
+def interval_ends(values: Iterable[float]) -> tuple[float, float]:
+    """The least and the greatest of a value and its ends, which need not be in order.
+
+    A mean power need not rise with the times that it is the mean over.
+    """
+    low, *_, high = sorted(values)
+    return low, high
 
 
 @overload

@@ -37,7 +37,8 @@ class Recommendation:
     saving_percent: of the objective, against the base; slowdown_percent: of time, against the
     base; saving_range and slowdown_range: their intervals where the predictors give intervals.
     front: the Pareto front of time and energy from the quickest to the most frugal, of equal
-    points the first in the order of the grid; empty where energy is unknown. share: of a kernel.
+    points the first in the order of the grid; empty where energy is unknown. flags:
+    what a reader should know of the prediction, or of the run at its best. share: of a kernel.
     """
 
     kernel: str | None
@@ -84,8 +85,8 @@ class Advice:
     """What to set for the whole run, and what each kernel would like best.
 
     kernels: of one launch each, in the order of the profile. whole_run: the one configuration for
-    the run, which is each kernel as often as its launches say. lowest_mhz: the lowest engine
-    clock that was tried. surfaces: what all this rests on, by quantity every kernel's absolute
+    the run, which is each kernel as often as its launches say. tried_mhz: the engine clocks that
+    were tried, ascending. surfaces: what all this rests on, by quantity every kernel's absolute
     values [ms], [W], with intervals that hold at once.
     """
 
@@ -95,7 +96,7 @@ class Advice:
     kernels: tuple[Recommendation, ...]
     whole_run: Recommendation
     run: Run
-    lowest_mhz: float
+    tried_mhz: tuple[float, ...]
     warnings: tuple[str, ...]
     surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
 

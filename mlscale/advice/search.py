@@ -10,6 +10,7 @@ from mlscale.advice.objectives import (
     SAME,
     Limits,
     best_index,
+    interval_ends,
     objective_values,
     pareto_front,
     run_in_sequence,
@@ -32,6 +33,8 @@ class Search:
 
     surfaces: absolute, of time and perhaps power. launches (K,): of each kernel in the run.
     limits: of power, for every kernel; of time and slowdown, for the kernels' summed time.
+    board_w [W]: the most that the board may be set to draw, None where that is not known; where a
+    kernel draws more, and more than any was measured to draw at the base, nothing is advised.
     """
 
     surfaces: dict[str, Surfaces]
@@ -39,6 +42,7 @@ class Search:
     objective: str
     limits: Limits
     has_energy: bool
+    board_w: float | None = None
 
     def for_whole_run(self) -> Recommendation:
         """The best of the run. Raises InputError, saying what is nearest, where none is allowed.
@@ -46,7 +50,7 @@ class Search:
         Its intervals add the kernels' own, as if all of them were off to the same side.
         """
         ends = (self._run("low"), self._run("high")) if self._has_intervals else None
-        return self._recommendation(self._best_of_run, self._run("values"), ends)
+        return self._recommendation(self._best_of_run, self._run("values"), ends, self._peak_w)
 
     def for_kernel(self, k: int, kernel: str, flags: tuple[str, ...]) -> Recommendation:
         """The best of one launch of a kernel, which keeps its part of the run's limits of time.
@@ -54,7 +58,7 @@ class Search:
         Of a kernel that cannot, the quickest within the limit of power, and a flag says so.
         """
         time_ms, power_w = self._costs("values", k)
-        sought_ms = np.where(self._sought, time_ms, np.nan)
+        sought_ms = np.where(self._sought & self._possible(power_w), time_ms, np.nan)
         base_ms = float(time_ms[self._base])
         of_power = replace(self.limits, max_time_ms=None, max_slowdown_percent=None)
         limits = of_power
@@ -73,22 +77,39 @@ class Search:
             percent=float(100 * self.launches[k] * base_ms / self._base_ms),
             at_best=self._point(self._best_of_run, costs),
         )
-        recommendation = self._recommendation(best, costs, ends)
+        recommendation = self._recommendation(best, costs, ends, power_w)
         return replace(recommendation, kernel=kernel, flags=flags, share=share)
 
     @cached_property
     def _best_of_run(self) -> Index:
         time_ms, power_w = self._run("values")
-        of_kernels = self._costs("values")[1]
         return best_index(
             self.objective,
-            np.where(self._sought, time_ms, np.nan),
+            np.where(self._sought & self._possible(self._peak_w), time_ms, np.nan),
             power_w,
             float(time_ms[self._base]),
             self.limits,
             self._grid.engine_mhz,
-            peak_power_w=None if of_kernels is None else of_kernels.max(axis=0),
+            peak_power_w=self._peak_w,
         )
+
+    @property
+    def impossible_w(self) -> Floats:
+        """Power of the most demanding kernel wherever the board cannot supply it, (n,) [W]."""
+        return np.zeros(0) if self._peak_w is None else self._peak_w[~self._possible(self._peak_w)]
+
+    @cached_property
+    def _peak_w(self) -> Floats | None:
+        """Power of the most demanding kernel, (C, E, M) [W]; None where it is not predicted."""
+        power_w = self._costs("values")[1]
+        return None if power_w is None else np.asarray(power_w.max(axis=0))
+
+    def _possible(self, power_w: Floats | None) -> Mask:
+        """Where the board can supply that power, (C, E, M): its limit, or what the base drew."""
+        if power_w is None or self._peak_w is None or self.board_w is None:
+            return np.ones(self._grid.shape, dtype=bool)
+        most = max(self.board_w, float(self._peak_w[self._base]))
+        return np.asarray(power_w <= most * (1 + SAME))
 
     @cached_property
     def _base_ms(self) -> float:
@@ -138,11 +159,12 @@ class Search:
         return costs["time"], costs.get("power")
 
     def _recommendation(
-        self, best: Index, costs: Costs, ends: tuple[Costs, Costs] | None
+        self, best: Index, costs: Costs, ends: tuple[Costs, Costs] | None, peak_w: Floats | None
     ) -> Recommendation:
         """What a configuration costs and saves, and the front beside it.
 
-        ends: the low and the high end of the costs, None without intervals.
+        ends: the low and the high end of the costs, None without intervals. peak_w [W]: what the
+        board must supply.
         """
         time_ms = costs[0]
 
@@ -153,10 +175,17 @@ class Search:
         def slowdown(at_best: Costs) -> float:
             return float(slowdown_percent(at_best[0][best], time_ms[self._base]))
 
+        saving_range = slowdown_range = None
+        if ends is not None:
+            of_all = (ends[0], costs, ends[1])
+            saving_range, slowdown_range = (
+                interval_ends(of(one) for one in of_all) for of in (saving, slowdown)
+            )
         front: list[OperatingPoint] = []
         if self.has_energy:
             energy_mj = objective_values("energy", *costs)
-            for c, e, m in np.argwhere(pareto_front(time_ms, energy_mj)).tolist():
+            possible_ms = np.where(self._possible(peak_w), time_ms, np.nan)
+            for c, e, m in np.argwhere(pareto_front(possible_ms, energy_mj)).tolist():
                 new = self._point((c, e, m), costs)
                 if not any(math.isclose(new.time_ms, p.time_ms, rel_tol=SAME) for p in front):
                     front.append(new)
@@ -165,9 +194,9 @@ class Search:
             best=self._point(best, costs),
             base=self._point(self._base, costs),
             saving_percent=saving(costs),
-            saving_range=None if ends is None else (saving(ends[1]), saving(ends[0])),
+            saving_range=saving_range,
             slowdown_percent=slowdown(costs),
-            slowdown_range=None if ends is None else (slowdown(ends[0]), slowdown(ends[1])),
+            slowdown_range=slowdown_range,
             front=tuple(sorted(front, key=lambda point: point.time_ms)),
             flags=(),
         )

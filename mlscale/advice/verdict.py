@@ -2,9 +2,9 @@
 
 import math
 
-from mlscale.advice.cap_advice import CapAdvice
+from mlscale.advice.cap_advice import NO_INTERVAL, CapAdvice, CappedRun
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
@@ -30,17 +30,15 @@ def verdict(advice: Advice) -> str:
     run = advice.whole_run
     best, base = run.best.config, run.base.config
     if best == base:
-        nothing = _nothing_better(advice.objective, advice.limits)
+        if advice.objective == "clock":
+            nothing = _no_lower(advice)
+        else:
+            nothing = _nothing_better(advice.objective, advice.limits)
         return f"Stay at the base, {base}: {nothing}{_of_run(advice)}."
-    effects = [_change(run.slowdown_percent, run.slowdown_range, "faster", "slower", _COVERAGE)]
-    if advice.objective in SAVED:
-        more, less = (f"{word} {SAVED[advice.objective]}" for word in ("more", "less"))
-        effects.append(_change(run.saving_percent, run.saving_range, more, less))
-    text = f"Set {_settings(best, base)}: {', '.join(effects)}{_of_run(advice)}"
-    if best.engine_mhz == advice.lowest_mhz < base.engine_mhz:
-        text += "; no lower engine clock was tried"
-    elif advice.objective == "clock":
-        text += f"; no lower engine clock keeps {' and '.join(advice.limits.words().values())}"
+    text = f"Set {_settings(best, base)}: {_effects(advice.objective, run)}{_of_run(advice)}"
+    is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
+    if is_lowest or advice.objective == "clock":
+        text += f"; {_no_lower(advice)}"
     return text + "."
 
 
@@ -57,20 +55,28 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
     best = caps.best
     if best is None or best.run is None:
         if all(point.too_low for point in caps.points):
-            return "No power cap of these can be judged: all are below the trained clocks."
+            return "No power cap of these can be judged: all are below the clocks tried."
+        if not any(point.can_be_set for point in caps.points):
+            return "No power cap of these can be set on this GPU."
         return f"No power cap of these keeps {' and '.join(caps.limits.words().values())}."
     if not caps.binds:
         own = "as it is" if caps.default_w is None else f"at {caps.default_w:g} W"
         nothing = _nothing_better(caps.objective, caps.limits)
         return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
-    run = best.run
-    effects = [_change(run.slowdown_percent, run.slowdown_range, "faster", "slower", _COVERAGE)]
-    if caps.objective in SAVED:
-        more, less = (f"{word} {SAVED[caps.objective]}" for word in ("more", "less"))
-        effects.append(_change(run.saving_percent, run.saving_range, more, less))
     own = "" if caps.default_w is None else f" (of {caps.default_w:g})"
-    text = f"Set the power cap to {best.cap_w:g} W{own}: {', '.join(effects)}"
+    text = f"Set the power cap to {best.cap_w:g} W{own}: {_effects(caps.objective, best.run)}"
+    if NO_INTERVAL in best.flags:
+        text += f" ({NO_INTERVAL})"
     return f"{text}{_of_run(advice)}."
+
+
+def _effects(objective: str, of: Recommendation | CappedRun) -> str:
+    """What becomes of time, and of the objective where it is something to save."""
+    effects = [_change(of.slowdown_percent, of.slowdown_range, "faster", "slower", _COVERAGE)]
+    if objective in SAVED:
+        more, less = (f"{word} {SAVED[objective]}" for word in ("more", "less"))
+        effects.append(_change(of.saving_percent, of.saving_range, more, less))
+    return ", ".join(effects)
 
 
 def _of_run(advice: Advice) -> str:
@@ -94,12 +100,19 @@ def _of_run(advice: Advice) -> str:
 
 def _nothing_better(objective: str, limits: Limits) -> str:
     under = limits.under().removeprefix(", ")
-    match objective:
-        case "time":
-            return f"nothing is faster {under}".rstrip()
-        case "clock":
-            return f"no lower engine clock is predicted to do {under}".rstrip()
+    if objective == "time":
+        return f"nothing is faster {under}".rstrip()
     return f"nothing is predicted to need less {SAVED[objective]} {under}".rstrip()
+
+
+def _no_lower(advice: Advice) -> str:
+    """Why the engine clock goes no lower than at the best: none was tried, or none will do."""
+    best_mhz = advice.whole_run.best.config.engine_mhz
+    lower = [mhz for mhz in advice.tried_mhz if mhz < best_mhz]
+    if not lower:
+        return "no lower engine clock was tried"
+    limits = " and ".join(advice.limits.words().values())
+    return f"of the clocks tried no lower one keeps {limits} (the next is {lower[-1]:g} MHz)"
 
 
 def _settings(best: HardwareConfig, base: HardwareConfig) -> str:

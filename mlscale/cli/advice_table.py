@@ -8,15 +8,14 @@ import numpy as np
 from mlscale.advice.objectives import SAME
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
-from mlscale.cli.text import columns, flag_lines, kernel_name, number
+from mlscale.cli.text import columns, flag_lines, interval_cell, kernel_names, number
 from mlscale.data.grid import HardwareConfig
-from mlscale.predictions import COVERAGE
+from mlscale.predictions import INTERVAL
 
 WHOLE_RUN = "whole run"
 AXES = ["CUs", "engine MHz", "memory MHz"]
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
-_INTERVAL = f"{100 * COVERAGE:g} % interval"
 _OF_KERNELS = (
     "; a kernel's numbers are of one launch\nat its own best, in run % is its time at the best of "
     "the whole run"
@@ -27,24 +26,29 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     """Return the verdict, the best configurations, the front, flags and warnings."""
     largest, others = _by_share(advice)
     has_saving = advice.objective != "clock"
-    headers = ["kernel", "share %", *AXES, *_costs(advice), "time %", _INTERVAL]
-    headers += ["saves %", _INTERVAL] * has_saving + ["in run %"]
-    lines = [_line(kernel, advice) for kernel in largest]
+    headers = ["kernel", "share %", *AXES, *_costs(advice), "time %", INTERVAL]
+    if has_saving:
+        headers += ["saves %", INTERVAL]
+    headers.append("in run %")
+    names = kernel_names(kernel.kernel or "" for kernel in (*largest, *others))
+    lines = [_line(names[kernel.kernel or ""], kernel, advice) for kernel in largest]
     if others:
         lines.append(_line_of_others(others, headers))
     if not advice.run.is_one_launch:
-        lines.append(_line(advice.whole_run, advice))
+        lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
     least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
     text = f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n"
     text += columns(*_without_empty(headers, lines))
     percents = "time % and saves % are" if has_saving else "time % is"
     text += f"\n\nbase {base} on {device}; {percents} against it"
-    text += "" if advice.run.is_one_launch else _OF_KERNELS
+    if not advice.run.is_one_launch:
+        text += _OF_KERNELS
     text += _front(advice)
     flags = {kernel.kernel or "": kernel.flags for kernel in (*largest, *others)}
     notes = flag_lines(flags, most=MOST_KERNELS)
+    notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
     notes += [f"warning: {warning}\n" for warning in advice.warnings]
-    return text + "\n" + ("\n" if notes else "") + "".join(notes)
+    return "\n".join([text, *(["", "".join(notes)] if notes else [""])])
 
 
 def _by_share(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
@@ -58,26 +62,28 @@ def _percent(of: Recommendation) -> float:
     return 100.0 if of.share is None else of.share.percent
 
 
-def _line(of: Recommendation, advice: Advice) -> list[str]:
+def _line(name: str, of: Recommendation, advice: Advice) -> list[str]:
     has_share = of.share is not None and not advice.run.is_one_launch
     percent = "" if advice.run.is_one_launch else f"{_percent(of):.1f}"
-    cells = [kernel_name(of.kernel or WHOLE_RUN), percent]
-    cells += [*_cells(of.best), f"{of.slowdown_percent:+.1f}", _ends(of.slowdown_range)]
+    slowdown = [f"{of.slowdown_percent:+z.1f}", interval_cell(of.slowdown_range)]
+    cells = [name, percent, *_cells(of.best), *slowdown]
     if advice.objective != "clock":
-        cells += [f"{of.saving_percent:.1f}", _ends(of.saving_range)]
+        cells += [f"{of.saving_percent:z.1f}", interval_cell(of.saving_range)]
     most = advice.limits.max_slowdown_percent
     is_slower = has_share and most is not None and of.slowdown_in_run_percent > most + SAME
-    in_run = f"{of.slowdown_in_run_percent:+.1f}" if has_share else ""
-    return [*cells, in_run + ", above the limit" * is_slower]
+    in_run = f"{of.slowdown_in_run_percent:+z.1f}" if has_share else ""
+    if is_slower:
+        in_run += ", above the limit"
+    return [*cells, in_run]
 
 
 def _line_of_others(others: Sequence[Recommendation], headers: Sequence[str]) -> list[str]:
     """A line that sums up the kernels that have none of their own."""
     percent = sum(map(_percent, others))
     slowdown = sum(_percent(kernel) * kernel.slowdown_in_run_percent for kernel in others) / percent
-    cells = dict.fromkeys(headers, "-") | {_INTERVAL: ""}
+    cells = dict.fromkeys(headers, "-") | {INTERVAL: ""}
     cells |= {"kernel": f"and {len(others)} others", "share %": f"{percent:.1f}"}
-    cells["in run %"] = f"{slowdown:+.1f}"
+    cells["in run %"] = f"{slowdown:+z.1f}"
     return [cells[header] for header in headers]
 
 
@@ -91,8 +97,9 @@ def _front(advice: Advice) -> str:
     if len(points) > MOST_POINTS:
         ends = (run.best, run.base)
         points = [p for place, p in enumerate(points) if place in places or p in ends]
-    more = ["all its points"] * (len(points) < len(run.front))
-    more += [] if advice.run.is_one_launch else ["each kernel's"]
+    more = ["all its points"] if len(points) < len(run.front) else []
+    if not advice.run.is_one_launch:
+        more.append("each kernel's")
     of_run = "" if advice.run.is_one_launch else " of the whole run"
     note = f" ({' and '.join(more)} with --format csv)" if more else ""
     marks = [", ".join(n for n in ("best", "base") if p == getattr(run, n)) for p in points]
@@ -104,18 +111,14 @@ def _front(advice: Advice) -> str:
 def _costs(advice: Advice) -> list[str]:
     """The headers of what an operating point costs."""
     best = advice.whole_run.best
-    costs = ["time ms", *["power W"] * (best.power_w is not None)]
-    return costs + ["energy mJ"] * (best.energy_mj is not None)
+    costs = {"time ms": best.time_ms, "power W": best.power_w, "energy mJ": best.energy_mj}
+    return [header for header, cost in costs.items() if cost is not None]
 
 
 def _cells(point: OperatingPoint) -> list[str]:
     costs = (point.time_ms, point.power_w, point.energy_mj)
     axes = [f"{axis:g}" for axis in point.config.as_dict().values()]
     return axes + [number(cost) for cost in costs if cost is not None]
-
-
-def _ends(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}"
 
 
 def _without_empty(headers: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:

@@ -103,7 +103,8 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     if form == "table":
         clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
         return "\n".join(filter(None, [clocks, asked.text(advice)]))
-    for warning in advice.warnings:
+    of_caps = asked.caps.warnings if asked.caps else ()
+    for warning in (*advice.warnings, *of_caps):
         print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
     if asked.is_cap and asked.caps:
         return _as_csv(

@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from mlscale.advice.advise import OF_RUN_TIME
 from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, advise_caps
 from mlscale.advice.commands import Commands, cap_commands, clock_commands
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import options
 from mlscale.cli.advice_table import MOST_KERNELS
-from mlscale.cli.text import columns, flag_lines, number
-from mlscale.data.devices import device_keys, load_device
+from mlscale.cli.text import columns, flag_lines, interval_cell, number
+from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
-from mlscale.predictions import COVERAGE
+from mlscale.predictions import INTERVAL
 
 LEVERS = ("clock", "cap")
 OPTIONS = ("lever", "power_cap", "commands")
-_INTERVAL = f"{100 * COVERAGE:g} % interval"
 
 Row = dict[str, Any]
 
@@ -69,7 +67,7 @@ class Levers:
             best = self.caps.best
             document["power_caps"] = [cap_row(point) for point in self.caps.points]
             document["best_power_cap"] = best and cap_row(best)
-            document["warnings"] = [*self._warnings(advice), *self.caps.warnings]
+            document["warnings"] = [*advice.warnings, *self.caps.warnings]
             if self.is_cap:
                 document["verdict"] = cap_verdict(self.caps, advice)
         if self.commands:
@@ -86,16 +84,13 @@ class Levers:
             notes = [f"warning: {warning}\n" for warning in self.caps.warnings]
             if self.is_cap:
                 flags = {kernel.kernel or "": kernel.flags for kernel in advice.kernels}
-                said = [f"warning: {warning}\n" for warning in self._warnings(advice)]
+                said = [f"warning: {warning}\n" for warning in advice.warnings]
                 notes = [*flag_lines(flags, MOST_KERNELS), *said, *notes]
-            parts += ["".join(notes)] * bool(notes)
+            if notes:
+                parts.append("".join(notes))
         if self.commands:
             parts.append(_commands_text(self.commands))
         return "\n".join(parts)
-
-    def _warnings(self, advice: Advice) -> list[str]:
-        """Those of the advice; of a cap without what is true of the best clocks alone."""
-        return [w for w in advice.warnings if not (self.is_cap and OF_RUN_TIME in w)]
 
 
 def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice) -> Levers:
@@ -108,7 +103,7 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
         asked = (arguments.power_cap, objective, advice.limits, arguments.static_power)
         caps = advise_caps(model, profiles, *asked, advice.surfaces)
     if arguments.commands:
-        device = load_device(model.device) if model.device in device_keys() else None
+        device = known_device(model.device)
         run = advice.whole_run
         if lever == "clock":
             commands = clock_commands(device, run.best.config, run.base.config)
@@ -121,8 +116,8 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
 
 def _cap_table(caps: CapAdvice) -> str:
     """Return the run under each cap for a terminal."""
-    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", _INTERVAL]
-    headers += ["saves %", _INTERVAL, ""]
+    headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
+    headers += ["saves %", INTERVAL, ""]
     has_intervals = any(point.run and point.run.slowdown_range for point in caps.points)
     lines = [_cells(point, point == caps.best) for point in caps.points]
     if not has_intervals:
@@ -137,7 +132,7 @@ def _without(cells: Sequence[str], places: Sequence[int]) -> list[str]:
 
 
 def _cells(point: CapPoint, is_best: bool) -> list[str]:
-    notes = ", ".join(["best"] * is_best + list(point.flags))
+    notes = ", ".join(["best", *point.flags] if is_best else point.flags)
     run = point.run
     if run is None:
         return [f"{point.cap_w:g}", *["-"] * 5, "", "-", "", notes]
@@ -146,15 +141,11 @@ def _cells(point: CapPoint, is_best: bool) -> list[str]:
         f"{run.engine_mhz:.0f}",
         *map(number, (run.time_ms, run.power_w, run.energy_mj)),
         f"{run.slowdown_percent:+z.1f}",
-        _ends(run.slowdown_range),
+        interval_cell(run.slowdown_range),
         f"{run.saving_percent:z.1f}",
-        _ends(run.saving_range),
+        interval_cell(run.saving_range),
         notes,
     ]
-
-
-def _ends(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{interval[0]:z.1f} to {interval[1]:z.1f}"
 
 
 def cap_row(point: CapPoint) -> Row:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.cli import options, subject
 from mlscale.cli.prediction_table import write_csv, write_parquet
-from mlscale.cli.text import columns, flag_lines, kernel_name, number, print_or_write, printable
+from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write, printable
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import UsageError
 from mlscale.model import warnings_for
@@ -92,7 +92,8 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     marks = [flags.split("; ")[0] for flags in rows["flags"].tolist()]
     marks = [mark if mark == INTERPOLATED else "" for mark in marks]
     headers = ["kernel", "CUs", "engine MHz", "memory MHz", *(heading for heading, _, _ in shown)]
-    names = map(kernel_name, rows["kernel"].tolist())
+    shown_names = kernel_names(predictions.profiles.kernels)
+    names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
     lines = list(zip(names, *axes, *cells, marks, strict=True))
     text = columns([*headers, ""], lines)
     base, device = predictions.base, predictions.device

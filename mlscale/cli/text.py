@@ -2,14 +2,22 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mlscale.files import write_text
 from mlscale.report.markup import number
 from mlscale.text import printable, shortened
 
-__all__ = ["columns", "flag_lines", "kernel_name", "number", "print_or_write", "printable"]
+__all__ = [
+    "columns",
+    "flag_lines",
+    "interval_cell",
+    "kernel_names",
+    "number",
+    "print_or_write",
+    "printable",
+]
 
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
 
@@ -35,6 +43,23 @@ def kernel_name(name: str) -> str:
     return shortened(name.removesuffix(behind)) + behind
 
 
+def kernel_names(names: Iterable[str]) -> dict[str, str]:
+    """Each name for a terminal; those that are shortened to the same are numbered, (1), (2), ..."""
+    shown = {name: kernel_name(name) for name in names}
+    of_text: dict[str, list[str]] = {}
+    for name, text in shown.items():
+        of_text.setdefault(text, []).append(name)
+    for text, alike in of_text.items():
+        if len(alike) > 1:
+            shown |= {name: f"{text} ({place})" for place, name in enumerate(alike, start=1)}
+    return shown
+
+
+def interval_cell(interval: tuple[float, float] | None) -> str:
+    """The ends of an interval; nothing where there is none."""
+    return "" if interval is None else f"{interval[0]:z.1f} to {interval[1]:z.1f}"
+
+
 def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
     """Return a line for each flag of each kernel; what several kernels share stands once.
 
@@ -50,10 +75,8 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
         for flag, count in shared.items()
     ]
     own_flags = [(k, flag) for k, own in flags.items() for flag in own if flag not in shared]
-    told = set(list(flags)[:most])
-    lines += [
-        f"flag: {kernel_name(kernel)}: {flag}\n" for kernel, flag in own_flags if kernel in told
-    ]
+    told, shown = set(list(flags)[:most]), kernel_names(flags)
+    lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in own_flags if kernel in told]
     if untold := sum(kernel not in told for kernel, _ in own_flags):
         lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")
     return lines

@@ -148,6 +148,11 @@ class Device:
     unverified: tuple[str, ...] = ()
     fp32_issue_factor: int = 1
 
+    @property
+    def most_power_w(self) -> float | None:
+        """The most that the board may be set to draw, as far as that is known [W]."""
+        return self.max_power_limit_w or self.tdp_w
+
     def peak_bandwidth_gb_per_s(self, memory_mhz: float) -> float:
         """Peak DRAM bandwidth [GB/s, 1e9 bytes] at a memory clock as the vendor's tool lists it."""
         return self.memory_bus_bits / 8 * self.memory_transfers_per_cycle * memory_mhz / 1e3

@@ -26,6 +26,7 @@ __all__ = [
     "devices_named",
     "facts_to_carry",
     "find_device",
+    "known_device",
     "load_device",
     "own_devices",
     "register_device",
@@ -64,6 +65,11 @@ def load_device(key: str) -> Device:
             "'mlscale devices new' describes another"
         )
     return Device.from_dict({"key": key, **table[key]})
+
+
+def known_device(key: str) -> Device | None:
+    """The device of that key; None where the table has none."""
+    return load_device(key) if key in device_keys() else None
 
 
 def find_device(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint
-from mlscale.predictions import COVERAGE
+from mlscale.predictions import INTERVAL
 from mlscale.report.figures import Curve, axis_chart, svg
 from mlscale.report.markup import (
     Child,
@@ -17,8 +17,6 @@ from mlscale.report.markup import (
 )
 from mlscale.report.run_kernels import range_in_words, scale_and_unit
 
-_INTERVAL = f"{100 * COVERAGE:g} % interval"
-
 
 def power_caps(caps: CapAdvice) -> Markup:
     """What the run does under each power cap, and the best one."""
@@ -30,8 +28,8 @@ def power_caps(caps: CapAdvice) -> Markup:
         best += f" The GPU's own is {caps.default_w:g} W."
     ms, time_unit = scale_and_unit(caps.at_base.time_ms, "time_ms")
     mj, energy_unit = scale_and_unit(caps.at_base.energy_mj or 0, "energy_mj")
-    headers = ["cap W", "engine MHz", f"time {time_unit}", "time", _INTERVAL, "power W"]
-    headers += [f"energy {energy_unit}", "energy", _INTERVAL, "note"]
+    headers = ["cap W", "engine MHz", f"time {time_unit}", "time", INTERVAL, "power W"]
+    headers += [f"energy {energy_unit}", "energy", INTERVAL, "note"]
     rows = [_row(point, caps.best, ms, mj) for point in caps.points]
     return joined(
         element("h3", "Power caps"),
@@ -65,7 +63,7 @@ def _chart(caps: CapAdvice) -> Markup | None:
 
 def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[Child]:
     """The run under one cap; ms, mj: what its time and energy are divided by."""
-    notes = "; ".join(["best"] * (point == best) + list(point.flags))
+    notes = "; ".join(["best", *point.flags] if point == best else point.flags)
     run = point.run
     if run is None:
         return [f"{point.cap_w:g}", *[None] * 8, notes]

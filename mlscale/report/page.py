@@ -144,7 +144,7 @@ def _warnings(reports: list[KernelReport], advice: Advice, source: Source) -> li
         warnings.append(reports[0].missing_quantities)
     if source.static_power_w is not None:
         warnings.append(f"{source.static_power_w:g} W of static power were added to power_w")
-    warnings += advice.warnings
+    warnings += [*advice.whole_run.flags, *advice.warnings]
     if known := [report.name for report in reports if report.was_trained_on]:
         text = (
             "among the model's training kernels, so partly remembered; what is shown says "

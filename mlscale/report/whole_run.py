@@ -6,7 +6,7 @@ from mlscale.advice.cap_advice import CapAdvice
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.words import time_in_words
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
-from mlscale.predictions import COVERAGE
+from mlscale.predictions import INTERVAL
 from mlscale.report.cap_section import power_caps
 from mlscale.report.figures import front_chart, roofline_chart, svg
 from mlscale.report.markup import (
@@ -115,7 +115,7 @@ def _costs(report: RunReport) -> Markup:
         )
     headers = ["", "at the base", "at the best", "change"]
     if has_intervals:
-        headers.append(f"{100 * COVERAGE:g} % interval")
+        headers.append(INTERVAL)
     else:
         rows = [row[:-1] for row in rows]
     text = f"Best: {least}{advice.limits.under()}."

@@ -98,7 +98,7 @@ class TestKnownTruth:
         profiles = replace(profiles, power_w=profiles.power_w * [1, 2])
         low, high = advise_caps(MODEL, profiles, [200, 50]).points
         assert (low.cap_w, low.too_low, low.run) == (50, 1, None)
-        assert low.flags == ("below the trained clocks: 1 of 2 kernels",)
+        assert low.flags == ("below the clocks tried: 1 of 2 kernels",)
         assert high.too_low == 0
         advice = advise_caps(MODEL, profiles, [20, 30])
         assert advice.best is None
@@ -152,7 +152,7 @@ class TestIntervals:
         [point] = advise_caps(unsure(), new_kernels(), [40]).points
         run = run_of(point)
         assert (point.too_low, run.slowdown_range, run.saving_range) == (0, None, None)
-        assert point.flags == ("no interval: its upper end is below the trained clocks",)
+        assert point.flags == ("no interval: its upper end is below the clocks tried",)
 
 
 class TestTheGpusLimits:
@@ -169,14 +169,29 @@ class TestTheGpusLimits:
         advice = advise_caps(model, replace(new_kernels(), device="h100-sxm5"), [150, 800])
         assert [point.flags for point in advice.points] == [
             ("below the GPU's lowest power limit, 200 W",),
-            ("above the GPU's highest power limit, 700 W",),
+            ("above the GPU's highest known power limit, 700 W",),
         ]
         assert advice.default_w == 700
         [warning] = advice.warnings
         assert warning == (
             "under a power cap h100-sxm5 is taken to run at 1000 MHz at most, the highest "
-            "trained clock, not at 1980 MHz"
+            "clock tried, not at 1980 MHz"
         )
+
+    def test_a_cap_that_the_gpu_refuses_is_not_advised(self) -> None:
+        # At 8 times the power the kernels draw 275.8, 361, 526.7 and 800 W. An H100 may be set to
+        # 200 to 700 W.
+        profiles = new_kernels()
+        assert profiles.power_w is not None
+        profiles = replace(profiles, power_w=8 * profiles.power_w)
+        asked = [270.0, 280.0, 400.0, 526.72, 800.0]
+        free = advise_caps(MODEL, profiles, asked, "time")
+        assert (free.best and free.best.cap_w) == 800
+        model, profiles = replace(MODEL, device="h100-sxm5"), replace(profiles, device="h100-sxm5")
+        held = advise_caps(model, profiles, asked, "time")
+        assert (held.best and held.best.cap_w) == 526.72
+        assert [point.can_be_set for point in held.points] == [True] * 4 + [False]
+        assert advise_caps(model, profiles, [150.0, 800.0], "time").best is None
 
 
 class TestRefused:

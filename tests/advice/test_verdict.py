@@ -7,7 +7,7 @@ from synthetic import frugal
 
 from mlscale import HardwareConfig, train
 from mlscale.advice.advise import advise
-from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint
+from mlscale.advice.cap_advice import NO_INTERVAL, CapAdvice, CappedRun, CapPoint
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.verdict import cap_verdict, verdict
@@ -38,7 +38,7 @@ def advice(objective: str, best: HardwareConfig = BEST, limits: Limits | None = 
         kernels=(recommendation(best),),
         whole_run=recommendation(best, kernel=None),
         run=Run(1, launches=None, idle_beside_ms=0.0, counters_cover_percent=100.0),
-        lowest_mhz=500.0,
+        tried_mhz=(500.0, 550.0, 600.0, 800.0),
         warnings=(),
     )
 
@@ -55,13 +55,14 @@ class TestSentences:
     def test_of_the_lowest_clock_with_its_limit(self) -> None:
         assert verdict(advice("clock", limits=Limits(max_slowdown_percent=12))) == (
             "Set the engine clock to 600 MHz (of 800): 11 % slower (90 %: 1.5 % faster to 14 % "
-            "slower); no lower engine clock keeps a slowdown of at most 12 %."
+            "slower); of the clocks tried no lower one keeps a slowdown of at most 12 % (the next "
+            "is 550 MHz)."
         )
 
     @pytest.mark.parametrize("objective", ["clock", "energy"])
     def test_the_lowest_that_was_tried_is_told(self, objective: str) -> None:
         limits = Limits(max_slowdown_percent=12)
-        text = verdict(replace(advice(objective, limits=limits), lowest_mhz=600.0))
+        text = verdict(replace(advice(objective, limits=limits), tried_mhz=(600.0, 800.0)))
         assert text.endswith("; no lower engine clock was tried.")
         assert "keeps" not in text
 
@@ -78,12 +79,18 @@ class TestSentences:
             ("energy", "nothing is predicted to need less energy"),
             ("edp", "nothing is predicted to need less energy x time"),
             ("time", "nothing is faster"),
-            ("clock", "no lower engine clock is predicted to do"),
         ],
     )
     def test_the_base_is_best(self, objective: str, reason: str) -> None:
         text = verdict(advice(objective, BASE))
         assert text == f"Stay at the base, cu=8,engine=800,memory=700: {reason}."
+
+    def test_the_base_is_the_lowest_clock_that_serves(self) -> None:
+        text = verdict(advice("clock", BASE, Limits(max_slowdown_percent=5)))
+        assert text == (
+            "Stay at the base, cu=8,engine=800,memory=700: of the clocks tried no lower one keeps "
+            "a slowdown of at most 5 % (the next is 600 MHz)."
+        )
 
     def test_without_intervals_none_is_named(self) -> None:
         plain = replace(recommendation(), saving_range=None, slowdown_range=None)
@@ -130,7 +137,9 @@ class TestOfTheRun:
         run = Run(2, 20.0, 0.0, counters_cover_percent=93.7)
         kernels = (recommendation(),) * 2
         told = replace(advice("clock"), run=run, kernels=kernels)
-        assert "1.8 ms (20 launches of 2 kernels); counters cover 93 % of it; no" in verdict(told)
+        assert "1.8 ms (20 launches of 2 kernels); counters cover 93 % of it; of the" in verdict(
+            told
+        )
         stay = replace(advice("energy", BASE), run=run, kernels=kernels)
         assert verdict(stay) == (
             "Stay at the base, cu=8,engine=800,memory=700: nothing is predicted to need less "
@@ -191,6 +200,17 @@ class TestOfCaps:
         said = cap_verdict(self.capped(default_w=None), advice("energy"))
         assert said == f"Set the power cap to 300 W: {effects}."
 
+    def test_a_missing_interval_is_said(self) -> None:
+        caps = self.capped()
+        assert caps.best is not None
+        assert caps.best.run is not None
+        run = replace(caps.best.run, slowdown_range=None, saving_range=None)
+        best = replace(caps.best, run=run, flags=(NO_INTERVAL,))
+        assert cap_verdict(replace(caps, best=best), advice("energy")) == (
+            "Set the power cap to 300 W (of 400): 3.1 % slower, 10 % less energy (no interval: its "
+            "upper end is below the clocks tried)."
+        )
+
     def test_a_cap_that_changes_nothing(self) -> None:
         said = cap_verdict(self.capped(binds=False), advice("energy"))
         assert said == "Leave the power cap at 400 W: nothing is predicted to need less energy."
@@ -204,5 +224,11 @@ class TestOfCaps:
         )
         too_low = replace(limited, points=(CapPoint(90.0, None, 1, ()),))
         assert cap_verdict(too_low, advice("energy")) == (
-            "No power cap of these can be judged: all are below the trained clocks."
+            "No power cap of these can be judged: all are below the clocks tried."
+        )
+        refused = replace(
+            limited, points=(replace(too_low.points[0], too_low=0, can_be_set=False),)
+        )
+        assert cap_verdict(refused, advice("energy")) == (
+            "No power cap of these can be set on this GPU."
         )

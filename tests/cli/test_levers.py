@@ -1,7 +1,7 @@
 """mlscale advise: power caps, the lever of the verdict, and commands, in each format.
 
 The kernels of synthetic.frugal at the base: compute0 of 4, 2.667, 2 and 1.6 ms at 400, 600, 800
-and 1000 MHz and bandwidth0 of 4 ms, both of 34.48, 45.12, 65.84 and 100 W.
+and 1000 MHz and bandwidth0 of 4 ms, both of 172.4, 225.6, 329.2 and 500 W.
 """
 
 import csv
@@ -17,8 +17,9 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import save, train
-from mlscale.advice.advise import OF_RUN_TIME, advise
+from mlscale.advice.advise import advise
 from mlscale.advice.cap_advice import advise_caps
+from mlscale.advice.objectives import Limits
 from mlscale.cli.levers import Levers
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -33,7 +34,7 @@ def write(folder: Path, device: str, power: bool = True) -> tuple[Path, Path]:
     replace(
         new,
         time_samples=new.time_samples / at_base * np.array([2.0, 4.0])[:, None, None, None],
-        power_samples=new.power_samples if power else None,
+        power_samples=5 * new.power_samples if power and new.power_samples is not None else None,
     ).write(profile)
     return model, profile
 
@@ -47,54 +48,55 @@ class TestPowerCaps:
     def test_table_of_caps_below_that_of_clocks(
         self, capsys: Capture, files: tuple[Path, Path]
     ) -> None:
-        out, err = succeed(capsys, "advise", *files, "--power-cap", 65.84, 250, 30)
+        out, err = succeed(capsys, "advise", *files, "--power-cap", 329.2, 650, 150)
         assert err == ""
         clocks, caps = out.split("The run under power caps:\n")
         assert clocks.startswith("Set ")
         assert "Pareto front" in clocks
         lines = [line.split() for line in caps.splitlines()]
-        # By hand: 6 ms x 65.84 W at 800 MHz, 5.6 ms x 100 W without a cap.
-        assert lines[3][:7] == ["65.84", "800", "6.000", "65.84", "395.0", "+0.0", "0.0"]
-        assert lines[4][:7] == ["250", "1000", "5.600", "100.0", "560.0", "-6.7", "-41.8"]
-        assert "below the trained clocks: 2 of 2 kernels" in " ".join(lines[2])
+        # By hand: 6 ms x 329.2 W at 800 MHz, 5.6 ms x 500 W without a cap.
+        assert lines[3][:7] == ["329.2", "800", "6.000", "329.2", "1975", "+0.0", "0.0"]
+        assert lines[4][:7] == ["650", "1000", "5.600", "500.0", "2800", "-6.7", "-41.8"]
+        assert "below the clocks tried: 2 of 2 kernels" in " ".join(lines[2])
 
     def test_the_lever_makes_the_verdict_and_leaves_the_clocks_out(
         self, capsys: Capture, files: tuple[Path, Path]
     ) -> None:
-        # By hand: the run takes 6.667 ms at 45.12 W, 11.1 % more than 6 ms, and 300.8 mJ, 23.9 %
-        # less than 395.04.
-        given = ["--lever", "cap", "--power-cap", 45.12, 65.84, 250, "--max-slowdown", 12]
+        # By hand: the run takes 6.667 ms at 225.6 W, 11.1 % more than 6 ms, and 1504 mJ, 23.9 %
+        # less than 1975.2.
+        given = ["--lever", "cap", "--power-cap", 225.6, 329.2, 650, "--max-slowdown", 12]
         out, _ = succeed(capsys, "advise", *files, *given)
         assert out.startswith(
-            "Set the power cap to 45.12 W (of 700): 11 % slower, 24 % less energy, for the run of "
+            "Set the power cap to 225.6 W (of 700): 11 % slower, 24 % less energy, for the run of "
             "6 ms (2 kernels, each run once).\n\nThe run under power caps, under a slowdown of at "
             "most 12 %:\n"
         )
         assert "Pareto front" not in out
-        [best] = [line.split() for line in out.splitlines() if line.startswith("45.12")]
-        assert best[7] == "best,"
+        [best] = [line.split() for line in out.splitlines() if line.startswith("225.6")]
+        assert best[7:] == ["best"]
 
     def test_what_is_true_of_the_best_clocks_is_not_said_of_a_cap(self) -> None:
         profiles = frugal.measurements(per_group=1).profiles(MID)
         model = train(frugal.measurements(), MID, "nearest")
-        of_clocks = f"the limit of 5 % {OF_RUN_TIME}: 1 of 2 kernels"
-        advice = replace(advise(model, profiles), warnings=(of_clocks, "another"))
-        caps = advise_caps(model, profiles, [100])
-        for lever, warnings in (("clock", [of_clocks, "another"]), ("cap", ["another"])):
-            levers = Levers(lever, caps, None)
-            assert levers.document(advice)["warnings"] == warnings
-            assert (of_clocks in levers.text(advice)) is False
+        profiles = replace(profiles, time_ms=np.array([2.0, 8.0]))
+        advice = advise(model, profiles, "clock", Limits(max_slowdown_percent=20.1))
+        [of_clocks] = advice.whole_run.flags
+        assert "is of the run's time" in of_clocks
+        levers = Levers("cap", advise_caps(model, profiles, [100]), None)
+        assert levers.document(advice)["warnings"] == list(advice.warnings)
+        assert of_clocks not in levers.text(advice)
 
     def test_without_caps_the_gpus_limits_are_swept(
         self, capsys: Capture, files: tuple[Path, Path]
     ) -> None:
-        out, _ = succeed(capsys, "advise", *files, "--lever", "cap", "--format", "csv")
+        out, err = succeed(capsys, "advise", *files, "--lever", "cap", "--format", "csv")
+        assert "mlscale: warning: under a power cap h100-sxm5 is taken to run at 1000 MHz" in err
         rows = list(csv.DictReader(io.StringIO(out)))
         assert [float(row["cap_w"]) for row in rows] == [*range(200, 701, 25)]
         assert {row["too_low"] for row in rows} == {"0"}
 
     def test_json(self, capsys: Capture, files: tuple[Path, Path]) -> None:
-        given = ["--power-cap", 30, 45.12, "--format", "json"]
+        given = ["--power-cap", 150, 225.6, "--format", "json"]
         document = json.loads(succeed(capsys, "advise", *files, *given)[0])
         assert document["lever"] == "clock"
         assert "clock" in document["verdict"]
@@ -102,9 +104,9 @@ class TestPowerCaps:
         assert (low["time_ms"], low["too_low"]) == (None, 2)
         assert low["flags"] == [
             "below the GPU's lowest power limit, 200 W",
-            "below the trained clocks: 2 of 2 kernels",
+            "below the clocks tried: 2 of 2 kernels",
         ]
-        assert high["energy_mj"] == pytest.approx(300.8, rel=1e-6)
+        assert high["energy_mj"] == pytest.approx(1504, rel=1e-6)
         assert high["saving_low_percent"] is None
         assert low.keys() == high.keys()
         assert document["best_power_cap"] == high
@@ -113,8 +115,8 @@ class TestPowerCaps:
             succeed(capsys, "advise", *files, "--lever", "cap", *given, "--commands")[0]
         )
         assert document["lever"] == "cap"
-        assert document["verdict"].startswith("Set the power cap to 45.12 W (of 700): ")
-        assert document["commands"]["set"] == ["nvidia-smi -i 0 -pl 45.12"]
+        assert document["verdict"].startswith("Set the power cap to 225.6 W (of 700): ")
+        assert document["commands"]["set"] == ["nvidia-smi -i 0 -pl 225.6"]
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 700"]
 
     def test_a_cap_that_changes_nothing_is_left(
@@ -130,9 +132,11 @@ class TestPowerCaps:
     ) -> None:
         given = ["advise", *files, "--lever", "cap", "--power-cap"]
         out, _ = succeed(capsys, *given, 20, 30)
-        assert out.startswith("No power cap of these can be judged: all are below the trained ")
-        out, _ = succeed(capsys, *given, 40, "--max-slowdown", 5)
+        assert out.startswith("No power cap of these can be judged: all are below the clocks ")
+        out, _ = succeed(capsys, *given, 210, "--max-slowdown", 5)
         assert out.startswith("No power cap of these keeps a slowdown of at most 5 %.\n")
+        out, _ = succeed(capsys, *given, 800)
+        assert out.startswith("No power cap of these can be set on this GPU.\n")
 
 
 class TestCommands:

@@ -170,7 +170,7 @@ class TestPowerCaps:
         _, run = the_run(application(), power_caps_w=(30.0, 80.0, 150.0))
         table = below(run, "Power caps").one("table")
         assert column(table, "cap W") == ["30", "80", "150"]
-        assert "below the trained clocks" in column(table, "note")[0]
+        assert "below the clocks tried" in column(table, "note")[0]
 
     def test_a_high_cap_changes_nothing_at_the_highest_clock(self) -> None:
         """Uncapped every kernel runs at 1000 MHz, as at the base moved there."""
