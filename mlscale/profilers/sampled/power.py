@@ -1,27 +1,35 @@
 """Board power for a table without it: a number of watts, or the busy span of a log."""
 
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
 
+from mlscale.data.devices import devices_named, find_device
 from mlscale.data.tables import Table
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.configuration import CLOCK_TOLERANCE
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
 from mlscale.text import plain_number
+
+_PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
 
 
 def join_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:
     """The table with one board power in all rows, and in its metadata where that is from.
 
     power: watts, or a monitor's log of the run, whose mean over the busy span is taken; gpu: the
-    index of one of several GPUs in the log. Raises InputError where the table has power already.
+    index of one of several GPUs in the log. Raises InputError where the table has power already,
+    where the log is of another GPU, and on more watts than the GPU can draw; warns where the log
+    ran at other clocks than the table.
     """
     if table.has_values("power_w"):
         raise InputError(f"{table.source}: has power_w already; leave --power away")
-    power_w, source = _watts(power, gpu)
+    power_w, source = _watts(table, power, gpu)
+    _check_board(table, power_w)
     numbers = dict(table.numbers)
     numbers.pop("power_w", None)
     position = list(numbers).index("time_ms") + 1
@@ -31,12 +39,13 @@ def join_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     return Table(table.source, table.text, dict(items), metadata, table.lines)
 
 
-def _watts(power: float | str | Path, gpu: str | None) -> tuple[float, str]:
+def _watts(table: Table, power: float | str | Path, gpu: str | None) -> tuple[float, str]:
     """Board power [W], and in words where it is from. Raises InputError."""
     try:
         power_w = plain_number(str(power))
     except ValueError:
         log, span = _busy_log(Path(str(power)), gpu)
+        _check_same_run(table, log, span)
         power_w = span.mean(log.columns["power_w"])
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
     else:
@@ -44,6 +53,37 @@ def _watts(power: float | str | Path, gpu: str | None) -> tuple[float, str]:
     if not (power_w > 0 and math.isfinite(power_w)):
         raise InputError(f"a board power of {power_w:g} W cannot be; give watts, or a log")
     return power_w, source
+
+
+def _check_board(table: Table, power_w: float) -> None:
+    """Raise InputError where a board cannot draw as much; short peaks above its limit can be."""
+    for key in dict.fromkeys(table.text.get("device", ())):
+        device = find_device(key)
+        limit_w = None if device is None else device.max_power_limit_w or device.tdp_w
+        if limit_w is not None and power_w > _PEAK * limit_w:
+            raise InputError(
+                f"{table.source}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
+                f"{limit_w:g} W"
+            )
+
+
+def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
+    """Raise InputError where a log is of another GPU than the table; warn of other clocks."""
+    keys = set(table.text.get("device", ()))
+    possible = devices_named(log.name) if log.name else ()
+    if keys and possible and not keys & set(possible):
+        raise InputError(f"{log}: is of '{log.name}', the profile of '{', '.join(sorted(keys))}'")
+    for clock in ("engine_mhz", "memory_mhz"):
+        if not (log.has(clock) and table.has_values(clock)):
+            continue
+        log_mhz, table_mhz = span.mean(log.columns[clock]), np.unique(table.numbers[clock])
+        if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > CLOCK_TOLERANCE:
+            warnings.warn(
+                f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "
+                "is the power of the same run?",
+                DataWarning,
+                stacklevel=4,
+            )
 
 
 def _busy_log(path: Path, gpu: str | None) -> tuple[SampledLog, BusySpan]:

@@ -7,12 +7,12 @@ import pytest
 from synthetic.monitor_logs import block, dcgmi_dmon, query, together
 
 from mlscale.data.tables import Table
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import join_power
 
 
 def profile() -> Table:
-    axes = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0, "time_ms": 2.0, "a": 7.0}
+    axes = {"cu_count": 4.0, "engine_mhz": 1410.0, "memory_mhz": 1215.0, "time_ms": 2.0, "a": 7.0}
     numbers = {name: np.full(2, value) for name, value in axes.items()}
     return Table("made", {"kernel": ["one", "two"]}, numbers, {"origin": "measured"})
 
@@ -41,6 +41,44 @@ def test_one_gpu_of_several_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is of the GPUs 0, 1; name one with --gpu"):
         join_power(profile(), path)
     assert join_power(profile(), path, "1").numbers["power_w"].tolist() == [300, 300]
+
+
+class TestAgainstTheProfile:
+    """A log of an A100 at 1410 MHz (nvidia-smi's names), and a limit of 400 W on its sheet."""
+
+    def test_the_same_is_taken(self, tmp_path: Path) -> None:
+        table = join_power(self.of("a100-sxm4-40gb"), self.log(tmp_path))
+        assert table.numbers["power_w"].tolist() == [200, 200]
+
+    @staticmethod
+    def of(device: str, engine_mhz: float = 1410.0) -> Table:
+        table = profile()
+        table.text["device"] = [device] * 2
+        table.numbers["engine_mhz"][:] = engine_mhz
+        return table
+
+    @staticmethod
+    def log(folder: Path) -> Path:
+        path = folder / "run.csv"
+        header, *rows = query(block(1, 3, 1)).splitlines()
+        lines = [f"name, {header}", *(f"NVIDIA A100-SXM4-40GB, {row}" for row in rows)]
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def test_another_gpu_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"GPU 0: is of 'NVIDIA .*', the profile of 'rtx5090'"):
+            join_power(self.of("rtx5090"), self.log(tmp_path))
+
+    def test_other_clocks_are_warned_of(self, tmp_path: Path) -> None:
+        with pytest.warns(
+            DataWarning, match=r"engine_mhz is 1410 .* 1980 in the profile; is the p"
+        ):
+            join_power(self.of("a100-sxm4-40gb", 1980.0), self.log(tmp_path))
+
+    def test_more_than_the_board_draws_is_refused(self) -> None:
+        with pytest.raises(InputError, match=r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of"):
+            join_power(self.of("a100-sxm4-40gb"), 1e9)
+        assert join_power(self.of("mine"), 900.0).numbers["power_w"].tolist() == [900, 900]
 
 
 @pytest.mark.parametrize("power", ["0", "-3", "inf", "nan"])
