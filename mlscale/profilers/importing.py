@@ -177,6 +177,8 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     contents: list[FileContent] = []
     layouts: list[ExportLayout] = []
     for path in paths:
+        if [other.resolve() for other in paths].count(path.resolve()) > 1:
+            raise InputError(f"{path}: is given twice; a file is no further pass of itself")
         content, layout = _read(path, each, gpu, progress)
         contents.append(content)
         layouts.append(layout)

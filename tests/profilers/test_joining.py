@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from synthetic.exports import V3_TRACE, read, rocprof_v1, rocprofv3
 
 from mlscale import InputError
-from mlscale.profilers import ImportedTable
+from mlscale.profilers import ImportedTable, import_exports
 
 COUNTED = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 3)  # dispatches 0, 1, 2
 
@@ -86,3 +86,10 @@ def test_nvprofs_metrics_launch_by_launch_are_refused(tmp_path: Path) -> None:
     message = r"row 2: cannot read nvprof's metrics launch by launch.*; run --metrics alone, and "
     with pytest.raises(InputError, match=message):
         read(tmp_path, text)
+
+
+def test_the_same_file_twice_is_no_further_pass(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text(COUNTED)
+    with pytest.raises(InputError, match=r"run.csv: is given twice; a file is no further pass"):
+        import_exports([path, tmp_path / "." / "run.csv"])
