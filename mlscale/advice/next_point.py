@@ -34,8 +34,10 @@ class NextPoint:
 def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], NextPoint | None]:
     """The next configuration for each profiled kernel, and for several the best one for all.
 
-    A configuration that is measured already is not proposed. Raises InputError where the model's
-    predictor makes nothing of further points, and where all configurations are measured.
+    For all it is the one of the least mean width, weighted by the kernels' time in the run. Kernels
+    without counters are left out, and a configuration that is measured already is not proposed.
+    Raises InputError where the model's predictor makes nothing of further points, and where all
+    configurations are measured.
     """
     require_measured_points(model)
     profiles = profiles.profiled
@@ -63,9 +65,10 @@ def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], Next
     each = [best_point(*of_kernel) for of_kernel in zip(profiles.kernels, now, ahead, strict=True)]
     if len(each) < 2:
         return each, None
-    after = np.where(np.isinf(ahead), now[:, None], ahead).mean(axis=0)
+    weights = profiles.run_times_ms
+    after = np.average(np.where(np.isinf(ahead), now[:, None], ahead), axis=0, weights=weights)
     after[np.isinf(ahead).all(axis=0)] = np.inf
-    return each, best_point(None, float(now.mean()), after)
+    return each, best_point(None, float(np.average(now, weights=weights)), after)
 
 
 def _is_measured(profiles: Profiles, configs: Sequence[HardwareConfig]) -> Mask:

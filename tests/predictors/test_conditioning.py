@@ -251,7 +251,7 @@ class TestNextPoints:
             factor, _ = predictor.predict(profiles).at(config)
             point = MeasuredPoint(config, profiles.time_ms * factor, None)
             widths.append(predictor.widths_ahead(replace(profiles, points=(point,)))[0])
-        each, together = next_points(model, profiles)
+        each, together = next_points(model, replace(profiles, launches=1 / profiles.time_ms))
         now, ahead = predictor.widths_ahead(profiles)
         assert ahead == pytest.approx(np.array(widths).T, rel=1e-4)
         configs = list(model.grid)
@@ -261,6 +261,18 @@ class TestNextPoints:
             assert one.now_percent is None  # intervals were not calibrated
         assert together is not None
         assert together.config == configs[int(np.argmin(ahead.sum(axis=0)))]
+
+    def test_of_the_run_it_weighs_kernels_by_their_time(
+        self, model: Model, new: Measurements
+    ) -> None:
+        """A kernel with all but a millionth of the run's time decides alone."""
+        profiles = new.profiles(MID)
+        for k in range(len(profiles.kernels)):
+            times = np.full(len(profiles.kernels), 1e-7)
+            times[k] = 1.0
+            each, run = next_points(model, replace(profiles, launches=times / profiles.time_ms))
+            assert run is not None
+            assert run.narrower_percent == pytest.approx(each[k].narrower_percent, rel=1e-3)
 
     def test_is_none_that_is_measured(self, model: Model, new: Measurements) -> None:
         profiles = new.profiles(MID)
