@@ -28,7 +28,6 @@ _OF_ADVICE = (
     "max_time",
     "max_slowdown",
     "static_power",
-    "weights",
     *levers.OPTIONS,
 )
 
@@ -39,13 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     subject.add_arguments(parser)
     subject.add_weights(parser)
-    parser.add_argument(
-        "--minimize",
-        choices=tuple(OBJECTIVES),
-        help="energy; edp: energy x time; ed2p: energy x time^2; time; power; clock: the lowest "
-        "engine clock within a limit of time, by default 5 %% slower than the base (default: "
-        "energy, or clock where model or profile give no energy)",
-    )
+    options.add_objective(parser)
     options.add_limits(parser, "the whole run, its kernels' launches summed up,")
     levers.add_arguments(parser)
     options.add_also(parser)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.advice.objectives import Limits
+from mlscale.advice.objectives import OBJECTIVES, Limits
 from mlscale.data.grid import BASE_NAMES, ConfigGrid, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles
 from mlscale.data.public import registry
@@ -131,6 +131,17 @@ def add_output_table(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="TABLE",
         help="tidy table to write; Parquet if it ends in .parquet, else CSV",
+    )
+
+
+def add_objective(parser: argparse.ArgumentParser) -> None:
+    """Add what is to be least."""
+    parser.add_argument(
+        "--minimize",
+        choices=tuple(OBJECTIVES),
+        help="energy; edp: energy x time; ed2p: energy x time^2; time; power; clock: the lowest "
+        "engine clock within a limit of time, by default 5 %% slower than the base (default: "
+        "energy, or clock where model or profile give no energy)",
     )
 
 

@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
-    options.add_static_power(parser)
+    options.add_objective(parser)
+    options.add_limits(parser, "the whole run, its kernels' launches summed up,")
     parser.add_argument(
         "--power-cap",
         nargs="*",
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the report. Raises InputError."""
     output = options.output_file(arguments.output)
+    limits = options.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
     shown = _positions(profiles, arguments.kernel)
@@ -67,6 +69,8 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.static_power,
         of.notes,
         None if arguments.power_cap is None else tuple(arguments.power_cap),
+        arguments.minimize,
+        limits,
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
@@ -107,10 +111,11 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _further_options(arguments: argparse.Namespace) -> list[str]:
-    """Return static power, power caps and date as they were given."""
-    words = []
-    if arguments.static_power is not None:
-        words += ["--static-power", f"{arguments.static_power:g}"]
+    """Return objective, limits, static power, power caps and date as they were given."""
+    words = ["--minimize", arguments.minimize] if arguments.minimize else []
+    for name in ("max_power", "max_time", "max_slowdown", "static_power"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name.replace('_', '-')}", f"{getattr(arguments, name):g}"]
     if arguments.power_cap is not None:
         words += ["--power-cap", *(f"{cap:g}" for cap in arguments.power_cap)]
     if arguments.date:

@@ -1,13 +1,14 @@
 """The whole page: verdict and head, the whole run, a section for each kernel, how it was made."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from mlscale.advice.advise import advise
 from mlscale.advice.cap_advice import advise_caps
+from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import verdict
 from mlscale.data.profiles import Profiles
@@ -48,6 +49,7 @@ _BANNERS = {
 class Source:
     """Where model and profile came from, as the page says it; date: None for no date.
 
+    objective and limits: of the advice, as for `advise`.
     static_power_w [W]: what the user says that the board draws beside dynamic power. notes: what
     was chosen for the user. power_caps_w [W]: to tell the run under, empty for those that the GPU
     takes, None for no such section.
@@ -60,6 +62,8 @@ class Source:
     static_power_w: float | None = None
     notes: tuple[str, ...] = ()
     power_caps_w: tuple[float, ...] | None = None
+    objective: str | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 def largest_kernels(profiles: Profiles) -> list[int]:
@@ -73,10 +77,12 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
 
     Raises InputError where the profiles lack what the model needs.
     """
-    advice = advise(model, profiles, static_power_w=source.static_power_w)
+    static_w = source.static_power_w
+    advice = advise(model, profiles, source.objective, source.limits, static_w)
     caps = None
     if source.power_caps_w is not None:
-        given = source.power_caps_w, None, None, source.static_power_w, advice.surfaces
+        objective = None if source.objective == "clock" else source.objective
+        given = source.power_caps_w, objective, source.limits, static_w, advice.surfaces
         caps = advise_caps(model, profiles, *given)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"

@@ -197,3 +197,14 @@ def shape(root: Node) -> list[tuple[str, str, str]]:
 def words(node: Node) -> list[str]:
     own = " ".join(child for child in node.content if isinstance(child, str))
     return [word for word in own.split() if not any(c.isdigit() for c in word)]
+
+
+def test_the_verdict_is_that_of_advise_with_the_same_limits(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    limits = ("--minimize", "time", "--max-slowdown", 2)
+    succeed(capsys, "report", *SHIPPED, *limits, "-o", tmp_path / "page.html")
+    out, _ = succeed(capsys, "advise", *SHIPPED, *limits)
+    page = parse((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.one("p", "verdict").text == out.splitlines()[0]
+    assert "--minimize time --max-slowdown 2" in page.text
