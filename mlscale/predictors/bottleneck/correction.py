@@ -5,8 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, shaped
-from mlscale.predictors.bottleneck.process import scaling, squared_distance, standardised
+from mlscale.arrays import Floats, Indices, positive, shaped
+from mlscale.predictors.bottleneck.inducing import inducing_rows, some
+from mlscale.predictors.bottleneck.process import JITTER, scaling, squared_distance, standardised
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
 UNREPEATED_VARIANCE = 0.3  # variance of what does not repeat, against 1 of what does
@@ -19,8 +20,9 @@ class Correction:
 
     Alike are kernels near each other in D inputs: the named ones of `KernelTraits.similarity`,
     then the coordinates of the predicted log surface along its main directions. mean, spread
-    (D,) standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D);
-    weights (n, N). A kernel unlike all others gets no correction.
+    (D,) standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D) of the
+    kernels that stand for all, see `inducing`; weights (n, N). A kernel unlike all others gets no
+    correction.
     """
 
     names: tuple[str, ...]
@@ -33,16 +35,16 @@ class Correction:
 
     @classmethod
     def fit(cls, named: dict[str, Floats], predicted: Floats, actual: Floats) -> Self:
-        """Learn from n kernels' inputs, held-out log time ratios (n, N), and the true ones."""
+        """Learn from K kernels' inputs, held-out log time ratios (K, N), and the true ones."""
         names = tuple(name for name, values in named.items() if not np.isnan(values).all())
         centre = predicted.mean(axis=0)
         directions = np.linalg.svd(predicted - centre, full_matrices=False)[2][:DIRECTIONS]
         raw = _inputs(named, names, (predicted - centre) @ directions.T)
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
-        alike = _alike(points, points) + UNREPEATED_VARIANCE * np.eye(len(points))
-        weights = np.asarray(np.linalg.solve(alike, actual - predicted))
-        return cls(names, centre, directions, mean, spread, points, weights)
+        rows = inducing_rows(lambda rows: _alike(points[rows], points[rows]), len(points))
+        weights = _weights(points, rows, actual - predicted)
+        return cls(names, centre, directions, mean, spread, some(points, rows), weights)
 
     def predict(self, named: dict[str, Floats], predicted: Floats) -> Floats:
         """Return what to add to the log time ratios predicted, (K, N)."""
@@ -78,3 +80,19 @@ def _inputs(named: dict[str, Floats], names: tuple[str, ...], coordinates: Float
 
 def _alike(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.exp(-0.5 * squared_distance(a, b) / LENGTH_SCALE**2))
+
+
+def _weights(points: Floats, rows: Indices, missed: Floats) -> Floats:
+    """Return the weights (n, N) of the kernels in those rows, by what was missed (K, N) of all.
+
+    Kernel regression where the rows are all; else by the subset of regressors (Quinonero-Candela
+    and Rasmussen, JMLR 6, 2005, section 5).
+    """
+    unrepeated = UNREPEATED_VARIANCE * np.eye(len(rows))
+    alike = _alike(some(points, rows), points)
+    if len(rows) == len(points):
+        return np.asarray(np.linalg.solve(alike + unrepeated, missed))
+    whitening = np.linalg.inv(np.linalg.cholesky(alike[:, rows] + JITTER * np.eye(len(rows))))
+    features = whitening @ alike
+    seen = features @ features.T + unrepeated
+    return np.asarray(whitening.T @ np.linalg.solve(seen, features @ missed))

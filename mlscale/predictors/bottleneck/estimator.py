@@ -201,7 +201,7 @@ class Bottleneck(Predictor):
             values,
             (process.low, process.high),
             usual=process.mean,
-            trained=(self.kernels_, trained),
+            trained=(tuple(self.kernels_[row] for row in process.rows), trained),
         )
 
     def widths_ahead(
@@ -339,8 +339,9 @@ class Bottleneck(Predictor):
         self.counters_ = tuple(map(str, state["counters"]))
         sources = dict(state.get("sources", {}))  # older files lack them
         self.sources_ = {str(n): tuple(map(str, names)) for n, names in sources.items()}
-        if len(self.kernels_) != len(self.time_.process.points):
-            raise ValueError("there are not as many names of kernels as kernels")
+        rows = self.time_.process.rows
+        if not ((rows >= 0) & (rows < len(self.kernels_))).all():
+            raise ValueError("a kernel of the process has no name")
         return self
 
 

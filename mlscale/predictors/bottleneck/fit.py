@@ -3,7 +3,9 @@
 B fits, n kernels of each, filled up to the most that one has; N configurations.
 """
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -102,8 +104,8 @@ class CurveFit:
     amplitude: float
 
     @cached_property
-    def process(self) -> Process:
-        """The process over these kernels' inputs, without weights."""
+    def process(self) -> tuple[Process, Floats]:
+        """The process over these kernels' inputs, without weights, and its basis (n, K)."""
         return Process.of([own.gpu.inputs(own.traits.use) for own in self.kernels], self.amplitude)
 
     @property
@@ -122,13 +124,13 @@ class CurveFit:
         return sum(own.log_ratios["time"].size for own in self.kernels)
 
     def model(self, values: dict[str, Floats], place: Indices) -> TimeModel:
-        """Return the model without corrections and misfits; place: the kernels' in the batch."""
-        gpus = tuple(own.gpu for own in self.kernels)
-        weights = values["alpha"][:, place] @ self.process.whitening
+        """Return the model without corrections and misfits; place: the points' in the batch."""
+        gpus, (process, _) = tuple(own.gpu for own in self.kernels), self.process
+        weights = values["alpha"][:, place] @ process.whitening
         return TimeModel(
             gpus=gpus,
             values={name: own for name, own in values.items() if name != "alpha"},
-            process=replace(self.process, weights=weights),
+            process=replace(process, weights=weights),
             shares=self.shares,
             uses_rule=self.kernels[0].traits.rule is not None,
             corrections=(None,) * len(gpus),
@@ -215,14 +217,26 @@ def fit_powers(fits: Sequence[PowerFit]) -> list[PowerModel]:
 
 
 def _in_batches(fits: Sequence[Fit], train: Callable[[Sequence[Fit]], list[Model]]) -> list[Model]:
-    """Train fits of one kind together, as many as the processor's cache holds."""
-    models: dict[int, Model] = {}
+    """Train fits of one kind together, as many as the processor's cache holds.
+
+    Batches run side by side, each on one thread of as many as the machine has cores.
+    """
+    batches: list[list[int]] = []
     left = list(range(len(fits)))
     while left:
         same = [i for i in left if fits[i].kind == fits[left[0]].kind]
-        batch = same[: max(1, NUMBERS_PER_BATCH // max(fits[i].numbers for i in same))]
-        models |= zip(batch, train([fits[i] for i in batch]), strict=True)
-        left = [i for i in left if i not in models]
+        batches.append(same[: max(1, NUMBERS_PER_BATCH // max(fits[i].numbers for i in same))])
+        left = [i for i in left if i not in batches[-1]]
+    models: dict[int, Model] = {}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # matrices this small are slower on several threads
+    try:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            trained = pool.map(train, [[fits[i] for i in batch] for batch in batches])
+            for batch, own in zip(batches, trained, strict=True):
+                models |= zip(batch, own, strict=True)
+    finally:
+        torch.set_num_threads(threads)
     return [models[i] for i in range(len(fits))]
 
 
@@ -237,15 +251,18 @@ class CurveBatch:
             _gpu_loss(number, kernels, start)
             for number, (kernels, start) in enumerate(zip(of_gpus, starts, strict=True))
         ]
-        self._places = [
+        places = [
             np.concatenate(
                 [s + np.arange(len(k)) for s, k in zip(starts, fit.kernels, strict=True)]
             )
             for fit in fits
         ]
-        bases = np.zeros((len(fits), size, size))
-        for basis, fit, place in zip(bases, fits, self._places, strict=True):
-            basis[np.ix_(place, place)] = fit.process.basis
+        own_bases = [fit.process[1] for fit in fits]
+        self._points = [place[: len(own)] for place, own in zip(places, own_bases, strict=True)]
+        count = 1 + max(int(points[-1]) for points in self._points)
+        bases = np.zeros((len(fits), count, size))
+        for basis, own, points, place in zip(bases, own_bases, self._points, places, strict=True):
+            basis[np.ix_(points, place)] = own
         bases_of_fits = torch.from_numpy(bases)
 
         def loss(values: Values) -> Tensor:
@@ -253,13 +270,13 @@ class CurveBatch:
             return torch.stack([own(values, latents) for own in losses]).sum(0)
 
         priors = curve_priors([own.gpu.grid for own in fits[0].kernels], fits[0].shares)
-        priors["alpha"] = Prior((latent_count(fits[0].shares), size), 0.0, 1.0)
+        priors["alpha"] = Prior((latent_count(fits[0].shares), count), 0.0, 1.0)
         self.posterior = Posterior([priors] * len(fits), loss)
 
     def models(self, values: Sequence[dict[str, Floats]]) -> list[TimeModel]:
         """Return the models at each fit's parameters."""
-        triples = zip(self.fits, values, self._places, strict=True)
-        return [fit.model(own, place) for fit, own, place in triples]
+        triples = zip(self.fits, values, self._points, strict=True)
+        return [fit.model(own, points) for fit, own, points in triples]
 
 
 def _gpu_loss(

@@ -55,12 +55,7 @@ class Posterior:
 
     def most_probable(self, steps: int) -> list[dict[str, Floats]]:
         """Return each fit's parameters by name, at the largest density that L-BFGS finds."""
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # matrices this small are slower on several threads
-        try:
-            best = minimize_together(self.evaluate, self.start, steps)
-        finally:
-            torch.set_num_threads(threads)
+        best = minimize_together(self.evaluate, self.start, steps)
         values = self.named(torch.from_numpy(best))
         return [{name: own[b].numpy() for name, own in values.items()} for b in range(len(best))]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
 from mlscale.counters.kernel_use import input_names
+from mlscale.predictors.bottleneck.inducing import inducing_rows, some
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -20,12 +21,14 @@ FARTHEST = 3.0  # standard deviations of an input from the training mean; it is 
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """A Gaussian process over D standardised inputs of n training kernels on several GPUs.
+    """A Gaussian process over D standardised inputs of the training kernels on several GPUs.
 
-    names of the inputs; mean and spread (D,), the training kernels' mean and standard deviation,
-    standardise them; low and high (D,) are the range trained. points (n, D); gpu (n,): the number
-    of each point's GPU; weights (L, n) of the points in the means of the L latents; inverse (n, n)
-    of the training covariance. amplitude: prior standard deviation of the latents.
+    n of the kernels, with few kernels each of them, stand for all: see `inducing`. names of the
+    inputs; mean and spread (D,), the training kernels' mean and standard deviation, standardise
+    them; low and high (D,) are the range trained. rows (n,): which of the kernels; points (n, D)
+    and gpu (n,): their inputs and the number of their GPU; weights (L, n) of the points in the
+    means of the L latents; inverse (n, n) of the points' covariance. amplitude: prior standard
+    deviation of the latents.
     """
 
     names: tuple[str, ...]
@@ -33,6 +36,7 @@ class Process:
     spread: Floats
     low: Floats
     high: Floats
+    rows: Indices
     points: Floats
     gpu: Indices
     weights: Floats
@@ -40,10 +44,11 @@ class Process:
     amplitude: float
 
     @classmethod
-    def of(cls, inputs: Sequence[dict[str, Floats]], amplitude: float) -> Self:
+    def of(cls, inputs: Sequence[dict[str, Floats]], amplitude: float) -> tuple[Self, Floats]:
         """Make a process without weights, from the named inputs of each GPU's kernels.
 
-        An input that no kernel has is left out.
+        An input that no kernel has is left out. The second result, (n, K), turns independent
+        normal numbers (L, n) into the latents of all K kernels, as `whitening` into weights.
         """
         joined = {name: np.concatenate([own[name] for own in inputs]) for name in inputs[0]}
         names = tuple(name for name, values in joined.items() if not np.isnan(values).all())
@@ -53,24 +58,24 @@ class Process:
         sizes = [len(next(iter(own.values()))) for own in inputs]
         gpu = np.repeat(np.arange(len(sizes)), sizes)
         low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
-        none = np.zeros((0, len(raw)))
-        process = cls(names, mean, spread, low, high, points, gpu, none, none, amplitude)
-        return replace(process, inverse=process.whitening.T @ process.whitening)
+
+        def of_rows(rows: Indices) -> Floats:
+            return covariance(points[rows], points[rows], gpu[rows], gpu[rows])
+
+        rows = inducing_rows(of_rows, len(points))
+        none = np.zeros((0, len(rows)))
+        own = some(points, rows), some(gpu, rows)
+        process = cls(names, mean, spread, low, high, rows, *own, none, none, amplitude)
+        process = replace(process, inverse=process.whitening.T @ process.whitening)
+        prior = amplitude**2 * covariance(process.points, points, process.gpu, gpu)
+        return process, process.whitening @ prior
 
     @cached_property
     def whitening(self) -> Floats:
         """The matrix (n, n) that turns independent normal numbers (L, n) into weights."""
-        noisy = self._prior + JITTER * self.amplitude**2 * np.eye(len(self.points))
+        prior = self.amplitude**2 * covariance(self.points, self.points, self.gpu, self.gpu)
+        noisy = prior + JITTER * self.amplitude**2 * np.eye(len(self.points))
         return np.asarray(np.linalg.inv(np.linalg.cholesky(noisy)))
-
-    @property
-    def basis(self) -> Floats:
-        """The matrix (n, n) that turns independent normal numbers (L, n) into latents (L, n)."""
-        return self.whitening @ self._prior
-
-    @cached_property
-    def _prior(self) -> Floats:
-        return self.amplitude**2 * covariance(self.points, self.points, self.gpu, self.gpu)
 
     def points_of(self, values: dict[str, Floats]) -> Floats:
         """Return points (K, D) from named inputs; a missing one is taken at the training mean."""
@@ -106,16 +111,19 @@ class Process:
         n, d = len(state["points"]), len(names)
         shapes: dict[str, tuple[int, ...]] = {
             **dict.fromkeys(("mean", "spread", "low", "high"), (d,)),
+            "rows": (n,),
             "points": (n, d),
             "gpu": (n,),
             "weights": (latents, n),
             "inverse": (n, n),
         }
+        state = {"rows": np.arange(n), **state}  # older files lack them: all kernels
         arrays = {name: shaped(state[name], *shape) for name, shape in shapes.items()}
         positive(arrays["spread"], "a spread")
         require_rising(arrays["low"], arrays["high"])
-        gpu = arrays.pop("gpu").astype(np.intp)
-        return cls(names=names, gpu=gpu, amplitude=float(state["amplitude"]), **arrays)
+        rows, gpu = (arrays.pop(name).astype(np.intp) for name in ("rows", "gpu"))
+        amplitude = float(state["amplitude"])
+        return cls(names=names, rows=rows, gpu=gpu, amplitude=amplitude, **arrays)
 
 
 def squared_distance(a: Floats, b: Floats) -> Floats:
