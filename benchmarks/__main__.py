@@ -17,6 +17,7 @@ import predict_speed
 import scaling
 import survey_speed
 import train_speed
+import training_growth
 from table import heading, line
 
 BENCHMARKS = {
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "command_speed": command_speed.rows,
     "scaling": scaling.rows,
     "fit_speed": fit_speed.rows,
+    "training_growth": training_growth.rows,
     "survey_speed": survey_speed.rows,
     "import_speed": import_speed.rows,
 }

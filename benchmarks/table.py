@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HEADINGS = ("benchmark", "what", "mlscale", "peer", "ratio", "the peer is")
-WIDTHS = (14, 46, 12, 12, 7, 0)
+WIDTHS = (15, 46, 12, 12, 7, 0)
 RUNS = 5
 
 
