@@ -3,7 +3,7 @@
 The made kernels of `scaling` over clocks; each size and each peer in a process of its own. The
 error is of 500 further kernels of the same drawing, so siblings of the training kernels. The peers
 are scikit-learn's, from standardised logarithms of Table II's counters to the log time ratios. The
-Gaussian process takes its lengths and its noise from 300 of the kernels: with more, the gradient
+Gaussian process takes its lengths and its noise from 100 of the kernels: with many, the gradient
 of its likelihood needs an array of kernels^2 x configurations.
 """
 
@@ -29,7 +29,7 @@ from mlscale.predictors import create
 
 KERNELS = (30, 300, 3000, 10_000)
 SHAPE = (1, 10, 5)
-HELD_OUT, FOR_LENGTHS, SEED = 500, 300, 0
+HELD_OUT, FOR_LENGTHS, SEED = 500, 100, 0
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Profiles], Floats]
