@@ -5,7 +5,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from mlscale.data.grid import HardwareConfig
-from mlscale.text import printable, shortened
+from mlscale.text import shortened
 
 LONGEST_NAME = 90
 _VOID = frozenset({"meta", "br", "hr"})
@@ -139,7 +139,7 @@ def name(text: str, longest: int | None = LONGEST_NAME) -> Markup:
 
     longest: the most characters that are shown; None shows all.
     """
-    shown = printable(text) if longest is None else shortened(text, longest)
+    shown = visible(text) if longest is None else shortened(visible(text), longest)
     return element("span", shown, class_="name")
 
 

@@ -173,7 +173,8 @@ class TestProfiles:
         )
 
     def test_missing_counter(self, capsys: Capture, tmp_path: Path) -> None:
-        profile = [{k: v for k, v in row.items() if k != "loads"} for row in at_base(tidy.rows())]
+        names = {"loads": "stores"}
+        profile = [{names.get(k, k): v for k, v in row.items()} for row in at_base(tidy.rows())]
         message = self.refuse(capsys, tmp_path, profile)
         assert message == "the model needs the feature 'loads': there is no column 'loads'"
 
@@ -188,7 +189,7 @@ class TestProfiles:
 
     @pytest.mark.parametrize("cell", ["", "nan", "NA"])
     def test_counter_without_any_value(self, capsys: Capture, tmp_path: Path, cell: str) -> None:
-        profile = [{**row, "loads": cell} for row in at_base(tidy.rows())]
+        profile = [{**row, "loads": cell, "stores": 1} for row in at_base(tidy.rows())]
         message = self.refuse(capsys, tmp_path, profile)
         assert message == (
             "kernel 'first' has no value for 'loads', which the model needs; "

@@ -288,8 +288,9 @@ class TestRepetitions:
 def measurements(draw: st.DrawFn) -> Measurements:
     """Any measurements: unequal repetitions, missing counters, names with commas and quotes."""
     count, *shape = draw(st.tuples(*[st.integers(1, 2)] * 4))
-    text = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=6)
-    name = st.one_of(text.filter(str.strip), st.sampled_from(['a,"b"', "f<1,\n2>", "µs", "nan"]))
+    printed = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))
+    text = st.text(printed, min_size=1, max_size=6)
+    name = st.one_of(text.filter(str.strip), st.sampled_from(['a,"b"', "f<1,2>", "µs", "nan"]))
     kernels = draw(st.lists(name, min_size=count, max_size=count, unique=True))
     axes = [
         tuple(sorted(draw(st.lists(steps, min_size=n, max_size=n, unique=True))))
