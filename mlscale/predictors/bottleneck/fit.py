@@ -134,6 +134,7 @@ class CurveFit:
             shares=self.shares,
             uses_rule=self.kernels[0].traits.rule is not None,
             corrections=(None,) * len(gpus),
+            trees=(None,) * len(gpus),
             misfits=tuple(np.zeros((1, gpu.grid.size)) for gpu in gpus),
         )
 

@@ -29,7 +29,8 @@ from mlscale.predictors.bottleneck.fit import (
     fit_powers,
 )
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.bottleneck.time import LEAST_SPREAD, TimeModel, rule_applies
+from mlscale.predictors.bottleneck.time import LEAST_SPREAD, TimeModel, blended, rule_applies
+from mlscale.predictors.bottleneck.tree_opinion import TreeOpinion, weight_of_trees
 from mlscale.predictors.conditioning import SurfacePrior, misfit_of
 
 if TYPE_CHECKING:
@@ -77,12 +78,47 @@ class HeldOutKernels:
         better = self._error_of(self._corrected) < self.error
         return self._learnt_from(self.groups) if better else None
 
+    @cached_property
+    def trees(self) -> TreeOpinion | None:
+        """Grown from all kernels; None where they do not help those held out."""
+        if not self._by_trees:
+            return None
+        curve, trees = np.concatenate(self._by_curve), np.concatenate(self._by_trees)
+        actual = np.concatenate([group.kernels.log_ratios["time"] for group in self.groups])
+        applications = [name for group in self.groups for name in group.kernels.applications]
+        weight = weight_of_trees(curve, trees, actual, applications)
+        if not weight:
+            return None
+        named = self.kernels.traits.similarity(self.kernels.gpu)
+        return TreeOpinion.fit(named, self.kernels.log_ratios["time"], weight)
+
     @property
     def predicted(self) -> list[Floats]:
-        """For each group log time ratios (n, N), corrected where corrections help."""
+        """For each group log time ratios (n, N), corrected and with trees where these help."""
+        if self.trees is None:
+            return self._by_curve
+        pairs = zip(self._by_curve, self._by_trees, strict=True)
+        return [blended(curve, trees, self.trees.weight) for curve, trees in pairs]
+
+    @property
+    def _by_curve(self) -> list[Floats]:
+        """Each group's log time ratios (n, N), corrected where corrections help."""
         if self.correction is None:
             return [group.predicted for group in self.groups]
         return self._corrected
+
+    @cached_property
+    def _by_trees(self) -> list[Floats]:
+        """Each group's log time ratios by trees of the others; none without a CU axis."""
+        if len(self.kernels.gpu.grid.cu_count) == 1:
+            return []
+        predicted = []
+        for group in self.groups:
+            others = _others(self.kernels, group.rows)
+            named = others.traits.similarity(others.gpu)
+            trees = TreeOpinion.fit(named, others.log_ratios["time"])
+            predicted.append(trees.predict(group.kernels.traits.similarity(others.gpu)))
+        return predicted
 
     @property
     def error(self) -> float:
@@ -190,15 +226,20 @@ def _train_time(
     for first in range(0, len(models), 1 + len(groups)):
         whole, *parts = models[first : first + 1 + len(groups)]
         candidates.append(
-            (whole, [_held_out(g, own, groups, parts) for g, own in enumerate(tables)])
+            (
+                replace(whole, parts=tuple(parts) if several else ()),
+                [_held_out(g, own, groups, parts) for g, own in enumerate(tables)],
+            )
         )
     model, held_out = min(candidates, key=lambda pair: sum(held.error for held in pair[1]))
     misfits = []
     for g, own in enumerate(tables):
-        predicted = model.prior(own.traits, own.gpu, g).predicted()
+        predicted = model.alone.prior(own.traits, own.gpu, g).predicted()
         misfits.append(misfit_of(own.log_ratios["time"] - predicted))
     corrections = tuple(held.correction for held in held_out)
-    return replace(model, corrections=corrections, misfits=tuple(misfits)), held_out
+    trees = tuple(held.trees for held in held_out)
+    model = replace(model, corrections=corrections, trees=trees, misfits=tuple(misfits))
+    return model, held_out
 
 
 def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
@@ -245,7 +286,7 @@ def _train(
         scores = calibrate("time", held_out, predicted) if job.intervals else np.empty(0)
         return Trained(time, None, scores)
     # Power is better with the time as it is before its corrections: decision 0008.
-    time = replace(time, corrections=(None,) * len(time.gpus))
+    time = time.alone
     kernels, gpu = held_out[0].kernels, time.gpus[0]
     groups = held_out[0].groups if job.intervals else ()
     fits = [PowerFit(_others(kernels, g.rows), g.model.gpus[0]) for g in groups]

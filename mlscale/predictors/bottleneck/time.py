@@ -1,7 +1,7 @@
 """What a trained time model of `bottleneck` knows, and how it predicts: NumPy only."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from mlscale.predictors.bottleneck.curve import (
     latent_count,
 )
 from mlscale.predictors.bottleneck.process import Process
+from mlscale.predictors.bottleneck.tree_opinion import TreeOpinion
 from mlscale.predictors.conditioning import SurfacePrior
 
 RULE_WEIGHT = 0.25  # of Wang and Chu's rule in the log time
@@ -106,7 +107,8 @@ class TimeModel:
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_rule: whether
     Wang and Chu's rule stands beside the curve. Of each GPU, corrections: what the curve misses;
-    misfits: see `SurfacePrior`.
+    misfits: see `SurfacePrior`; trees: their opinion, None where it does not count. parts: with
+    several CU counts the models without a group of applications, whose mean the curve gives.
     """
 
     gpus: tuple[GpuPeaks, ...]
@@ -116,6 +118,14 @@ class TimeModel:
     uses_rule: bool
     corrections: tuple[Correction | None, ...]
     misfits: tuple[Floats, ...]
+    trees: tuple[TreeOpinion | None, ...]
+    parts: tuple["TimeModel", ...] = ()
+
+    @property
+    def alone(self) -> Self:
+        """The curve alone: without parts, corrections and trees."""
+        none = (None,) * len(self.gpus)
+        return replace(self, corrections=none, trees=none, parts=())
 
     def prior(self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None) -> SurfacePrior:
         """Return what is known of the log time ratios (K, N) before any further measured point.
@@ -124,11 +134,11 @@ class TimeModel:
         """
         points = self.process.points_of(gpu.inputs(kernels.use))
         mean, variance = self.process.latents(points, number)
-        correction, misfit, trained = None, np.zeros((1, gpu.grid.size)), gpu.grid
-        if number is not None:
-            trained = self.gpus[number].grid
-            if gpu.grid == trained:
-                correction, misfit = self.corrections[number], self.misfits[number]
+        misfit = np.zeros((1, gpu.grid.size))
+        trained = gpu.grid if number is None else self.gpus[number].grid
+        at_home = number if gpu.grid == trained else None
+        if at_home is not None:
+            misfit = self.misfits[at_home]
         ratios = GridRatios.of(gpu.grid, gpu.base, trained)
         load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
         curve = BottleneckCurve.of(np, self.values, number, load, ratios)
@@ -142,10 +152,26 @@ class TimeModel:
             return log_time if base is None else log_time - log_time[:, base]
 
         missed = np.zeros(gpu.grid.size)
-        if correction is not None:
-            missed = correction.predict(kernels.similarity(gpu), log_ratios(mean))
+        if at_home is not None:
+            missed = self._missed(kernels, gpu, at_home, log_ratios(mean))
+            missed = missed if base is None else missed - missed[..., base]
         variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
         return SurfacePrior(lambda latents: log_ratios(latents) + missed, mean, variances, misfit)
+
+    def _missed(
+        self, kernels: KernelTraits, gpu: GpuPeaks, number: int, by_curve: Floats
+    ) -> Floats:
+        """Return what to add to the log time ratios (K, N) that this one curve gives."""
+        best = by_curve
+        if self.parts:
+            own = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
+            best = np.mean([prior.predicted() for prior in own], axis=0)
+        correction, trees = self.corrections[number], self.trees[number]
+        if correction is not None:
+            best = best + correction.predict(kernels.similarity(gpu), best)
+        if trees is not None:
+            best = blended(best, trees.predict(kernels.similarity(gpu)), trees.weight)
+        return best - by_curve
 
     def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
         """Return what each kernel's prediction rests on that the reader should know."""
@@ -179,6 +205,8 @@ class TimeModel:
             "uses_other": self.uses_rule,
             "corrections": [None if c is None else c.state() for c in self.corrections],
             "misfits": list(self.misfits),
+            "trees": [None if own is None else own.state() for own in self.trees],
+            "parts": [part.state() for part in self.parts],
         }
 
     @classmethod
@@ -194,6 +222,11 @@ class TimeModel:
         if shares not in (1, 2):
             raise ValueError(f"a model has 1 or 2 shares, not {shares}")
         priors = curve_priors([gpu.grid for gpu in gpus], shares)
+        parts = tuple(cls.restore(part) for part in state.get("parts", ()))
+        places = [(gpu.device, gpu.grid, gpu.base) for gpu in gpus]
+        if any([(g.device, g.grid, g.base) for g in part.gpus] != places for part in parts):
+            raise ValueError("a part of the model is for another GPU")
+        trees = state.get("trees", [None] * len(gpus))  # older files lack them
         return cls(
             gpus=tuple(gpus),
             values={n: shaped(state["values"][n], *prior.shape) for n, prior in priors.items()},
@@ -208,6 +241,11 @@ class TimeModel:
                 shaped(misfit, None, gpu.grid.size)
                 for misfit, gpu in zip(state["misfits"], gpus, strict=True)
             ),
+            trees=tuple(
+                None if saved is None else TreeOpinion.restore(saved, gpu.grid.size)
+                for gpu, saved in zip(gpus, trees, strict=True)
+            ),
+            parts=parts,
         )
 
 

@@ -99,7 +99,7 @@ class TestRecovery:
         values = trained.time_.values
         for name in ("engine0", "memory0"):
             assert np.abs(values[name]).max() > 1e-4
-        bare = replace(trained.time_, corrections=(None,))
+        bare = trained.time_.alone
         traits = KernelTraits.of(profiles, made.CLOCKS, with_rule=False)
         logs = bare.prior(traits, bare.gpus[0], 0).predicted()
         whole = logs.reshape(5, 4, 4)[:, [0, 2]][:, :, [1, 2]]

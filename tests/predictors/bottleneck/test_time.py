@@ -39,7 +39,7 @@ def test_it_is_a_quarter_of_the_log_time(trained: Bottleneck) -> None:
     """The weight of decision 0008, beside three quarters of the curve."""
     profiles = made.with_all_counters(3, seed=1).profiles(MID)
     kernels, model = KernelTraits.of(profiles, made.CLOCKS, with_rule=True), trained.time_
-    bare = replace(model, corrections=(None,))
+    bare = model.alone
     both, curve = (
         one.prior(kernels, model.gpus[0], 0).predicted()
         for one in (bare, replace(bare, uses_rule=False))
@@ -80,8 +80,7 @@ def test_a_common_slowing_by_cu_count() -> None:
     kernels = KernelTraits.of(table.profiles(table.grid.mid), table.grid, with_rule=False)
     slower = replace(model, values=model.values | {"slowing": model.values["slowing"] + 0.2})
     usual, slowed = (
-        replace(one, corrections=(None,)).prior(kernels, one.gpus[0], 0).predicted()
-        for one in (model, slower)
+        one.alone.prior(kernels, one.gpus[0], 0).predicted() for one in (model, slower)
     )
     by_cu = 0.2 * np.log(table.grid.settings()["cu_count"] / table.grid.mid.cu_count)
     np.testing.assert_allclose(slowed - usual, np.tile(by_cu, (8, 1)), atol=1e-12)
