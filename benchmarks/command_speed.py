@@ -17,7 +17,8 @@ from table import Row
 
 from mlscale.data.grid import AXES
 from mlscale.data.public import path
-from mlscale.data.tables import Table, read_table, write_table
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table, write_table
 from mlscale.model_file import load
 
 RUNS = 11

@@ -5,7 +5,6 @@ import io
 import json
 import math
 import time
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_files import GRID, content_of, members_of, npy, small, zipped
 from parameters import own
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
 from mlscale import (
     PREDICTORS,
-    ConfigGrid,
     InputError,
     Measurements,
     Model,
@@ -34,7 +33,6 @@ from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
-GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DELETED = object()
 SAMPLED = ("sampled", "board-power")  # learn from sampled profiles; their own tests save them
 SAVABLE = [
@@ -69,42 +67,6 @@ def outcome(path: Path, profiles: Profiles) -> Answer | str:
         return answer(load(path), profiles)
     except InputError as error:
         return str(error)
-
-
-def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
-    """A model of four kernels on two configurations, and their profiles."""
-    kernels = made.measurements(per_group=1, grid=GRID, power=power)
-    model = train(kernels, GRID.mid, predictor, **own(predictor, clusters=2))
-    return model, kernels.profiles(GRID.mid)
-
-
-def content_of(model: Model, folder: Path) -> bytes:
-    """A model's file."""
-    path = folder / "whole.mlscale"
-    save(model, path)
-    return path.read_bytes()
-
-
-def members_of(content: bytes) -> dict[str, bytes]:
-    """The members of a model file."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    """A zip of these members."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
-    return content.getvalue()
-
-
-def npy(array: np.ndarray) -> bytes:
-    """An .npy file; objects are pickled."""
-    content = io.BytesIO()
-    np.save(content, array, allow_pickle=True)
-    return content.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -400,94 +362,3 @@ class TestTheDocument:
             path.write_bytes(zipped(members | {"model.json": deep.encode()}))
             found = outcome(path, profiles)
             assert not isinstance(found, str) or len(found.splitlines()) == 1
-
-
-class TestCrafted:
-    """What an attacker writes whose checksums are right; expected: one line, by hand."""
-
-    @staticmethod
-    def refusal(folder: Path, compression: int = zipfile.ZIP_DEFLATED, **members: bytes) -> str:
-        """The message on a small model with these members in place of its own."""
-        path = folder / "m.mlscale"
-        save(small("mean-surface")[0], path)
-        with zipfile.ZipFile(path) as archive:
-            content = {info.filename: archive.read(info) for info in archive.infolist()}
-        content |= {name.replace("_json", ".json"): c for name, c in members.items()}
-        with zipfile.ZipFile(path, "w", compression) as archive:
-            for name, member in content.items():
-                archive.writestr(name, member)
-        with pytest.raises(InputError) as error:
-            load(path)
-        assert "\n" not in str(error.value)
-        return str(error.value)
-
-    @staticmethod
-    def document(folder: Path, change: Any) -> bytes:
-        path = folder / "whole.mlscale"
-        save(small("nearest")[0], path)
-        with zipfile.ZipFile(path) as archive:
-            document = json.loads(archive.read("model.json"))
-        change(document)
-        return json.dumps(document).encode()
-
-    def test_other_compressions(self, tmp_path: Path) -> None:
-        assert "compressed in an unknown way" in self.refusal(tmp_path, zipfile.ZIP_LZMA)
-
-    def test_a_document_that_unpacks_to_much(self, tmp_path: Path) -> None:
-        zeros = b"[" + b"0," * (9 << 20) + b"0]"
-        assert "model.json has more than 16 MiB" in self.refusal(tmp_path, model_json=zeros)
-
-    def test_an_array_that_is_named_many_times(self, tmp_path: Path) -> None:
-        path = tmp_path / "m.mlscale"
-        array = io.BytesIO()
-        np.save(array, np.zeros(1 << 21))  # 16 MiB, named 65 times
-
-        def change(document: dict[str, Any]) -> None:
-            state = document["predictors"]["time"]["state"]
-            state["more"] = [{"array": "big.npy"}] * 65
-
-        document = self.document(tmp_path, change)
-        with zipfile.ZipFile(tmp_path / "whole.mlscale") as archive:
-            content = {info.filename: archive.read(info) for info in archive.infolist()}
-        content |= {"model.json": document, "big.npy": array.getvalue()}
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, member in content.items():
-                archive.writestr(name, member)
-        assert path.stat().st_size < 1 << 20
-        with refused("named for more than 1024 MiB"):
-            load(path)
-
-    def test_a_grid_of_more_configurations_than_any_gpu_has(self, tmp_path: Path) -> None:
-        def change(document: dict[str, Any]) -> None:
-            axis = list(range(1, 1002))
-            document |= {"cu_count": axis, "engine_mhz": axis, "memory_mhz": [1.0]}
-
-        content = self.document(tmp_path, change)
-        assert "more than 1000000 configurations" in self.refusal(tmp_path, model_json=content)
-
-    @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
-    def test_numbers_that_are_not_finite(self, tmp_path: Path, number: str) -> None:
-        content = self.document(tmp_path, lambda d: d["card"].update(noise="NUMBER"))
-        content = content.replace(b'"NUMBER"', number.encode())
-        assert f"the number {number} is not finite" in self.refusal(tmp_path, model_json=content)
-
-    @pytest.mark.parametrize("value", ["a", -1, 2.5, [1], 1e308])
-    def test_hyper_parameters_of_another_kind(self, tmp_path: Path, value: Any) -> None:
-        def change(document: dict[str, Any]) -> None:
-            document["predictors"]["time"]["parameters"]["neighbours"] = value
-
-        content = self.document(tmp_path, change)
-        assert "'neighbours' cannot be" in self.refusal(tmp_path, model_json=content)
-
-    def test_an_array_that_says_more_than_it_holds_or_is_too_wide(self, tmp_path: Path) -> None:
-        for array in (np.zeros(4, np.longdouble), np.zeros(4, complex)):
-            content = io.BytesIO()
-            np.save(content, array)
-            message = self.refusal(tmp_path, **{"arrays/0.npy": content.getvalue()})
-            assert "arrays/0.npy" in message
-        content = io.BytesIO()
-        np.lib.format.write_array_header_1_0(
-            content, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
-        )
-        message = self.refusal(tmp_path, **{"arrays/0.npy": content.getvalue()})
-        assert "does not hold the numbers that it says" in message

@@ -13,7 +13,7 @@ from mlscale.profilers.layouts import titles
 from mlscale.profilers.sampled.formats import FORMATS
 
 if TYPE_CHECKING:
-    from mlscale.data.tables import Table
+    from mlscale.data.table import Table
     from mlscale.profilers import ImportedTable
     from mlscale.profilers.sampled import SampledTable
 

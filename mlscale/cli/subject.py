@@ -9,7 +9,8 @@ from mlscale.cli import options
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
-from mlscale.data.tables import Table, is_tidy, read_table
+from mlscale.data.table import Table
+from mlscale.data.tables import is_tidy, read_table
 from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
 from mlscale.model import Model

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlscale.collect.device import DeviceInfo
 from mlscale.data.profiles import NOT_COUNTERS
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers import import_exports
 

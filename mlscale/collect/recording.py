@@ -20,7 +20,8 @@ from mlscale.collect.running import CACHE
 from mlscale.collect.sensors import SENSORS, Sensors
 from mlscale.collect.suite import SUITES
 from mlscale.data.devices import facts_to_carry
-from mlscale.data.tables import Table, write_table
+from mlscale.data.table import Table
+from mlscale.data.tables import write_table
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, write_text
 from mlscale.profilers.mapping import device_key

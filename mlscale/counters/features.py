@@ -16,7 +16,7 @@ from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS
 from mlscale.data.devices import Device, device_keys
 from mlscale.data.profiles import Profiles
-from mlscale.data.tables import missing_column
+from mlscale.data.table import missing_column
 from mlscale.errors import InputError
 
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]

@@ -14,7 +14,8 @@ from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
 from mlscale.data.repetitions import Aggregate, over_repetitions, spread
 from mlscale.data.surfaces import relative_values
-from mlscale.data.tables import IDENTITY, Table, read_table, table_from_frame, write_table
+from mlscale.data.table import IDENTITY, Table
+from mlscale.data.tables import read_table, table_from_frame, write_table
 from mlscale.errors import DataWarning, InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, in_application
-from mlscale.data.tables import Table, read_table
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table
 from mlscale.errors import InputError
 
 Samples = defaultdict[tuple[HardwareConfig, str], list[float]]

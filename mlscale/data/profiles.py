@@ -11,7 +11,8 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import over_repetitions, spread
-from mlscale.data.tables import IDENTITY, MOST, Table, read_table
+from mlscale.data.table import IDENTITY, MOST, Table
+from mlscale.data.tables import read_table
 from mlscale.errors import InputError
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}

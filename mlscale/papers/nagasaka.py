@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.profiles import Profiles
-from mlscale.data.tables import missing_column
+from mlscale.data.table import missing_column
 from mlscale.errors import InputError, warn
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 

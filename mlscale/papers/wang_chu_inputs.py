@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.profiles import Profiles
-from mlscale.data.tables import missing_column
+from mlscale.data.table import missing_column
 from mlscale.errors import InputError, warn
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters

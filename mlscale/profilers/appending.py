@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.errors import InputError
 
 

@@ -11,7 +11,7 @@ from mlscale.counters.kernel_use import TRAFFIC_NEEDED
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import ByteProgress, no_progress

@@ -19,7 +19,7 @@ import numpy as np
 
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import parse_json_object, read_bytes
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.profilers import nvprof
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord

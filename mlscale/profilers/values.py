@@ -4,7 +4,7 @@ import math
 import re
 from fractions import Fraction
 
-from mlscale.data.tables import LARGEST_COUNTER
+from mlscale.data.table import LARGEST_COUNTER
 from mlscale.errors import InputError
 
 _MEND = "export with LC_ALL=C, so that numbers are written with a decimal point"

@@ -16,7 +16,8 @@ from synthetic.exports import (
     rocprof_v1,
 )
 
-from mlscale.data.tables import Table, read_table, write_table
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table, write_table
 
 BASE = "cu=4,engine=1000,memory=500"
 AMD = {

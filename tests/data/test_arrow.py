@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mlscale.data import tables
 from mlscale.data.arrow import arrow_numbers, arrow_strings, numpy_floats, read_plain_csv
-from mlscale.data.tables import Table, read_table, write_table
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table, write_table
 from mlscale.errors import InputError
 
 PLAIN = "kernel,time_ms,loads\na,1.5,\nb,2,3e5\n"

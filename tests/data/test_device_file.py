@@ -19,7 +19,8 @@ from mlscale.data.devices import (
     register_device,
 )
 from mlscale.data.measurements import Measurements
-from mlscale.data.tables import Table, read_table, write_table
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table, write_table
 from mlscale.errors import InputError
 from mlscale.studies.parallel import sweep
 

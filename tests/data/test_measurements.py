@@ -1,4 +1,4 @@
-"""Measurements: from rows in any order to kernels x grid, and back to the last bit."""
+"""Measurements: from rows in any order to kernels x grid."""
 
 import math
 import tempfile
@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from synthetic import kernels as made
 from synthetic import noisy_kernels
-from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
+from synthetic.tidy import refused, rows, write_csv, write_parquet
 
 from mlscale import (
     ConfigGrid,
@@ -21,7 +20,6 @@ from mlscale import (
     Measurements,
     read,
 )
-from mlscale.data.tables import LARGEST_COUNTER, LEAST, MOST
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0, 700.0))
 REQUIRED = ("device", "application", "kernel", "cu_count", "engine_mhz", "memory_mhz", "time_ms")
@@ -282,74 +280,6 @@ class TestRepetitions:
         found = read_rows(tmp_path, table, aggregate=how).counters
         assert found[0, 0, 0, 0, 0] == 5.0
         assert math.isnan(found[0, 0, 0, 1, 0])
-
-
-@st.composite
-def measurements(draw: st.DrawFn) -> Measurements:
-    """Any measurements: unequal repetitions, missing counters, names with commas and quotes."""
-    count, *shape = draw(st.tuples(*[st.integers(1, 2)] * 4))
-    printed = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))
-    text = st.text(printed, min_size=1, max_size=6)
-    name = st.one_of(text.filter(str.strip), st.sampled_from(['a,"b"', "f<1,2>", "µs", "nan"]))
-    kernels = draw(st.lists(name, min_size=count, max_size=count, unique=True))
-    axes = [
-        tuple(sorted(draw(st.lists(steps, min_size=n, max_size=n, unique=True))))
-        for n, steps in zip(shape, (st.integers(1, 512), *[st.floats(1e-3, 1e6)] * 2), strict=True)
-    ]
-    repeated = draw(arrays(np.bool_, (1, count, *shape)))
-    there = np.concatenate([np.ones_like(repeated), repeated])[: 1 + int(repeated.any())]
-    positive = arrays(np.float64, there.shape, elements=st.floats(LEAST, MOST))
-    counts = st.floats(0, LARGEST_COUNTER, exclude_max=True) | st.just(np.nan)
-    counters = draw(arrays(np.float64, (*there.shape, 2), elements=counts))
-    return Measurements(
-        device=draw(name),
-        grid=ConfigGrid(*axes),
-        kernels=tuple(kernels),
-        applications=tuple(draw(st.lists(name, min_size=count, max_size=count))),
-        time_samples=np.where(there, draw(positive), np.nan),
-        power_samples=np.where(there, draw(positive), np.nan) if draw(st.booleans()) else None,
-        counter_names=("inst_executed", "L2 (hit, %)"),
-        counter_samples=np.where(there[..., None], counters, np.nan),
-        metadata=draw(st.sampled_from([{}, {"origin": "made", "faults": {"k": "µ"}}])),
-    )
-
-
-class TestWrittenAndRead:
-    """Truth: what was written."""
-
-    @staticmethod
-    def check(written: Measurements, path: Path) -> None:
-        written.write(path)
-        again = read(path)
-        for name in ("device", "grid", "kernels", "applications", "counter_names", "metadata"):
-            assert getattr(again, name) == getattr(written, name)
-        assert same_bits(again.time_samples, written.time_samples)
-        assert same_bits(again.counter_samples, written.counter_samples)
-        assert (again.power_samples is None) == (written.power_samples is None)
-        if written.power_samples is not None:
-            assert same_bits(again.power_samples, written.power_samples)
-
-    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-    @settings(deadline=None, max_examples=60)
-    @given(written=measurements())
-    def test_same_to_the_last_bit(self, suffix: str, written: Measurements) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            self.check(written, Path(folder) / f"table.{suffix}")
-
-    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-    def test_the_simulated_set(self, data_folder: Path, tmp_path: Path, suffix: str) -> None:
-        written = read(data_folder / "mgpusim" / "gcn3-scaling.csv")
-        self.check(written, tmp_path / f"table.{suffix}")
-
-    def test_a_frame_has_a_row_for_each_measurement(self) -> None:
-        # Hand: 4 groups x 3 kernels x 36 configurations; columns of the tidy table in order.
-        frame = made.measurements().to_frame()
-        assert len(frame) == 432
-        assert tuple(frame.columns[:8]) == (*REQUIRED, "power_w")
-        one = frame[(frame.kernel == "compute1") & (frame.cu_count == 8)]
-        one = one[(one.engine_mhz == 600) & (one.memory_mhz == 700)]
-        expected = made.measurements().time_ms[1, 1, 1, 1]
-        assert one.time_ms.tolist() == [expected]
 
 
 class TestParts:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale.data.tables import Table, read_table, write_table
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table, write_table
 from mlscale.errors import InputError
 
 WRITERS = {"csv": write_csv, "parquet": write_parquet}

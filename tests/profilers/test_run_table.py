@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlscale import HardwareConfig
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.mapping import table_features

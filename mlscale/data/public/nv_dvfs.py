@@ -19,7 +19,8 @@ from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.public.registry import identify
 from mlscale.data.public.sampled_forms import sampled_form, sampled_table
 from mlscale.data.sampled import clocks_not_reached, power_faults
-from mlscale.data.tables import Table, parse_numbers, read_csv_rows
+from mlscale.data.table import Table
+from mlscale.data.tables import parse_numbers, read_csv_rows
 from mlscale.data.traffic import LARGEST_SHARE, share_of_peak
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import read_bytes

@@ -13,7 +13,7 @@ import numpy as np
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.sampled import SHARES
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.configuration import check_clock, run_configuration
 from mlscale.profilers.launches import FileContent

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.data.devices import devices_named, find_device
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.configuration import CLOCK_TOLERANCE
 from mlscale.profilers.sampled.busy import BusySpan, busy_span

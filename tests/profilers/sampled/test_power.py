@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic.monitor_logs import block, dcgmi_dmon, query, together
 
-from mlscale.data.tables import Table
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import join_power
 

@@ -1,0 +1,114 @@
+"""The tidy table as columns, and what its values must be."""
+
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices
+from mlscale.errors import InputError
+
+IDENTITY = ("device", "application", "kernel")
+# Of what is measured, in its unit: beyond these nothing is, and products could overflow.
+LEAST, MOST = 1e-9, 1e15
+LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of measurements by column.
+
+    text: the identity columns; numbers: every other column, (rows,), NaN where not given;
+    lines: where each row stands in its file, empty for 1, 2, 3, ….
+    """
+
+    source: str
+    text: dict[str, list[str]]
+    numbers: dict[str, Floats]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    lines: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All column names."""
+        return (*self.text, *self.numbers)
+
+    def __len__(self) -> int:
+        columns: list[Sized] = [*self.text.values(), *self.numbers.values()]
+        return len(columns[0]) if columns else 0
+
+    def numbered(self, name: str) -> tuple[tuple[str, ...], Indices]:
+        """Number an identity column: its distinct cells in order, and which one each row has."""
+        positions: dict[str, int] = {}
+        of_row = [positions.setdefault(cell, len(positions)) for cell in self.text[name]]
+        return tuple(positions), np.array(of_row, dtype=np.intp)
+
+    def row(self, position: int) -> str:
+        """Say where a row stands, for messages: its line in the CSV file, or its row number."""
+        return f"row {self.lines[position] if self.lines else position + 1}"
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise InputError unless every named column is there."""
+        for name in names:
+            if name not in self.columns:
+                raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
+
+    def positive(self, name: str, optional: bool = False) -> Floats:
+        """Return a numeric column; every value must be from LEAST to MOST, or InputError.
+
+        optional: a value may be missing, NaN.
+        """
+        values = self.numbers[name]
+        good = (values >= LEAST) & (values <= MOST)
+        bad = np.flatnonzero(~(good | np.isnan(values)) if optional else ~good)
+        if bad.size:
+            value = float(values[bad[0]])
+            says = "is not given" if np.isnan(value) else f"is {value:g}"
+            limits = f"from {LEAST:g} to {MOST:g}" if 0 < value < np.inf else "positive and finite"
+            raise InputError(
+                f"{self.source}: {self.row(bad[0])}, column '{name}': the value {says}; "
+                f"it must be {limits}{_and_more(bad.size)}"
+            )
+        return values
+
+    def setting(self, axis: str) -> Floats:
+        """Return a column of the configuration; CU counts must be whole too. Raises InputError."""
+        values = self.positive(axis)
+        if axis == "cu_count" and (values % 1).any():
+            row = int(np.flatnonzero(values % 1)[0])
+            raise InputError(
+                f"{self.source}: {self.row(row)}, column 'cu_count': {values[row]:g} is not a "
+                "whole number of compute units"
+            )
+        return values
+
+    def has_values(self, name: str) -> bool:
+        """Tell whether there is a numeric column of that name that is not empty."""
+        return name in self.numbers and not np.isnan(self.numbers[name]).all()
+
+    def counter(self, name: str) -> Floats:
+        """Return a counter: from 0 to LARGEST_COUNTER, or NaN where missing. Raises InputError."""
+        values = self.numbers[name]
+        bad = np.flatnonzero((values < 0) | (values >= LARGEST_COUNTER))
+        if bad.size:
+            value = values[bad[0]]
+            says = "infinite" if np.isinf(value) else f"{value:g}, which no counter is"
+            raise InputError(
+                f"{self.source}: {self.row(bad[0])}, column '{name}': the value is {says}; "
+                f"leave the cell empty where a counter is missing{_and_more(bad.size)}"
+            )
+        return values
+
+
+def missing_column(name: str, present: Iterable[str]) -> str:
+    """Say that a column is missing, and which one may be meant."""
+    by_folded = {column.casefold(): column for column in present}
+    close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.8)
+    hint = f"; is '{by_folded[close[0]]}' meant? Names are matched to the letter" if close else ""
+    return f"there is no column '{name}'{hint}"
+
+
+def _and_more(count: int) -> str:
+    return f" (and {count - 1} more rows)" if count > 1 else ""
