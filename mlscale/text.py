@@ -1,6 +1,8 @@
 """Somebody else's text: names made fit for a terminal, and cells as numbers."""
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor: CSI
@@ -41,3 +43,38 @@ def shortened(text: str, longest: int = 60) -> str:
         return text
     head = max(0, min(longest * 2 // 3, longest - 2))
     return f"{text[:head]}…{text[head + 1 - longest :]}"
+
+
+def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
+    """Which of the names may be meant by one that is none of them, the likeliest first.
+
+    Those that begin so, then those that have it somewhere, then those of like letters, as a whole
+    or up to their template or argument list; upper and lower case are alike.
+
+    Example:
+        >>> near_names("gem", ["scan", "void gemm<float>(float *)"])
+        ['void gemm<float>(float *)']
+    """
+    asked = name.casefold().strip()
+    folded = {other: other.casefold() for other in names}
+    holders = sorted(
+        (other for other, form in folded.items() if asked and asked in form),
+        key=lambda other: (folded[other].find(asked), len(other)),
+    )
+    by_form: dict[str, list[str]] = {}
+    for other, form in folded.items():
+        for key in {form, _function(form)}:
+            by_form.setdefault(key, []).append(other)
+    like = [
+        form
+        for key in dict.fromkeys((asked, _function(asked)))
+        for form in get_close_matches(key, by_form, n=most)
+        if key
+    ]
+    alike = [other for form in like for other in by_form[form]]
+    return list(dict.fromkeys([*holders, *alike]))[:most]
+
+
+def _function(name: str) -> str:
+    """What stands before templates and arguments, without the type that is returned."""
+    return re.split(r"[<(]", name, maxsplit=1)[0].rpartition(" ")[2]

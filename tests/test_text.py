@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.text import printable, shortened, without_controls
+from mlscale.text import near_names, printable, shortened, without_controls
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,20 @@ def test_shortened_is_never_longer_and_keeps_both_ends(text: str, longest: int) 
         head, _, tail = short.partition("…")
         assert printable(text).startswith(head)
         assert printable(text).endswith(tail)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gem", ["gemm_f16(int)", "void batched_gemm<float, 4>(float *, float *, int)"]),
+        ("batched_gem<float>", ["void batched_gemm<float, 4>(float *, float *, int)"]),
+        ("GEMM_F16", ["gemm_f16(int)"]),
+        ("gemm_f61", ["gemm_f16(int)"]),
+        ("zzz", []),
+        ("", []),
+    ],
+)
+def test_near_names_by_hand(name: str, expected: list[str]) -> None:
+    """Beginnings, then parts, then slips of the pen, whatever templates and arguments follow."""
+    names = ["scan", "void batched_gemm<float, 4>(float *, float *, int)", "gemm_f16(int)"]
+    assert near_names(name, names) == expected

@@ -1,7 +1,6 @@
 """mlscale report: one HTML page on what a model predicts of profiled kernels."""
 
 import argparse
-import difflib
 import shlex
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.page import MOST_KERNELS, Source, largest_kernels, page
+from mlscale.text import near_names, shortened
 
 _EXAMPLES = """\
 examples:
@@ -82,8 +82,8 @@ def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
         return largest_kernels(profiles)
     for kernel in asked:
         if kernel not in profiles.kernels:
-            close = difflib.get_close_matches(kernel, profiles.kernels, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            near = near_names(kernel, profiles.kernels, most=1)
+            hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
             raise InputError(f"the profile has no kernel '{kernel}'{hint}")
     return [profiles.kernels.index(kernel) for kernel in dict.fromkeys(asked)]
 

@@ -55,18 +55,20 @@ class Table:
             if name not in self.columns:
                 raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
 
-    def positive(self, name: str, optional: bool = False) -> Floats:
+    def positive(self, name: str, optional: bool = False, or_zero: bool = False) -> Floats:
         """Return a numeric column; every value must be from LEAST to MOST, or InputError.
 
-        optional: a value may be missing, NaN.
+        optional: a value may be missing, NaN; or_zero: it may be 0.
         """
         values = self.numbers[name]
-        good = (values >= LEAST) & (values <= MOST)
+        good = (values >= LEAST) & (values <= MOST) | (or_zero & (values == 0))
         bad = np.flatnonzero(~(good | np.isnan(values)) if optional else ~good)
         if bad.size:
             value = float(values[bad[0]])
             says = "is not given" if np.isnan(value) else f"is {value:g}"
-            limits = f"from {LEAST:g} to {MOST:g}" if 0 < value < np.inf else "positive and finite"
+            limits = "0 or positive, and finite" if or_zero else "positive and finite"
+            if 0 < value < np.inf:
+                limits = f"from {LEAST:g} to {MOST:g}"
             raise InputError(
                 f"{self.source}: {self.row(bad[0])}, column '{name}': the value {says}; "
                 f"it must be {limits}{_and_more(bad.size)}"

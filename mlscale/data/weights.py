@@ -1,13 +1,14 @@
 """How often kernels run, from a file that the user wrote: it overrides what the profile says."""
 
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
+
+import numpy as np
 
 from mlscale.data.profiles import Profiles
 from mlscale.data.tables import read_table
 from mlscale.errors import InputError
-from mlscale.text import shortened
+from mlscale.text import near_names, shortened
 
 LONGEST_NAME = 60
 MOST_NAMED = 5
@@ -16,8 +17,9 @@ MOST_NAMED = 5
 def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
     """The profiles with the launches of a table, columns `kernel` and `launches`.
 
-    Kernels that the table does not name keep theirs. Raises InputError on a kernel that the
-    profile does not have, or that has two rows, and on launches that are not positive.
+    Kernels that the table does not name keep theirs; a kernel of 0 launches does not run in the
+    application, and is left out. Raises InputError on a kernel that the profile does not have,
+    or that has two rows, on launches that are not given or negative, and where no kernel is left.
     """
     table = read_table(path)
     table.require(("kernel", "launches"))
@@ -27,13 +29,17 @@ def with_weights(profiles: Profiles, path: Path | str) -> Profiles:
         raise InputError(f"{path}: several rows for {_quoted(twice)}; give each kernel one")
     unknown = [name for name in names if name not in profiles.kernels]
     if unknown:
-        close = get_close_matches(unknown[0], profiles.kernels, n=2)
-        hint = f"; near the first are {_quoted(close)}" if close else ""
+        near = near_names(unknown[0], profiles.kernels)
+        hint = f"; near the first: {_quoted(near)}" if near else ""
         raise InputError(f"{path}: the profile has no kernel {_quoted(unknown)}{hint}")
     launches = profiles.weights.copy()
     positions = [profiles.kernels.index(name) for name in table.text["kernel"]]
-    launches[positions] = table.positive("launches")
-    return replace(profiles, launches=launches)
+    launches[positions] = table.positive("launches", or_zero=True)
+    running = np.flatnonzero(launches)
+    if not running.size:
+        raise InputError(f"{path}: every kernel has 0 launches; at least one must run")
+    weighted = replace(profiles, launches=launches)
+    return weighted if running.size == len(launches) else weighted.select(running.tolist())
 
 
 def _quoted(names: list[str]) -> str:
