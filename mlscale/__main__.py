@@ -1,7 +1,72 @@
-"""`python -m mlscale` is the command line."""
+"""The command line as a process: `python -m mlscale`, and the command mlscale.
 
+What only a whole process can do stands here: streams that the shell closed, and Ctrl-C at any
+moment, also before the command has begun and after it has ended.
+"""
+
+import _thread
+import os
+import signal
 import sys
+import threading
 
-from mlscale.cli.main import main
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line; returns the exit status. It prints no traceback of an interrupt."""
+    _open_closed_streams()
+    interrupts = _noted_interrupts()
+    sys.unraisablehook = _show_unraisable
+    try:
+        from mlscale.cli.main import main as run
+
+        status = run()
+    except SystemExit as end:  # of --help and --version
+        status = int(end.code or 0)
+    except (KeyboardInterrupt, Exception):
+        if not interrupts:
+            raise
+        print("mlscale: interrupted", file=sys.stderr)
+        status = INTERRUPTED
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done; what is left takes no time
+    try:
+        sys.stdout.flush()
+    except OSError:  # nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return status
+
+
+def _noted_interrupts() -> list[int]:
+    """A list to which each interrupt is added, as libraries make other errors of some."""
+    noted: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not that of a nohup
+        signal.signal(signal.SIGINT, note)
+    return noted
+
+
+def _open_closed_streams() -> None:
+    """Open nothing in place of a stream that is closed, lest the next file take its number."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0, "r")
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
+def _show_unraisable(problem: "sys.UnraisableHookArgs") -> None:
+    """Interrupt again where Python had to ignore it, as in a destructor."""
+    if problem.exc_type is KeyboardInterrupt:
+        threading.Timer(0.01, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(problem)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,11 +7,13 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from mlscale.errors import InputError
+
+_PART = ".mlscale-part"  # ends the names of files that are being written
 
 ByteProgress = Callable[[int], object]  # is called with numbers of bytes as they are read
 
@@ -33,9 +35,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             raise InputError(f"{path}: is a directory; give the name of a file to write")
         is_stream = _is_stream(path)
         target = Path(os.path.realpath(path))
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.name}.", dir=None if is_stream else target.parent
-        )
+        handle, name = tempfile.mkstemp(_PART, ".", None if is_stream else target.parent)
         os.close(handle)
         temporary = Path(name)
         yield temporary
@@ -59,6 +59,31 @@ def _is_stream(path: Path) -> bool:
     if path.exists() and not path.is_file():
         return True
     return str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/"))
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold a folder, so that no other process that asks for it too writes there.
+
+    The system lets go of it when the process ends, however that is. What a killed one had begun
+    to write is taken away. Raises InputError when another process holds it.
+    """
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # of a file system without locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"{folder}: another mlscale writes there; wait for it, or name another folder"
+                ) from None
+            for part in folder.glob(f".*{_PART}"):
+                part.unlink()
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,14 +1,17 @@
 """Files are written whole or not at all; what the file system refuses is one line."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from synthetic.tidy import refused
 
 from mlscale.errors import InputError
-from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
+from mlscale.files import only_writer, parse_json_object, read_bytes, whole_file, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -124,6 +127,38 @@ class TestWholeFile:
     def test_text_is_utf8_with_its_line_ends_as_given(self, tmp_path: Path) -> None:
         write_text(tmp_path / "new.txt", "µs\n")
         assert (tmp_path / "new.txt").read_bytes() == b"\xc2\xb5s\n"
+
+
+# A process that holds a folder, has begun to write a file there, and is killed.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mlscale.files import only_writer, whole_file
+
+folder = Path(sys.argv[1])
+with only_writer(folder), whole_file(folder / "new.txt") as part:
+    part.write_text("half of it")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class TestOnlyWriter:
+    def test_a_second_one_is_refused_as_long_as_the_first_is_there(self, tmp_path: Path) -> None:
+        with only_writer(tmp_path):
+            with refused(f"{tmp_path}: another mlscale writes there"), only_writer(tmp_path):
+                pass
+            with refused(f"{tmp_path}: another mlscale writes there"), only_writer(tmp_path):
+                pass
+        with only_writer(tmp_path):
+            assert names(tmp_path) == []
+
+    def test_one_that_was_killed_is_in_nobodys_way(self, tmp_path: Path) -> None:
+        (tmp_path / ".mine").write_text("stays")
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert len(names(tmp_path)) == 2
+        with only_writer(tmp_path):
+            assert names(tmp_path) == [".mine"]
 
 
 class TestReadBytes:

@@ -15,7 +15,7 @@ import mlscale
 from mlscale import Model, save, train
 
 HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
-         "pooch", "requests", "filelock")  # fmt: skip
+         "platformdirs", "requests", "filelock")  # fmt: skip
 MID = made.GRID.mid
 
 

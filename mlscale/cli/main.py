@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TextIO
 
@@ -79,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", DataWarning)
         warnings.showwarning = partial(_show_warning, set())
         try:
-            options = parser_of(words[:1]).parse_args(words)
-            _run(options)
+            _refuse_other_letters(words)
+            _run(parser_of(words[:1]).parse_args(words))
             sys.stdout.flush()
         except InputError as error:
             _print_line(f"mlscale: error: {error}")
@@ -125,6 +126,16 @@ def _run(options: argparse.Namespace) -> None:
         options.parser.error(str(error))
 
 
+def _refuse_other_letters(words: Sequence[str]) -> None:
+    """Raise InputError on a name whose bytes are not UTF-8: no table or page could hold it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            name = word.encode(errors="backslashreplace").decode()
+            raise InputError(f"'{name}' is not UTF-8; rename the file") from None
+
+
 def _refuse_output_over_input(options: argparse.Namespace) -> None:
     """Raise UsageError where -o names a file that the command reads, which it would replace."""
     given = vars(options)
@@ -164,8 +175,5 @@ def _show_warning(
 
 
 def _print_line(text: str) -> None:
-    print(" ".join(printable(text).split()), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    with suppress(BrokenPipeError):  # nobody reads what is said
+        print(" ".join(printable(text).split()), file=sys.stderr)

@@ -13,6 +13,7 @@ from mlscale.data.grid import BASE_NAMES, ConfigGrid, HardwareConfig, parse_sett
 from mlscale.data.profiles import Profiles
 from mlscale.data.public import registry
 from mlscale.errors import InputError, UsageError
+from mlscale.files import only_writer
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def read_limits(arguments: argparse.Namespace) -> Limits:
 
 @contextmanager
 def output_folder(text: str) -> Iterator[Path]:
-    """Make a folder to write to, and take a new one away again if nothing came of it.
+    """Make a folder that this process alone writes to; a new one goes if nothing came of it.
 
     Raises InputError.
     """
@@ -198,11 +199,12 @@ def output_folder(text: str) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
-    try:
-        yield folder
-    finally:
-        if is_new and not any(folder.iterdir()):
-            folder.rmdir()
+    with only_writer(folder):
+        try:
+            yield folder
+        finally:
+            if is_new and not any(folder.iterdir()):
+                folder.rmdir()
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
@@ -16,6 +18,8 @@ from mlscale.records import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
+
+SECONDS_BETWEEN_LOOKS = 1.0  # of a worker, whether its parent is alive
 
 
 def fingerprint(tables: dict[str, Measurements], asked: dict[str, Any]) -> str:
@@ -64,7 +68,9 @@ def _results(
         return
     import joblib
 
-    backend: AbstractContextManager[Any] = nullcontext()
+    backend: AbstractContextManager[Any] = joblib.parallel_config(
+        "loky", initializer=_end_with, initargs=(os.getpid(),)
+    )
     if client is not None:
         large = {id(a): a for call in calls for a in call if isinstance(a, Measurements)}
         backend = joblib.parallel_config("dask", client=client, scatter=list(large.values()))
@@ -83,6 +89,17 @@ def _results(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib says that what was begun is given up
             results.close()
+
+
+def _end_with(parent: int) -> None:
+    """Let this worker end soon after the process that started it, however that one ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 A set whose checksum is not known is taken by the name of its file, and told to be unverified.
 
 A data set is looked for in the folder MLSCALE_DATA, then in the cache (MLSCALE_CACHE, else the
-platform's). pooch checks what is downloaded and puts it in its place in one step; its downloader
-here goes on where an earlier transfer broke off, which pooch's own does not.
+platform's). A transfer fills one partial file of a known name, which goes on where an earlier one
+broke off, and is put in its place in one step when its checksum is right.
 """
 
 import errno
@@ -32,9 +32,9 @@ def cache_folder() -> Path:
     """The folder of fetched files: MLSCALE_CACHE, else the platform's folder for caches."""
     if folder := os.environ.get("MLSCALE_CACHE"):
         return Path(folder).expanduser()
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("mlscale"))
+    return platformdirs.user_cache_path("mlscale")
 
 
 def find(dataset: Dataset) -> tuple[Path, str] | None:
@@ -141,36 +141,29 @@ def _lock(cache: Path, dataset: Dataset) -> Iterator[None]:
 def _retrieve(dataset: Dataset, part: Path, mirror: str | None, progress: ByteProgress) -> None:
     """Fill `part`, check it and put it in its place; a continued file that is wrong begins anew.
 
-    pooch looks into the cache first: another process may have been faster.
+    Nothing is done where another process was faster.
     """
-    import pooch
-
-    pooch.get_logger().setLevel("ERROR")
+    target = part.parent / dataset.file
+    if target.is_file() and (dataset.is_unverified or _has_checksum(target, dataset)):
+        return
     urls = _urls(dataset, mirror)
-    source = urls[0] if urls else str(_file_in_mirror(dataset, str(mirror)))
     largest = dataset.size_bytes or LARGEST_BYTES
-
-    def download(_url: str, output: str, _pooch: object) -> None:
-        nonlocal source
-        if urls:
-            source = _download(urls, part, largest, progress)
-        else:
-            _copy(Path(source), part, largest, progress)
-        part.replace(output)
-
     is_continued = bool(urls) and _size(part) > 0
-    try:
-        known_hash = f"sha256:{dataset.sha256}" if dataset.sha256 else None
-        pooch.retrieve(source, known_hash, dataset.file, part.parent, downloader=download)
-    except InputError:
-        raise
-    except ValueError:
+    if urls:
+        source = _download(urls, part, largest, progress)
+    else:
+        source = str(_file_in_mirror(dataset, str(mirror)))
+        _copy(Path(source), part, largest, progress)
+    if not dataset.is_unverified and not _has_checksum(part, dataset):
+        part.unlink()
         if not is_continued:
             raise InputError(
                 f"{source}: is not '{dataset.name}': its SHA-256 is not {dataset.sha256}; "
                 "refused, nothing was replaced"
-            ) from None
+            )
         _retrieve(dataset, part, mirror, progress)
+    else:
+        part.replace(target)
 
 
 def _urls(dataset: Dataset, mirror: str | None) -> list[str]:

@@ -1,0 +1,119 @@
+"""The command line as a process: closed streams, names that are not UTF-8, Ctrl-C at any moment."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MLSCALE = [sys.executable, "-m", "mlscale"]
+LIST = [*MLSCALE, "devices", "list"]
+
+# A command that is interrupted where Python ignores it, as in a destructor, and then works on.
+IN_A_DESTRUCTOR = """
+import signal, sys, time
+from mlscale import __main__
+from mlscale.cli import main
+
+class Fragile:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def work():
+    Fragile()
+    for _ in range(1000):
+        time.sleep(0.01)
+    return 0
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main.main = work
+sys.exit(__main__.main())
+"""
+AFTER_ALL = """
+import atexit, signal, sys
+from mlscale import __main__
+
+atexit.register(signal.raise_signal, signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["mlscale", "devices", "list"]
+sys.exit(__main__.main())
+"""
+
+
+def run(command: list[Any], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, check=False, timeout=60, **options)
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&- <&-"])
+def test_a_stream_that_is_closed(tmp_path: Path, closed: str) -> None:
+    """Nothing is told to nobody, and the file is the same as always: not its first lines."""
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *MLSCALE]
+    table, expected = tmp_path / "t.parquet", tmp_path / "expected.parquet"
+    make = ("datasets", "make", "hd7970", "--seed", "1", "-o")
+    assert run([*MLSCALE, *make, expected], capture_output=True).returncode == 0
+    done = run([*shell, *make, table], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert table.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.parametrize("words", [["devices", "list"], ["advise", "--help"], ["no-command"]])
+def test_nobody_reads_what_is_said(words: list[str]) -> None:
+    """As in `mlscale ... 2>&1 | true`: the end is quiet."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run([*MLSCALE, *words], stdout=writer, stderr=writer)
+    finally:
+        os.close(writer)
+    assert done.returncode == (2 if "no-command" in words else 0)
+
+
+def test_the_first_line_is_enough() -> None:
+    with subprocess.Popen(LIST, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None
+        assert listing.stderr is not None
+        assert listing.stdout.readline()
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_the_work(tmp_path: Path) -> None:
+    done = run([*MLSCALE, "study", "errors", os.fsencode(tmp_path) + b"/t\xff.csv"],
+               capture_output=True)  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.endswith(b"t\\udcff.csv' is not UTF-8; rename the file\n")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_interrupt_in_a_destructor_is_not_lost() -> None:
+    done = run([sys.executable, "-c", IN_A_DESTRUCTOR], capture_output=True)
+    assert done.stderr == b"mlscale: interrupted\n"
+    assert done.returncode == 130
+
+
+def test_an_interrupt_when_all_is_done_changes_nothing() -> None:
+    done = run([sys.executable, "-c", AFTER_ALL], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == run(LIST, capture_output=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("milliseconds", range(50, 650, 50))
+def test_an_interrupt_at_any_moment(milliseconds: int) -> None:
+    """Before Python has started mlscale at all, it is Python that speaks."""
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "mlscale", "devices", "list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            running.wait(milliseconds / 1000)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    said = [line for line in err.splitlines() if not line.startswith("import time:")]
+    assert "mlscale.cli" not in err or said in ([], ["mlscale: interrupted"])
