@@ -10,9 +10,9 @@ from mlscale.data.devices import device_keys
 from mlscale.data.measurements import read
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
-from mlscale.papers.gpu_file import read_gpu_file
+from mlscale.papers.gpu_file import read_gpu_parameters
 from mlscale.papers.wang_chu import CASES
-from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
+from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.studies.wang_chu import WangChuErrors, table_errors
 
 
@@ -53,10 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict a table from its base and show the errors. Raises InputError."""
+    if arguments.gpu is not None and arguments.device is not None:
+        raise UsageError("--device: of no effect with --gpu, which names its own")
     path = options.input_file(arguments.table)
     data = read(path, arguments.incomplete, arguments.repetitions)
     device = arguments.device or data.device
-    gpu = load_gpu(device) if arguments.gpu is None else _measured(arguments)
+    gpu = load_gpu(device) if arguments.gpu is None else read_gpu_parameters(Path(arguments.gpu))
     device = gpu.key
     if data.device != device and data.device in device_keys():
         raise InputError(f"{path}: is of device '{data.device}', not of '{device}'")
@@ -73,19 +75,6 @@ def run(arguments: argparse.Namespace) -> None:
         with options.output_folder(arguments.output) as folder:
             for file in _write(folder, f"{device}, base {base}\n{how}", errors):
                 print(f"written: {file}")
-
-
-def _measured(arguments: argparse.Namespace) -> GpuParameters:
-    """The parameters in the file of --gpu. Raises InputError."""
-    if arguments.device is not None:
-        raise UsageError("--device: of no effect with --gpu, which names its own")
-    gpu = read_gpu_file(Path(arguments.gpu))
-    if gpu.parameters is None:
-        raise InputError(
-            f"{arguments.gpu}: '{gpu.device}' was not in the device table when it was measured, so "
-            "it has no parameters for wang-chu; describe it with 'devices new' and collect again"
-        )
-    return gpu.parameters
 
 
 def _as_text(errors: WangChuErrors) -> str:

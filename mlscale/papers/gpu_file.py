@@ -49,6 +49,17 @@ def read_gpu_file(path: Path) -> MeasuredGpu:
         ) from None
 
 
+def read_gpu_parameters(path: Path) -> GpuParameters:
+    """The parameters of Wang and Chu's model in the file. Raises InputError without them."""
+    gpu = read_gpu_file(path)
+    if gpu.parameters is None:
+        raise InputError(
+            f"{path}: '{gpu.device}' was not in the device table when it was measured, so it has "
+            "no parameters for wang-chu; describe it with 'devices new' and collect again"
+        )
+    return gpu.parameters
+
+
 def _numbers(point: dict[str, Any]) -> dict[str, float]:
     return {
         "warps": int(point["warps"]),

@@ -144,15 +144,21 @@ def _read(path: Path) -> _Tuning:
     tuning.samples = [entry for entry in entries if _time_ms(entry) is not None]
     tuning.failed = len(entries) - len(tuning.samples)
     if not tuning.samples:
-        raise InputError(f"{path}: none of its {len(entries)} configurations has a time")
+        measured = {str(name) for entry in entries for name in entry} - {*tuning.parameters}
+        raise InputError(
+            f"{path}: none of its {len(entries)} configurations has a time"
+            + (f", what was measured is {', '.join(sorted(measured)[:5])}" if measured else "")
+        )
     return tuning
 
 
 def _from_t4(result: dict[str, Any]) -> dict[str, Any]:
-    """A result as kernel_tuner's cache has it; without a time where it is not a valid one."""
+    """A result as kernel_tuner's cache has it; empty where it is not a valid one."""
     measured = {m["name"]: m["value"] for m in result.get("measurements", [])}
-    if result.get("invalidity") != "correct" or "time" not in measured:
+    if result.get("invalidity") != "correct":
         return {}
+    if "time" not in measured:
+        return measured
     times = result.get("times", {}).get("runtimes") or [measured["time"]]
     return {**result["configuration"], **measured, "times": times}
 

@@ -115,6 +115,17 @@ def t4(*values: tuple[int, str]) -> dict[str, Any]:
     }
 
 
+SCORES = {
+    "results": [
+        {
+            "configuration": {"method": "CG"},
+            "invalidity": "correct",
+            "measurements": [{"name": "score", "value": -0.4, "unit": ""}],
+        }
+    ]
+}
+
+
 def test_t4(capsys: Capture, tmp_path: Path) -> None:
     """The median of 1, 3 and 2 ms; what is not 'correct' is left out."""
     path, table = tmp_path / "convolution.json.gz", tmp_path / "t.csv"
@@ -135,6 +146,7 @@ class TestRefused:
             (cache(**GOOD), ["--device", "gtx980"], "is of 'NVIDIA RTX A4000' (rtx-a4000), not of"),
             ({"cache": 1}, [], "is neither a cache of kernel_tuner nor a T4 file"),
             (t4((1, "compile")), [], "none of its 1 configurations has a time"),
+            (SCORES, [], "none of its 1 configurations has a time, what was measured is score"),
             (
                 cache(a=entry(64, 2100, time=1.0, core_freq=1740.0)),
                 [],
@@ -181,3 +193,16 @@ def test_real_files(
     )
     assert f"{rows} rows, with power" in out
     assert f"{failed} configurations that failed, {off_clock} that ran" in out
+
+
+def test_real_t4_files(data_folder: Path, capsys: Capture, tmp_path: Path) -> None:
+    """53 of 60 results are 'correct' (counted by hand); the other file has scores alone."""
+    folder, out = data_folder / "traces" / "t4_results", tmp_path / "t.csv"
+    given = ("--device", "a100-sxm4-40gb", "--base", "engine=1410,memory=1215")
+    text, _ = succeed(
+        capsys, "import", "kernel-tuner", folder / "a100_convolution_T4.json", *given, "-o", out
+    )
+    assert "53 rows, without power; left out: 7 configurations that failed" in text
+    scores = folder / "hyperparam_T4_no_gpu.json"
+    message = refuse(capsys, tmp_path, "import", "kernel-tuner", scores, *given, "-o", out)
+    assert "none of its 8 configurations has a time, what was measured is score" in message

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +35,26 @@ GTX_980 = load_gpu("gtx980")
 Q_CYCLES = 32 * 82.609943
 ROUNDS = 100_000 / (32 * 16)
 Q_MS = Q_CYCLES * ROUNDS / 700_000
+
+
+def gpu_file(folder: Path, **changed: object) -> str:
+    """A gpu.json as `collect --micro` writes it; DRAM gives a CU a sector each 10 memory cycles."""
+    latencies = {"dram_latency_slope": 0, "dram_latency_offset": 400, "l2_latency": 200}
+    row = {
+        "dram_delay_slope": 0, "dram_delay_offset": 10, "l2_delay": 1, "shared_latency": 28,
+        "shared_delay": 1, "instruction_factor": 1, "fp64_delay": 8, "source": "made", "note": "",
+    }  # fmt: skip
+    unit = dict.fromkeys(
+        ("arithmetic_latency_cycles", "memory_latency_cycles", "issue_per_cycle",
+         "arithmetic_per_cycle", "memory_per_cycle"), 1.0,
+    )  # fmt: skip
+    document = {
+        "device": "gtx980", "name": "made", "wang_chu": {**latencies, **row},
+        "compute_unit": unit, "volkov": [],
+    }  # fmt: skip
+    path = folder / "gpu.json"
+    path.write_text(json.dumps({**document, **changed}))
+    return str(path)
 
 
 class TestRule:
@@ -158,8 +179,28 @@ class TestPredictor:
             restored.predict(profiles, grid).values, fitted.predict(profiles, grid).values
         )
 
+    def test_the_parameters_of_a_file(self, tmp_path: Path) -> None:
+        """By hand: 16 (0.5 + 0.5 x 10) = 88 cycles a warp at 700 / 700 MHz, 208 at 1000 / 400.
+
+        The base is faster than the model, so the ratio of the models remains.
+        """
+        grid = ConfigGrid((16,), (700.0, 1000.0), (400.0, 700.0))
+        profiles = replace(profiles_of(MEMORY_BOUND), time_ms=np.array([0.1]))
+        fitted = WangChu(gpu=gpu_file(tmp_path)).fit([], [])
+        factors = fitted.predict(profiles, grid).values[0, 0]
+        assert factors[1, 0] == pytest.approx(208 / 88 * 700 / 1000)
+        (tmp_path / "gpu.json").unlink()
+        restored = WangChu(gpu="gone").restore(json.loads(json.dumps(fitted.state())))
+        np.testing.assert_array_equal(restored.predict(profiles, grid).values[0, 0], factors)
+
+    def test_a_file_that_is_not_of_the_gpu(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="is of 'p100', not of 'gtx980'"):
+            WangChu(gpu=gpu_file(tmp_path, device="p100")).fit(measurements(), BASE)
+        with pytest.raises(InputError, match="has no parameters for wang-chu"):
+            WangChu(gpu=gpu_file(tmp_path, wang_chu=None)).fit([], [])
+
     def test_clone(self) -> None:
-        assert clone(WangChu()).get_params() == {"quantity": "time"}
+        assert clone(WangChu()).get_params() == {"quantity": "time", "gpu": ""}
 
     def test_it_imports_numpy_alone(self) -> None:
         code = (
