@@ -1,7 +1,7 @@
 """Somebody else's text: names made fit for a terminal, and cells as numbers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _ESCAPES = re.compile(
@@ -11,6 +11,9 @@ _ESCAPES = re.compile(
 )
 _BLANKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MOST_NAMED = 3
+_TENTH = 0.1  # of a percent
+_ROUNDING = 1e-9  # percent by which sums of shares miss 100
 _DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -43,6 +46,29 @@ def shortened(text: str, longest: int = 60) -> str:
         return text
     head = max(0, min(longest * 2 // 3, longest - 2))
     return f"{text[:head]}…{text[head + 1 - longest :]}"
+
+
+def listed(kernels: Sequence[str]) -> str:
+    """Kernels in a message: how many there are, the first three, and how many others."""
+    named = list(kernels[:_MOST_NAMED])
+    if others := len(kernels) - len(named):
+        named.append(f"{others} other{'s' * (others > 1)}")
+    return f"{len(kernels)} kernel{'s' * (len(kernels) > 1)} ({', '.join(named)})"
+
+
+def share_in_percent(share: float) -> str:
+    """A share of a whole as a percentage to a tenth; neither a trace of it nor a gap is hidden.
+
+    Example:
+        >>> [share_in_percent(share) for share in (0.2923, 0.0002, 0.9998, 1.0)]
+        ['29.2', '<0.1', '>99.9', '100.0']
+    """
+    percent = 100 * share
+    if 0 < percent < _TENTH / 2:
+        return f"<{_TENTH}"
+    if _TENTH / 2 > 100 - percent > _ROUNDING:
+        return f">{100 - _TENTH}"
+    return f"{percent:.1f}"
 
 
 def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.text import near_names, printable, shortened, without_controls
+from mlscale.text import near_names, printable, share_in_percent, shortened, without_controls
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,20 @@ def test_near_names_by_hand(name: str, expected: list[str]) -> None:
     """Beginnings, then parts, then slips of the pen, whatever templates and arguments follow."""
     names = ["scan", "void batched_gemm<float, 4>(float *, float *, int)", "gemm_f16(int)"]
     assert near_names(name, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (0, "0.0"),
+        (1e-9, "<0.1"),
+        (0.0005, "0.1"),
+        (0.2923, "29.2"),
+        (0.9994, "99.9"),
+        (0.99999, ">99.9"),
+        (sum([0.1] * 10), "100.0"),
+    ],
+)
+def test_shares_by_hand(share: float, expected: str) -> None:
+    """To a tenth of a percent; little is not nothing, and nearly all is not all."""
+    assert share_in_percent(share) == expected

@@ -11,6 +11,7 @@ from mlscale.advice.verdict import verdict
 from mlscale.cli.text import columns, flag_lines, interval_cell, kernel_names, number
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import INTERVAL
+from mlscale.text import share_in_percent
 
 WHOLE_RUN = "whole run"
 AXES = ["CUs", "engine MHz", "memory MHz"]
@@ -64,7 +65,7 @@ def _percent(of: Recommendation) -> float:
 
 def _line(name: str, of: Recommendation, advice: Advice) -> list[str]:
     has_share = of.share is not None and not advice.run.is_one_launch
-    percent = "" if advice.run.is_one_launch else f"{_percent(of):.1f}"
+    percent = "" if advice.run.is_one_launch else share_in_percent(_percent(of) / 100)
     slowdown = [f"{of.slowdown_percent:+z.1f}", interval_cell(of.slowdown_range)]
     cells = [name, percent, *_cells(of.best), *slowdown]
     if advice.objective != "clock":
@@ -82,7 +83,7 @@ def _line_of_others(others: Sequence[Recommendation], headers: Sequence[str]) ->
     percent = sum(map(_percent, others))
     slowdown = sum(_percent(kernel) * kernel.slowdown_in_run_percent for kernel in others) / percent
     cells = dict.fromkeys(headers, "-") | {INTERVAL: ""}
-    cells |= {"kernel": f"and {len(others)} others", "share %": f"{percent:.1f}"}
+    cells |= {"kernel": f"and {len(others)} others", "share %": share_in_percent(percent / 100)}
     cells["in run %"] = f"{slowdown:+z.1f}"
     return [cells[header] for header in headers]
 

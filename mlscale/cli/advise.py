@@ -65,7 +65,8 @@ def run(arguments: argparse.Namespace) -> None:
     of = subject.read(arguments)
     model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
     if arguments.next_profile:
-        text = _next_points_text(model, profiles, arguments.format)
+        warnings = (*of.notes, *subject.left_out(profiles))
+        text = _next_points_text(model, profiles, warnings, arguments.format)
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
         advice = replace(advice, warnings=(*of.notes, *advice.warnings))
@@ -97,8 +98,7 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
         clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
         return "\n".join(filter(None, [clocks, asked.text(advice)]))
     of_caps = asked.caps.warnings if asked.caps else ()
-    for warning in (*advice.warnings, *of_caps):
-        print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
+    _warn((*advice.warnings, *of_caps))
     if asked.is_cap and asked.caps:
         return _as_csv(
             [
@@ -166,8 +166,11 @@ def _flat(value: OperatingPoint | NextPoint) -> Row:
     return {**row.pop("config"), **row}
 
 
-def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
-    """Return where to measure next as a table, CSV or JSON. Raises InputError."""
+def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str], form: str) -> str:
+    """Return where to measure next as a table, CSV or JSON. Raises InputError.
+
+    What CSV has no place for goes to stderr.
+    """
     each, for_all = next_points(model, profiles)
     if form == "json":
         return _as_json(
@@ -177,11 +180,13 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
                 "coverage": COVERAGE,
                 "kernels": [{"kernel": point.kernel, **_flat(point)} for point in each],
                 "whole_run": for_all and _flat(for_all),
+                "warnings": list(warnings),
             }
         )
     points = [*each, *([for_all] if for_all else [])]
     rows = [{"kernel": point.kernel or WHOLE_RUN, **_flat(point)} for point in points]
     if form == "csv":
+        _warn(warnings)
         return _as_csv(rows)
     headers = ["kernel", *AXES, "narrower %"]
     lines = [
@@ -200,7 +205,13 @@ def _next_points_text(model: Model, profiles: Profiles, form: str) -> str:
         f"Measure next, for --also:\n{columns(headers, lines)}\n\n"
         f"+- %: half the {100 * COVERAGE:g} % interval of time, mean over the grid; "
         f"base {model.base} on {model.device}\n"
+        + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
     )
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
 
 
 def _model_and_base(model: Model) -> Row:

@@ -11,6 +11,7 @@ from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.layouts import titles
 from mlscale.profilers.sampled.formats import FORMATS
+from mlscale.text import share_in_percent
 
 if TYPE_CHECKING:
     from mlscale.data.table import Table
@@ -284,8 +285,8 @@ def _summary(imported: "ImportedTable", each: bool) -> str:
     covered = ""
     if "total_time_ms" in imported.table.numbers and imported.covered > 0:
         covered = (
-            f"counters cover {100 * imported.covered:.3g} % of the {number(imported.time_ms)} ms "
-            "of the run's kernels; "
+            f"counters cover {share_in_percent(imported.covered)} % of the "
+            f"{number(imported.time_ms)} ms of the run's kernels; "
         )
     return (
         f"{covered}{imported.kernels} kernels from {imported.launches} launches "

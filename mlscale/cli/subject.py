@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from mlscale.cli import options
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
@@ -16,7 +18,7 @@ from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import choice_note, extrapolations, model_for, shipped_model
-from mlscale.text import plain_number
+from mlscale.text import listed, plain_number, share_in_percent, shortened
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def read(
         profiles = with_weights(profiles, options.input_file(weights))
     notes: list[str] = []
     if arguments.profiled_only:
-        profiles, notes = _profiled(profiles)
+        notes = [*left_out(profiles)]
+        profiles = profiles.profiled
     name, model = (str(model_text), named) if named else shipped_model(profiles)
     notes += [] if named else [choice_note(name, profiles)]
     if (model.device, model.base) == (profiles.device, profiles.base):
@@ -190,15 +193,15 @@ def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | No
     return profiles_at(table, base, device)
 
 
-def _profiled(profiles: Profiles) -> tuple[Profiles, list[str]]:
-    """The profiles of kernels with counters, and what is left out."""
-    profiled = profiles.profiled
-    if profiled is profiles:
-        return profiles, []
-    percent = 100 * (1 - profiles.counters_cover)
-    count = len(profiles.kernels) - len(profiled.kernels)
-    kernels = "1 kernel" if count == 1 else f"{count} kernels"
-    return profiled, [f"left out: {kernels} without counters, {percent:.1f} % of the run's time"]
+def left_out(profiles: Profiles) -> tuple[str, ...]:
+    """A warning of the kernels without counters, where they are left out; none without such."""
+    uncounted = ~profiles.has_counters
+    if not uncounted.any():
+        return ()
+    positions = [k for k in np.argsort(-profiles.run_times_ms) if uncounted[k]]
+    kernels = listed([f"'{shortened(profiles.kernels[k])}'" for k in positions])
+    percent = share_in_percent(1 - profiles.counters_cover)
+    return (f"left out, as without counters: {kernels}, {percent} % of the run's time",)
 
 
 def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:

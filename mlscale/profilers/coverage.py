@@ -8,8 +8,8 @@ import numpy as np
 
 from mlscale.errors import DataWarning
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.launches import FileContent, listed
-from mlscale.text import shortened
+from mlscale.profilers.launches import FileContent
+from mlscale.text import listed, share_in_percent, shortened
 
 _OVERLAP = 0.02
 
@@ -53,9 +53,9 @@ def warn_of_uncounted(contents: Sequence[FileContent], records: Sequence[KernelR
     for record in uncounted:
         time_s[record.kernel] = time_s.get(record.kernel, 0.0) + run_time_s([record])
     longest = [f"'{shortened(k)}'" for k in sorted(time_s, key=lambda kernel: -time_s[kernel])]
-    share = 100 * run_time_s(uncounted) / run_time_s(records)
+    percent = share_in_percent(run_time_s(uncounted) / run_time_s(records))
     warnings.warn(
-        f"{trace.source}: without counters: {listed(longest)}, {share:.3g} % of the run's time",
+        f"{trace.source}: without counters: {listed(longest)}, {percent} % of the run's time",
         DataWarning,
         stacklevel=4,
     )

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, listed, some_of
+from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
 from mlscale.profilers.names import same_kernels
+from mlscale.text import listed
 
 _AGREEMENT = 0.01
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")

@@ -15,7 +15,6 @@ from mlscale.profilers.timeline import Timeline
 from mlscale.text import shortened, without_controls
 
 _DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
-_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -97,14 +96,6 @@ def some_of(kernels: Sequence[GroupKey]) -> str:
     """Kernels in a message: the only one, or how many there are and the first."""
     first = str(kernels[0])
     return first if len(kernels) == 1 else f"{len(kernels)} kernels, such as {first}"
-
-
-def listed(kernels: Sequence[str]) -> str:
-    """Kernels in a message: how many there are, the first three, and how many others."""
-    named = list(kernels[:_NAMED])
-    if others := len(kernels) - len(named):
-        named.append(f"{others} other{'s' * (others > 1)}")
-    return f"{len(kernels)} kernel{'s' * (len(kernels) > 1)} ({', '.join(named)})"
 
 
 @dataclass(slots=True)

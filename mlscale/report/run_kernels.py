@@ -20,6 +20,7 @@ from mlscale.report.markup import (
     percent,
     table,
 )
+from mlscale.text import share_in_percent
 
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
 _AXIS_HEADERS = {"cu_count": "CUs", "engine_mhz": "engine MHz", "memory_mhz": "memory MHz"}
@@ -97,11 +98,6 @@ def scale_and_unit(value: float, cost: str) -> tuple[float, str]:
     """By what to divide a run's time_ms, power_w or energy_mj for a reader, and its unit then."""
     fitting = ((scale, unit) for least, scale, unit in _SCALES[cost] if value >= least)
     return next(fitting)
-
-
-def share_in_percent(share: float) -> str:
-    """Two digits behind the point."""
-    return f"{100 * share:.2f}"
 
 
 def shown_kernels(run: RunReport) -> Markup:

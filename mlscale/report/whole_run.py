@@ -31,9 +31,9 @@ from mlscale.report.run_kernels import (
     range_in_words,
     scale_and_unit,
     settings,
-    share_in_percent,
     shown_kernels,
 )
+from mlscale.text import share_in_percent
 
 _LEAST_LABELLED = 0.02  # of the run's time
 _MEANINGS = {

@@ -174,7 +174,7 @@ class TestOfTheRun:
         given = [*files, "--profiled-only"]
         document = json.loads(succeed(capsys, "advise", *given, "--format", "json")[0])
         assert [kernel["kernel"] for kernel in document["kernels"]] == ["compute0", "bandwidth0"]
-        left_out = "left out: 1 kernel without counters, 94.0 % of the run's time"
+        left_out = "left out, as without counters: 1 kernel ('rider'), 94.0 % of the run's time"
         assert left_out in document["warnings"]
         predicted, err = succeed(capsys, "predict", *given, "--format", "csv")
         assert "rider" not in predicted

@@ -147,6 +147,38 @@ class TestNextProfile:
         )
         assert second["whole_run"]["now_percent"] < first["whole_run"]["now_percent"]
 
+    def test_weights_and_what_is_left_out(
+        self, capsys: Capture, folder: Path, tmp_path: Path
+    ) -> None:
+        """By definition: a run of almost only k1 is measured next where k1 is.
+
+        The rider's share by hand: its launches take as long as those of k1.
+        """
+        with (folder / "profile.csv").open(encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if float(row["memory_mhz"]) == 3000]
+        rows = [row for row in rows if float(row["engine_mhz"]) == 900]  # the base
+        k1 = next(row for row in rows if row["kernel"] == "k1")
+        of_rider = {"kernel": "rider", "application": "r", "time_ms": "1", "power_w": "90"}
+        axes = ("device", "cu_count", "engine_mhz", "memory_mhz")
+        rows.append({axis: k1[axis] for axis in axes} | of_rider)
+        profile, weights = tmp_path / "p.csv", tmp_path / "w.csv"
+        with profile.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(k1))
+            writer.writeheader()
+            writer.writerows(rows)
+        by_kernel = {"k0": 0, "k1": 1e6, "rider": 1e6 * float(k1["time_ms"])}
+        lines = ["kernel,launches", *(f"{kernel},{n}" for kernel, n in by_kernel.items())]
+        weights.write_text("\n".join(lines), encoding="utf-8")
+        given = ["advise", folder / "m.mlscale", profile, "--next-profile", "--weights", weights]
+        document = json.loads(succeed(capsys, *given, "--format", "json")[0])
+        assert [one["kernel"] for one in document["kernels"]] == ["k1", "k2", "k3"]
+        of_k1, of_run = document["kernels"][0], document["whole_run"]
+        assert of_run == pytest.approx({name: of_k1[name] for name in of_run}, rel=1e-3)
+        warning = "left out, as without counters: 1 kernel ('rider'), 50.0 % of the run's time"
+        assert document["warnings"] == [warning]
+        assert f"warning: {warning}\n" in succeed(capsys, *given)[0]
+        assert f"mlscale: warning: {warning}\n" in succeed(capsys, *given, "--format", "csv")[1]
+
     def test_needs_a_predictor_that_can(self, capsys: Capture, folder: Path) -> None:
         given = ["advise", folder / "mean.mlscale", folder / "profile.csv", "--next-profile"]
         assert "makes nothing of further" in refuse(capsys, folder, *given)

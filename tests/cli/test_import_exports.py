@@ -126,9 +126,9 @@ class TestImport:
         given = ["--base", "engine=1000,memory=500", "-o", table]
         out, err = succeed(capsys, "import", "auto", *files, *given)
         assert out.startswith(
-            f"{table}: counters cover 25 % of the 0.4000 ms of the run's kernels; 2 kernels from "
+            f"{table}: counters cover 25.0 % of the 0.4000 ms of the run's kernels; 2 kernels "
         )
-        assert "without counters: 1 kernel ('other()'), 75 % of the run's time" in err
+        assert "without counters: 1 kernel ('other()'), 75.0 % of the run's time" in err
 
     def test_kernels_without_a_time(self, capsys: Capture, tmp_path: Path) -> None:
         untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})

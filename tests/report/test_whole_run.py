@@ -69,11 +69,12 @@ class TestEveryKernel:
         shown, others = below(run, "Kernels"), below(run, "The other 5 kernels")
         names = [*column(shown, "kernel"), *column(others, "kernel")]
         assert sorted(names) == sorted(profiles.kernels)
-        shares = [float(s) for t in (shown, others) for s in column(t, "% of time")]
-        assert sum(shares) == pytest.approx(100, abs=0.005 * 25)
+        cells = [s for t in (shown, others) for s in column(t, "% of time")]
+        shares = [float(s.replace("<0.1", "0.0")) for s in cells]
+        assert sum(shares) == pytest.approx(100, abs=0.05 * 25)
         busy = profiles.launches * profiles.time_ms
         by_name = dict(zip(profiles.kernels, 100 * busy / busy.sum(), strict=True))
-        assert shares == pytest.approx([by_name[name] for name in names], abs=0.0051)
+        assert shares == pytest.approx([by_name[name] for name in names], abs=0.051)
         assert shares[:20] == sorted(shares, reverse=True)[:20]
 
     def test_sums_are_those_of_the_launches(self) -> None:
@@ -81,7 +82,7 @@ class TestEveryKernel:
         profiles = application(25)
         _, run = the_run(profiles, tuple(largest_kernels(profiles)))
         sums = foot(below(run, "Kernels"))
-        assert sums["whole run"] == ["269", "100.00"]
+        assert sums["whole run"] == ["269", "100.0"]
         parts = [sums["these 20"], sums["the other 5, below"]]
         assert sum(float(launches) for launches, _ in parts) == 269
         assert foot(below(run, "The other 5 kernels"))["sum"] == parts[1]
@@ -140,7 +141,7 @@ class TestNumbers:
         _, run = the_run(profiles)
         assert "33.50 launches of 3 kernels" in run.text
         assert "3 ms in which the GPU waits between kernels; no clock changes it" in run.text
-        assert "100.00 % of the kernels' time" in run.text
+        assert "100.0 % of the kernels' time" in run.text
 
     def test_the_front_is_that_of_the_advice(self) -> None:
         advice = advise(model(), application())
