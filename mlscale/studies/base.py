@@ -17,7 +17,7 @@ from mlscale.predictors.base import Predictor
 from mlscale.records import Progress
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.parallel import fingerprint, sweep
-from mlscale.studies.splits import Fold, folds, is_random
+from mlscale.studies.splits import RANDOM_SPLITS, SEEDS, Fold, folds, is_random
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -70,14 +70,14 @@ class Study(ABC):
 
     base: where the kernels are profiled: a configuration, its index, or a text such as 'mid'.
     split: who is held out; see splits. seeds: with how many seeds each part is repeated that a
-    random number enters.
+    random number enters; None for RANDOM_SPLITS where the split is random, else SEEDS.
     """
 
     name: str
     tables: Tables
     base: Any = "mid"
     split: str = "leave-one-application-out"
-    seeds: int = 3
+    seeds: int | None = None
 
     @cached_property
     @abstractmethod
@@ -102,6 +102,11 @@ class Study(ABC):
         """Return the tables to write, by the name of their file: rows of plain values."""
 
     @property
+    def seed_count(self) -> int:
+        """Return the number of seeds, by default what suits the split."""
+        return self.seeds or (RANDOM_SPLITS if is_random(self.split) else SEEDS)
+
+    @property
     def protocol(self) -> str:
         """Return who is held out, as documents say it."""
         return self.split
@@ -118,7 +123,7 @@ class Study(ABC):
     def seeds_of(self, candidate: Candidate) -> range:
         """Return the seeds to repeat with: the first alone where no random number enters."""
         random = is_random(self.split) or "seed" in candidate.parameters
-        return range(self.seeds if random else 1)
+        return range(self.seed_count if random else 1)
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, client: "Client | None" = None

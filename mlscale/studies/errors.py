@@ -38,7 +38,8 @@ from mlscale.studies.crossval import (
     training_tables,
 )
 from mlscale.studies.metrics import summarise
-from mlscale.studies.significance import p_values
+from mlscale.studies.splits import RANDOM_KERNELS
+from mlscale.studies.statistics import behind_best, error_over, p_values, split_error
 from mlscale.studies.train_on import TRAIN_ON, OtherTables
 
 COMPARE = "compare"
@@ -110,6 +111,11 @@ class ErrorStudy(Study):
         """Return what the predictors of each table train on. Raises InputError on too little."""
         if self.train_base is not None and (self.train_on or self.training != "own-table"):
             raise InputError("a train_base is for predictors that learn from the table itself")
+        elsewhere = self.train_base is not None or self.training != "own-table"
+        if self.split == RANDOM_KERNELS and elsewhere:
+            raise InputError(
+                f"'{RANDOM_KERNELS}' is for predictors that learn from the table at its base"
+            )
         if self.train_on:
             return {name: others.pool for name, others in self.others.items()}
         if self.train_base is not None:
@@ -229,13 +235,16 @@ class ErrorStudy(Study):
             key: application_errors([result for _, result in group])
             for key, group in groups.items()
         }
-        significance = p_values(errors)
-        return [self._row(group) | significance[key] for key, group in groups.items()]
+        tests, behind = p_values(errors), behind_best(errors)
+        return [self._row(group) | behind[key] | tests[key] for key, group in groups.items()]
 
     def _row(self, group: Sequence[tuple[Part, Any]]) -> Row:
         part, results = group[0][0], [result for _, result in group]
         errors = np.concatenate([result["errors"] for result in results])
         kernels = [kernel for result in results for kernel in result["kernels"]]
+        applications = [name for result in results for name in result["applications"]]
+        seeds = [part.seed for part, result in group for _ in result["kernels"]]
+        means = errors.mean(axis=1).tolist()
         faults = self.tables[part.table].metadata.get("faults", {})
         faulty = [name for name in dict.fromkeys(kernels) if name in faults]
         sound = [k for k, kernel in enumerate(kernels) if kernel not in faulty]
@@ -251,9 +260,11 @@ class ErrorStudy(Study):
             "features": part.candidate.features,
             "quantity": part.quantity,
             "n_kernels": len(set(kernels)),
-            "n_seeds": self.seeds,
+            "n_seeds": self.seed_count,
             **vars(summarise(errors, kernels)),
-            "mape_by_seed": by_seed if len(by_seed) == self.seeds else by_seed * self.seeds,
+            "standard_error": split_error(means, applications, seeds, self.split),
+            "standard_error_over": error_over(self.split),
+            "mape_by_seed": by_seed if len(by_seed) > 1 else by_seed * self.seed_count,
             "coverage": None
             if None in covered
             else float(np.average(covered, weights=[len(r["kernels"]) for r in results])),
@@ -326,10 +337,10 @@ def part_errors(
     }
 
 
-def application_errors(results: Sequence[Any]) -> dict[str, float]:
-    """Return the mean error [%] of each application, over kernels, targets and seeds."""
-    errors: dict[str, list[list[float]]] = {}
+def application_errors(results: Sequence[Any]) -> dict[str, list[float]]:
+    """Return the mean error [%] over targets of each application's kernels, with each seed."""
+    errors: dict[str, list[float]] = {}
     for result in results:
         for application, of_kernel in zip(result["applications"], result["errors"], strict=True):
-            errors.setdefault(application, []).append(of_kernel)
-    return {application: float(np.mean(of)) for application, of in errors.items()}
+            errors.setdefault(application, []).append(float(np.mean(of_kernel)))
+    return errors

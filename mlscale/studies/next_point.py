@@ -22,6 +22,7 @@ from mlscale.studies.crossval import cross_validate
 from mlscale.studies.failures import own_failures
 from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
+from mlscale.studies.statistics import error_over, split_error
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,10 +82,13 @@ class NextPointStudy(Study):
         """Return one row of figures for each table, quantity and number of points."""
         groups: dict[Part, Rows] = {}
         for part, result in zip(self.parts, results, strict=True):
-            groups.setdefault(replace(part, seed=0, fold=None), []).extend(result)
+            of_part = [{**kernel, "seed": part.seed} for kernel in result]
+            groups.setdefault(replace(part, seed=0, fold=None), []).extend(of_part)
         rows = []
         for part, kernels in groups.items():
             names = [kernel["kernel"] for kernel in kernels]
+            applications = [kernel["application"] for kernel in kernels]
+            seeds = [kernel["seed"] for kernel in kernels]
             for points in range(self.points + 1):
                 errors = np.array([kernel["errors"][points] for kernel in kernels])
                 covered = [kernel["covered"][points] for kernel in kernels]
@@ -96,6 +100,10 @@ class NextPointStudy(Study):
                         "points": points,
                         "n_kernels": len(set(names)),
                         **vars(summarise(errors, names)),
+                        "standard_error": split_error(
+                            errors.mean(axis=1).tolist(), applications, seeds, self.split
+                        ),
+                        "standard_error_over": error_over(self.split),
                         "coverage": None if None in covered else float(np.mean(covered)),
                     }
                 )

@@ -25,6 +25,7 @@ from mlscale.studies.crossval import cross_validate
 from mlscale.studies.errors import CLUSTERS, clusters_of
 from mlscale.studies.runs import Run, random_runs
 from mlscale.studies.splits import SPLITS
+from mlscale.studies.statistics import split_error, standard_error
 
 HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
@@ -263,10 +264,10 @@ class RegretStudy(Study):
             "base": self.goals[first["table"]].base.as_dict(),
             f"n_{what}s": len(applications),
             "n_beyond_limits": n_all - len(applications),
-            "n_seeds": self.seeds,
+            "n_seeds": self.seed_count,
             "breaks_limits_percent": 100 * (1 - len(compared) / len(group)),
             "regret_mean": float(np.mean(each)) if each else None,
-            "regret_standard_error": _standard_error(each),
+            "regret_standard_error": self._standard_error(compared),
             "regret_median": float(np.median(each)) if each else None,
             "regret_p90": float(np.percentile(each, 90)) if each else None,
             f"worst_{what}": worst,
@@ -277,6 +278,14 @@ class RegretStudy(Study):
                 for name in ("saving", "best_saving", "slowdown")
             },
         }
+
+    def _standard_error(self, compared: Rows) -> float | None:
+        """Of the mean regret: over runs, or over applications or splits as the protocol has it."""
+        regrets = [row["regret_percent"] for row in compared]
+        if self.runs:
+            return standard_error(regrets, [row["run"] for row in compared])
+        applications = [row["application"] for row in compared]
+        return split_error(regrets, applications, [row["seed"] for row in compared], self.split)
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """advice: the rows; choices: what was chosen for each kernel or run, and seed; runs."""
@@ -372,13 +381,6 @@ def _run(
     """Time [ms] and power [W] of a run of kernels, and the power of its most demanding kernel."""
     peak_w = None if power_w is None else power_w.max(axis=0)
     return *advice.run_in_sequence(time_ms, power_w, launches), peak_w
-
-
-def _standard_error(values: Sequence[float]) -> float | None:
-    """Of the mean of independent values; None of fewer than two."""
-    if len(values) < 2:
-        return None
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _least(values: Floats) -> Index:

@@ -45,9 +45,10 @@ def study(
     or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or objects,
     whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
 
-    options: of every study base='mid', split='leave-one-application-out' and seeds=3; and those
-    of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8, and of 'errors'
-    and 'compare' train_on=['micro.parquet'], tables to train on instead. None leaves the default.
+    options: of every study base='mid', split='leave-one-application-out' and seeds, how many; and
+    those of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8, and of
+    'errors' and 'compare' train_on=['micro.parquet'], tables to train on instead. None leaves the
+    default.
     The columns are those of docs/file-formats.md. Raises InputError.
 
     >>> mlscale.study("errors", "gtx980-low.parquet", ["nearest", MyPredictor()], quantity="time")

@@ -89,13 +89,13 @@ class WuStudy(Study):
                 raise InputError(f"'{table}' has one configuration; a study needs two at least")
             bases = self._bases(table, data)
             width = len(data.grid.cu_count) * max(1, BASES_IN_PART // len(data.grid.cu_count))
-            splits = [folds(self.split, data.applications, seed) for seed in range(self.seeds)]
+            splits = [folds(self.split, data.applications, seed) for seed in range(self.seed_count)]
             most = min(len(train) for split in splits for train, _ in split)
             everyone = self._candidates(data)
             parts += [
                 Part(table, candidate, self.split, seed, quantity, count, bases[i : i + width])
                 for quantity in self._quantities(data, everyone[0])
-                for seed in range(self.seeds)
+                for seed in range(self.seed_count)
                 for candidate in everyone
                 if candidate.predicts(quantity) and seed in self.seeds_of(candidate)
                 for count in self._cluster_counts(candidate, most)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.studies.statistics import standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,11 +21,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean over the seeds, and the lowest and highest of them."""
+    """The mean over the seeds, the lowest and highest of them, and the mean's standard error."""
 
     mean: float
     low: float
     high: float
+    standard_error: float | None
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def _spreads(by_seed: "pd.Series[Any]") -> dict[str, dict[Any, Spread]]:
     spreads: dict[str, dict[Any, Spread]] = {}
     groups: Any = by_seed.groupby(level=[0, 1], sort=False)
     for (name, key), of in groups:
-        spread = Spread(float(of.mean()), float(of.min()), float(of.max()))
+        error = standard_error(of.tolist())
+        spread = Spread(float(of.mean()), float(of.min()), float(of.max()), error)
         spreads.setdefault(name, {})[key] = spread
     return spreads

@@ -45,9 +45,9 @@ class TestSummary:
 
     def test_by_base(self) -> None:
         found = paper_summary.by_base(self.ROWS)["wu 12"]
-        assert found[HardwareConfig(4, 300, 475)] == paper_summary.Spread(15, 10, 20)
-        assert found[HardwareConfig(8, 300, 475)] == paper_summary.Spread(40, 30, 50)
-        assert found[HardwareConfig(8, 500, 475)] == paper_summary.Spread(6, 5, 7)
+        assert found[HardwareConfig(4, 300, 475)] == paper_summary.Spread(15, 10, 20, 5)
+        assert found[HardwareConfig(8, 300, 475)] == paper_summary.Spread(40, 30, 50, 10)
+        assert found[HardwareConfig(8, 500, 475)] == paper_summary.Spread(6, 5, 7, 1)
 
     def test_overall(self) -> None:
         """Means of the seeds: (10 + 30 + 7) / 3 and (20 + 50 + 5) / 3."""
@@ -55,7 +55,7 @@ class TestSummary:
         assert found["wu 12"].low == pytest.approx(47 / 3)
         assert found["wu 12"].high == pytest.approx(25)
         assert found["wu 12"].mean == pytest.approx((47 / 3 + 25) / 2)
-        assert found["nearest"] == paper_summary.Spread(90, 90, 90)
+        assert found["nearest"] == paper_summary.Spread(90, 90, 90, None)
 
     def test_boxes(self) -> None:
         """Fig. 12: 15 and 40 have the mean 27.5 and the standard deviation 12.5."""
@@ -73,8 +73,8 @@ class TestSummary:
             for low, count in zip((0.0, 10.0), of_bins, strict=True)
         ]
         found = paper_summary.shares(rows)["wu 12"]
-        assert found[0.0] == paper_summary.Spread(62.5, 50, 75)
-        assert found[10.0] == paper_summary.Spread(37.5, 25, 50)
+        assert found[0.0] == paper_summary.Spread(62.5, 50, 75, 12.5)
+        assert found[10.0] == paper_summary.Spread(37.5, 25, 50, 12.5)
 
 
 class TestHeatMaps:

@@ -107,6 +107,8 @@ class TestByHand:
         [row] = rows_of(data, "no-scaling")
         for of_others in ("n_applications", "compared_with", "p_value"):
             del row[of_others]
+        for of_best in ("behind_best", "behind_best_standard_error", "within_error_of_best"):
+            del row[of_best]
         assert row == {
             "table": "t",
             "base": {"cu_count": 4, "engine_mhz": 1000.0, "memory_mhz": 700.0},
@@ -116,6 +118,8 @@ class TestByHand:
             "n_kernels": 2,
             "n_seeds": 1,
             "mape": pytest.approx((50 + 100 + 0 + 37.5) / 4),
+            "standard_error": pytest.approx((75 - 18.75) / 2),  # half the distance of two
+            "standard_error_over": "applications",
             "mape_by_seed": [pytest.approx((50 + 100 + 0 + 37.5) / 4)],
             "median_kernel": pytest.approx((75 + 18.75) / 2),
             # Sorted 0, 37.5, 50, 100: 90 % of the way from first to last is 0.7 beyond the third.

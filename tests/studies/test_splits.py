@@ -1,4 +1,4 @@
-"""Protocols: applications are held out whole, every kernel is predicted, seeds where they belong.
+"""Protocols: who is held out, every kernel is predicted, seeds where they belong.
 
 Properties of the definitions in the architecture page; no number here comes from a run.
 """
@@ -12,6 +12,7 @@ from synthetic.tidy import refused
 from mlscale.studies.splits import SPLITS, folds, is_random
 
 LOAO, K_FOLD, HOLDOUT = "leave-one-application-out", "k-fold", "holdout"
+KERNELS = "random-kernels"
 
 names = st.sampled_from([f"app{a}" for a in range(9)])
 labels = st.lists(names, min_size=2, max_size=40).filter(lambda given: len(set(given)) >= 2)
@@ -37,7 +38,7 @@ def check(applications: list[str], parts: list[tuple[list[int], list[int]]]) -> 
 
 
 def test_the_protocols_of_the_architecture_page() -> None:
-    assert set(SPLITS) == {LOAO, K_FOLD, HOLDOUT}
+    assert set(SPLITS) == {LOAO, K_FOLD, HOLDOUT, KERNELS}
 
 
 class TestLeaveOneApplicationOut:
@@ -85,7 +86,22 @@ class TestHoldout:
         assert len(test) == held_out
 
 
-@pytest.mark.parametrize("protocol", [K_FOLD, HOLDOUT])
+class TestRandomKernels:
+    def test_holds_out_a_fifth_of_the_kernels_whatever_their_application(self) -> None:
+        """Of two applications of ten kernels neither can be whole among four."""
+        applications = ["a"] * 10 + ["b"] * 10
+        [(train, test)] = split(KERNELS, applications)
+        assert sorted([*train, *test]) == list(range(20))
+        assert len(test) == 4
+        assert {applications[k] for k in train} == {"a", "b"}
+
+    def test_kernels_are_counted_not_applications(self) -> None:
+        assert len(split(KERNELS, ["a", "a", "a"])) == 1
+        with refused("the protocol 'random-kernels' needs 2 kernels, not 1"):
+            folds(KERNELS, ("a",), 0)
+
+
+@pytest.mark.parametrize("protocol", [K_FOLD, HOLDOUT, KERNELS])
 class TestSeeds:
     applications = [f"app{k // 2}" for k in range(40)]  # noqa: RUF012
 
@@ -104,7 +120,7 @@ class TestSeeds:
 
 
 def test_which_are_random() -> None:
-    assert [is_random(protocol) for protocol in (LOAO, K_FOLD, HOLDOUT)] == [False, True, True]
+    assert [protocol for protocol in SPLITS if is_random(protocol)] == [K_FOLD, HOLDOUT, KERNELS]
 
 
 class TestRefusals:

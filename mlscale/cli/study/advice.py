@@ -7,7 +7,7 @@ from typing import Any
 from mlscale.advice.objectives import COSTS, Limits
 from mlscale.cli.options import add_limits, whole_number
 from mlscale.cli.study import options
-from mlscale.cli.study.text import means_together, origins
+from mlscale.cli.study.text import means_together, origins, two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study, grouped
@@ -68,21 +68,30 @@ def as_text(document: dict[str, Any]) -> str:
     by_block = grouped(document["rows"], "table", "objective")
     blocks = [_block(document, rows, under) for rows in by_block.values()]
     if len(by_block) > 1:
-        means = means_together(by_block, "advisor", lambda row: _number(row["regret_mean"]))
+        means = means_together(by_block, "advisor", lambda row: two_digits(row["regret_mean"]))
         blocks.append(f"Mean regret [%] together{under}:\n{means}")
     return "\n\n".join(blocks)
 
 
 def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
-    what, error = ("run", ["std. error"]) if document["runs"] else ("kernel", [])
-    headers = ["advisor", "features", "mean", *error, "median", "p90", "worst", f"worst {what}"]
+    what = "run" if document["runs"] else "kernel"
+    headers = [
+        "advisor",
+        "features",
+        "mean",
+        "std. error",
+        "median",
+        "p90",
+        "worst",
+        f"worst {what}",
+    ]
     headers += ["saves %", "time %", *(["breaks limits %"] if under else [])]
     lines = []
     for row in rows:
-        figures = ["mean", *(["standard_error"] if error else []), "median", "p90"]
+        figures = ["mean", "standard_error", "median", "p90"]
         line = [row["advisor"], row["features"] or ""]
-        line += [_number(row[f"regret_{figure}"]) for figure in figures]
-        line += [_number(row["worst_regret"]), _worst(row), _number(row["saving_mean"])]
+        line += [two_digits(row[f"regret_{figure}"]) for figure in figures]
+        line += [two_digits(row["worst_regret"]), _worst(row), two_digits(row["saving_mean"])]
         line.append(f"{row['slowdown_mean']:+.1f}")
         lines.append(line + ([f"{row['breaks_limits_percent']:.1f}"] if under else []))
     first = rows[0]
@@ -103,7 +112,3 @@ def _worst(row: Row) -> str:
     if row["worst_run"] is None:
         return "-"
     return f"{row['worst_run']} ({shortened(row['worst_run_applications'], 40)})"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

@@ -6,7 +6,13 @@ from typing import Any
 
 from mlscale.cli.options import configuration
 from mlscale.cli.study import options
-from mlscale.cli.study.text import MEAN_HEADERS, means_together, origins, summary_cells
+from mlscale.cli.study.text import (
+    MEAN_HEADERS,
+    means_together,
+    origins,
+    summary_cells,
+    two_digits,
+)
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Rows, Study, grouped
@@ -16,6 +22,10 @@ SUMMARIES = {
     "errors": "errors of predictors beside the baselines",
     COMPARE: "all predictors, each with several kinds of features, in one table",
 }
+LEGEND = (
+    "std. error: over {}. behind best: mean difference to the best, paired by application, +- its "
+    "standard error; = not told from the best (paired t test, 5 %)."
+)
 TRAINED = {
     "own-table": "",
     "pooled": ", trained on all tables at once",
@@ -84,7 +94,8 @@ def as_text(document: dict[str, Any]) -> str:
     """Return a block for each table and quantity; after several, their means together."""
     by_block = grouped(document["rows"], "table", "quantity")
     blocks = [_block(document, rows) for rows in by_block.values()]
-    if len(blocks) > 1:
+    blocks.append(LEGEND.format(document["rows"][0]["standard_error_over"]))
+    if len(by_block) > 1:
         means = means_together(by_block, "predictor", lambda row: f"{row['mape']:.1f}")
         blocks.append(f"Mean errors [%] together:\n{means}")
     return "\n\n".join(blocks)
@@ -96,17 +107,18 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     faulty = rows[0]["faulty_kernels"]
     [reference] = {row["compared_with"] for row in rows if row["p_value"] is not None} or {None}
     tested = timed and any(row["p_value"] is not None for row in rows)
-    headers = ["predictor", "features", MEAN_HEADERS[0], "seeds", *MEAN_HEADERS[1:]]
+    of_seeds = any(_range_of_seeds(row) for row in rows)
+    headers = ["predictor", "features", *MEAN_HEADERS[:2], "behind best"]
+    headers += [*(["seeds"] if of_seeds else []), *MEAN_HEADERS[2:]]
     headers += ["without faulty"] if faulty else []
     headers += ["in 90 % interval"] if covered else []
     headers += ["p"] if tested else []
     headers += ["train ms", "predict us"] if timed else []
     lines = []
     for row in rows:
-        low, high = min(row["mape_by_seed"]), max(row["mape_by_seed"])
-        spread = f"{low:.1f} to {high:.1f}" if low < high else ""
-        mape, *others = summary_cells(row)
-        cells = [row["predictor"], row["features"] or "", mape, spread, *others]
+        mape, error, *others = summary_cells(row)
+        cells = [row["predictor"], row["features"] or "", mape, error, _behind_best(row)]
+        cells += [*([_range_of_seeds(row)] if of_seeds else []), *others]
         if faulty:
             cells += [f"{row['without_faulty']['mape']:.2f}" if row["without_faulty"] else ""]
         if covered:
@@ -133,6 +145,23 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
         f"{first['n_seeds']} seeds, {document['clusters']} clusters\n"
         f"{columns(headers, lines)}{notes}"
     )
+
+
+def _range_of_seeds(row: dict[str, Any]) -> str:
+    """Return the lowest and the highest mean of a seed, '' where all are one."""
+    low, high = min(row["mape_by_seed"]), max(row["mape_by_seed"])
+    return f"{low:.1f} to {high:.1f}" if low < high else ""
+
+
+def _behind_best(row: dict[str, Any]) -> str:
+    """Return how far a predictor is behind the best; nothing for the oracle."""
+    if row["behind_best"] is None:
+        return ""
+    if row["behind_best"] == 0:
+        return "best"
+    error = two_digits(row["behind_best_standard_error"])
+    mark = " =" if row["within_error_of_best"] else ""
+    return f"{row['behind_best']:.2f} +- {error}{mark}"
 
 
 def _training(document: dict[str, Any], first: dict[str, Any]) -> tuple[str, str]:

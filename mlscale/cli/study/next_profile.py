@@ -73,5 +73,6 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
         f"{first['table']}: error of {first['quantity']} [%], {document['predictor']}, "
         f"{first['n_kernels']} kernels, base {HardwareConfig(**first['base'])}, "
         f"{document['protocol']}; the same configurations in every row: without the base and the "
-        f"{len(rows) - 1} chosen\n{columns(headers, lines)}"
+        f"{len(rows) - 1} chosen\n{columns(headers, lines)}\n"
+        f"std. error: over {first['standard_error_over']}."
     )

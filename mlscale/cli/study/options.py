@@ -117,13 +117,15 @@ def common(files: str, split: str = "leave-one-application-out") -> argparse.Arg
         "--protocol",
         dest="split",
         choices=SPLITS,
-        help=f"who is held out; kernels of one application always together (default: {split})",
+        help="who is held out; kernels of one application together, but for random-kernels, which "
+        f"draws 20 %% of the kernels as Wu et al. did (default: {split})",
     )
     parser.add_argument(
         "--seeds",
         type=options.whole_number,
         metavar="N",
-        help="repeat with the seeds 0 to N-1 (default: 3); 1 for a single split",
+        help="repeat with the seeds 0 to N-1 (default: 12 where who is held out is drawn at "
+        "random, else 3); 1 for a single split",
     )
     options.add_reading(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")

@@ -6,7 +6,7 @@ from typing import Any
 from mlscale.cli.text import columns
 from mlscale.studies.base import Row, Rows, Study
 
-MEAN_HEADERS = ("MAPE", "median", "p90", "worst", "worst kernel")
+MEAN_HEADERS = ("MAPE", "std. error", "median", "p90", "worst", "worst kernel")
 
 
 def origins(study: Study) -> dict[str, str | None]:
@@ -16,8 +16,13 @@ def origins(study: Study) -> dict[str, str | None]:
 
 def summary_cells(row: Row) -> list[str]:
     """Return the figures of MEAN_HEADERS."""
-    figures = ("mape", "median_kernel", "p90", "worst_kernel_mape")
-    return [*(f"{row[name]:.2f}" for name in figures), row["worst_kernel"]]
+    figures = ("mape", "standard_error", "median_kernel", "p90", "worst_kernel_mape")
+    return [*(two_digits(row[name]) for name in figures), row["worst_kernel"]]
+
+
+def two_digits(value: float | None) -> str:
+    """Return a figure with two decimals, - where there is none."""
+    return "-" if value is None else f"{value:.2f}"
 
 
 def means_together(

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlscale.cli.options import configuration, refuse_unused
 from mlscale.cli.study import options
+from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import AXES
 from mlscale.studies.base import Row, Rows, Study, grouped
@@ -95,11 +96,13 @@ def as_text(document: dict[str, Any]) -> str:
         ours = [row for row in rows if row["predictor"] == predictor]
         features = f" with {ours[0]['features']} features" if ours[0]["features"] else ""
         kernels = sorted({row["n_kernels"] for row in ours})
+        body = _TEXTS[study](rows, predictor)
+        note = "; std. error: over seeds" if "std. error" in body else ""
         blocks.append(
             f"{table}: {study}, error of {quantity} [%], {predictor}{features}, "
             f"{' or '.join(map(str, kernels))} kernels "
             f"{'trained on' if study == ORACLE_STUDY else 'held out'}, {document['protocol']}, "
-            f"seeds {len({row['seed'] for row in ours})}\n{_TEXTS[study](rows, predictor)}"
+            f"seeds {len({row['seed'] for row in ours})}{note}\n{body}"
         )
     return "\n\n".join(blocks)
 
@@ -124,10 +127,11 @@ def _base_text(rows: Sequence[Row], predictor: str) -> str:
     headers = ["base engine MHz", "bases", f"{ours}: mean", "std", "min", "max", *others]
     errors = {base: spread.mean for base, spread in bases[ours].items()}
     best, worst = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
-    by_seed = _range(overall(rows)[ours])
+    mean = overall(rows)[ours]
+    by_seed = f"; mean {_two(mean.mean)}, std. error {two_digits(mean.standard_error)}, by seed"
     return (
         f"{columns(headers, lines)}\nbest base {best}: {errors[best]:.2f}; worst {worst}: "
-        f"{errors[worst]:.2f}" + (f"; mean by seed {by_seed}" if by_seed else "")
+        f"{errors[worst]:.2f}" + (f"{by_seed} {_range(mean)}" if _range(mean) else "")
     )
 
 
@@ -140,11 +144,12 @@ def _cluster_text(rows: Sequence[Row], _: str, each_base: bool = True) -> str:
             name,
             *(_two(spread.mean) for spread in at_base[name].values() if each_base),
             _two(mean.mean),
+            two_digits(mean.standard_error),
             _range(mean),
         ]
         for name, mean in overall(rows).items()
     ]
-    return columns(["", *bases, "mean", "by seed"], lines)
+    return columns(["", *bases, "mean", "std. error", "by seed"], lines)
 
 
 def _bin_text(rows: Sequence[Row], _: str) -> str:

@@ -33,7 +33,8 @@ FREE = ("--predictor", "mean-surface")  # nothing but baselines: quick
 ROW_KEYS = {  # of the architecture page, "Command line"
     *("table", "base", "predictor", "features", "quantity", "n_kernels", "n_seeds"),
     *("mape", "mape_by_seed", "median_kernel", "p90", "worst_kernel", "worst_kernel_mape"),
-    "coverage",
+    *("standard_error", "standard_error_over", "behind_best", "within_error_of_best"),
+    *("behind_best_standard_error", "coverage"),
 }
 
 
@@ -235,7 +236,8 @@ class TestText:
         given = ["study", "errors", folder / "both.csv", folder / "bare.csv", *FREE]
         out, err = succeed(capsys, *given)
         assert err == ""
-        *blocks, _ = out.split("\n\n")
+        *blocks, legend, _ = out.split("\n\n")
+        assert legend.startswith("std. error: over applications. behind best: ")
         for block, title in zip(
             blocks, ("both: error of time", "both: error of power", "bare: error of time"),
             strict=True,
@@ -252,7 +254,10 @@ class TestText:
         for row in document["rows"]:
             [line] = [t for t in text.splitlines() if t.startswith(row["predictor"])]
             figures = [float(cell) for cell in re.findall(r"\b\d+\.\d\d\b", line)]
-            expected = [row[k] for k in ("mape", "median_kernel", "p90", "worst_kernel_mape")]
+            behind = ["behind_best", "behind_best_standard_error"] if row["behind_best"] else []
+            keys = ["mape", "standard_error", *behind, "median_kernel", "p90", "worst_kernel_mape"]
+            expected = [row[key] for key in keys]
+            assert (" = " in line) == bool(row["behind_best"] and row["within_error_of_best"])
             assert figures == pytest.approx(expected, abs=0.005)
             assert line.endswith(row["worst_kernel"])
 
@@ -294,7 +299,13 @@ class TestCompare:
 class TestProtocols:
     # 8 applications: each held out once, or 20 % of them (2, rounded up) once.
     @pytest.mark.parametrize(
-        ("protocol", "kernels"), [("leave-one-application-out", 8), ("k-fold", 8), ("holdout", 2)]
+        ("protocol", "kernels"),
+        [
+            ("leave-one-application-out", 8),
+            ("k-fold", 8),
+            ("holdout", 2),
+            ("random-kernels", 2),
+        ],
     )
     def test_who_is_held_out(
         self, capsys: Capture, tmp_path: Path, protocol: str, kernels: int

@@ -1,0 +1,190 @@
+"""Standard errors and tests between predictors: by hand, by SciPy, p by enumeration of signs."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from scipy.stats import sem, ttest_rel
+
+from mlscale.studies.candidates import Candidate
+from mlscale.studies.errors import application_errors
+from mlscale.studies.statistics import (
+    behind_best,
+    holm,
+    p_values,
+    paired_difference,
+    signed_rank,
+    split_error,
+    standard_error,
+)
+
+NAMES = "abcdef"
+
+
+def by_application(values: list[float]) -> dict[str, list[float]]:
+    """One kernel of each application."""
+    return {name: [value] for name, value in zip(NAMES, values, strict=False)}
+
+
+class TestStandardError:
+    def test_of_independent_values(self) -> None:
+        """2, 4, 9 have the variance 13: sqrt(13 / 3)."""
+        assert standard_error([2.0, 4.0, 9.0]) == pytest.approx(np.sqrt(13 / 3))
+
+    def test_values_that_a_group_has_several_times_count_once(self) -> None:
+        values, groups = [2.0, 2.0, 4.0, 4.0, 9.0, 9.0], [0, 0, 1, 1, 2, 2]
+        assert standard_error(values, groups) == pytest.approx(np.sqrt(13 / 3))
+
+    def test_of_groups_of_different_sizes(self) -> None:
+        """a 0, 3 and b 6: mean 3, the groups' shares of its deviation -1 and 1: sqrt(2 (1 + 1))."""
+        assert standard_error([0.0, 3.0, 6.0], ["a", "a", "b"]) == pytest.approx(2)
+
+    def test_one_group_says_nothing(self) -> None:
+        assert standard_error([1.0]) is standard_error([1.0, 2.0], ["a", "a"]) is None
+
+    def test_covers_the_mean_of_alike_kernels(self) -> None:
+        """40 applications of 3 kernels, deviation 2 between applications, 1 within: of 400 drawn
+        means 68 % lie within one standard error (+- 6 %, for chance and the t distribution)."""
+        random = np.random.default_rng(0)
+        groups, inside = np.repeat(np.arange(40), 3), []
+        for _ in range(400):
+            values = random.normal(0, 2, 40)[groups] + random.normal(0, 1, 120)
+            inside.append(abs(values.mean()) < (standard_error(values, groups.tolist()) or 0))
+        assert np.mean(inside) == pytest.approx(0.68, abs=0.06)
+
+    def test_over_splits_or_applications_as_the_protocol_is(self) -> None:
+        values, applications, seeds = [1.0, 3.0, 2.0, 6.0], ["a", "b", "a", "b"], [0, 0, 1, 1]
+        # Means of the splits 2 and 4, of the applications 1.5 and 4.5: half of their distance.
+        assert split_error(values, applications, seeds, "holdout") == pytest.approx(1)
+        by_application = split_error(values, applications, seeds, "leave-one-application-out")
+        assert by_application == pytest.approx(1.5)
+
+
+class TestPairedDifference:
+    def test_is_scipys_paired_t_test_where_applications_have_one_kernel(self) -> None:
+        one, other = [2.0, 4.0, 6.5, 8.0, 11.0], [1.0, 4.5, 5.0, 6.0, 7.0]
+        mean, error, p = paired_difference(by_application(one), by_application(other))
+        expected = ttest_rel(one, other)
+        assert mean == pytest.approx(np.mean(one) - np.mean(other))
+        assert error == pytest.approx(sem(np.subtract(one, other)))
+        assert p == pytest.approx(expected.pvalue)
+
+    def test_applications_count_as_they_have_kernels(self) -> None:
+        """a 1 and 3 against 0 and 0, b 8 against 0: the mean 4 of all three kernels; the shares of
+        its deviation are 2/3 (2 - 4) and 1/3 (8 - 4), so the error is sqrt(2 (16 + 16) / 9)."""
+        one, other = {"a": [1.0, 3.0], "b": [8.0]}, {"a": [0.0, 0.0], "b": [0.0]}
+        mean, error, _ = paired_difference(one, other)
+        assert (mean, error) == (pytest.approx(4), pytest.approx(8 / 3))
+
+    def test_of_equals_and_of_one_application(self) -> None:
+        same = by_application([1.0, 2.0])
+        assert paired_difference(same, same) == (0.0, 0.0, 1.0)
+        assert paired_difference({"a": [3.0]}, {"a": [1.0]}) == (2.0, None, 1.0)
+
+
+class TestBehindBest:
+    # `close` errs 1, -1, 1, -1, 1, -0.4 more than the best, `far` 4 to 6 more.
+    BEST: ClassVar = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    ERRORS: ClassVar = {
+        "best": BEST,
+        "close": [2.0, 1.0, 4.0, 3.0, 6.0, 5.6],
+        "far": [5.0, 7.0, 9.0, 8.0, 10.0, 12.0],
+        "wu-oracle": [0.0] * 6,
+    }
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        errors = {
+            ("t", "time", Candidate(name, None)): by_application(values)
+            for name, values in self.ERRORS.items()
+        }
+        return {key[2].name: row for key, row in behind_best(errors).items()}
+
+    def test_what_is_within_the_error(self) -> None:
+        rows = self.rows()
+        within = {name: row["within_error_of_best"] for name, row in rows.items()}
+        assert within == {"best": True, "close": True, "far": False, "wu-oracle": None}
+        assert rows["best"]["behind_best"] == 0
+        assert rows["close"]["behind_best"] == pytest.approx(0.1)
+        differences = np.subtract(self.ERRORS["far"], self.BEST)
+        assert rows["far"]["behind_best_standard_error"] == pytest.approx(sem(differences))
+
+    def test_the_oracle_is_not_the_best(self) -> None:
+        assert self.rows()["wu-oracle"]["behind_best"] is None
+
+
+class TestSignedRank:
+    def test_all_of_six_better(self) -> None:
+        """Of 2^6 ways to sign six ranks one has all +, one all -: p = 2/64."""
+        worse = by_application([2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
+        better = by_application([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        assert signed_rank(better, worse) == pytest.approx(2 / 64)
+        assert signed_rank(worse, better) == pytest.approx(2 / 64)
+
+    def test_one_small_loss_among_four(self) -> None:
+        """Differences -1, 2, 3, 4: rank sum 1 of the minus; sums 0 and 1 have one way each of 16,
+        twice for both sides: p = 4/16."""
+        one, other = by_application([0.0, 2, 3, 4]), by_application([1.0, 0, 0, 0])
+        assert signed_rank(one, other) == pytest.approx(4 / 16)
+
+    def test_pairs_are_by_name_and_equal_ones_do_not_count(self) -> None:
+        one = {"a": [1.0], "b": [2.0], "c": [3.0], "d": [9.0]}
+        other = {"d": [9.0], "c": [6.0], "b": [4.0], "a": [2.0]}
+        assert signed_rank(one, other) == pytest.approx(2 / 8)
+
+    def test_no_difference_at_all(self) -> None:
+        assert signed_rank(by_application([1.0, 2.0]), by_application([1.0, 2.0])) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("p", "corrected"),
+    [
+        ([0.04, 0.01, 0.03], [0.06, 0.03, 0.06]),  # 3 * .01, 2 * .03, max(.06, 1 * .04)
+        ([0.5, 0.4], [0.8, 0.8]),
+        ([0.7, 0.9, 0.6], [1.0, 1.0, 1.0]),  # 3 * .6 is cut at 1
+        ([], []),
+    ],
+)
+def test_holm_by_hand(p: list[float], corrected: list[float]) -> None:
+    assert holm(p) == pytest.approx(corrected)
+
+
+class TestPValues:
+    def block(self, quantity: str, kinds: list[str]) -> dict[tuple[str, str, Candidate], dict]:  # type: ignore[type-arg]
+        """wu errs twice as much as nearest; the oracle and wu's other kinds stand beside."""
+        wu = {("t", quantity, Candidate("wu", kind)): by_application([2.0, 4, 6, 8, 10, 12])
+              for kind in kinds}  # fmt: skip
+        return {
+            ("t", quantity, Candidate("nearest", None)): by_application([1.0, 2, 3, 4, 5, 6]),
+            **wu,
+            ("t", quantity, Candidate("wu-oracle", None)): by_application([0.0] * 6),
+        }
+
+    def test_against_the_first_wu(self) -> None:
+        found = p_values(self.block("time", ["utilisation", "raw"]))
+        of = {(c.name, c.features): row for (_, _, c), row in found.items()}
+        # Two are tested: nearest (p 2/64, doubled by Holm) and wu on raw, equal to the reference.
+        assert of["nearest", None] == {
+            "n_applications": 6, "compared_with": "utilisation", "p_value": pytest.approx(4 / 64),
+        }  # fmt: skip
+        assert of["wu", "raw"]["p_value"] == 1.0
+        for alone in (("wu", "utilisation"), ("wu-oracle", None)):
+            assert of[alone]["p_value"] is of[alone]["compared_with"] is None
+
+    def test_power_is_compared_with_the_wu_that_sees_the_power_too(self) -> None:
+        found = p_values(self.block("power", ["utilisation", "utilisation+power"]))
+        compared = {row["compared_with"] for row in found.values()}
+        assert compared == {None, "utilisation+power"}
+
+    def test_without_wu_there_is_none(self) -> None:
+        found = p_values(self.block("time", []))
+        assert {row["p_value"] for row in found.values()} == {None}
+
+
+def test_errors_of_an_application_are_those_of_its_kernels_and_seeds() -> None:
+    """a has the kernels 1 (errors 1, 3) and 2 (5, 7) with seed 0, all 2 more with seed 1."""
+    values = np.array([[1.0, 3.0], [10.0, 30.0], [5.0, 7.0]])
+    results = [
+        {"applications": ["a", "b", "a"], "errors": errors.tolist()}
+        for errors in (values, values + 2)
+    ]
+    assert application_errors(results) == {"a": [2.0, 6.0, 4.0, 8.0], "b": [20.0, 22.0]}
