@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor: CSI
@@ -14,6 +15,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_NAMED = 3
 _TENTH = 0.1  # of a percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
+_FORMULA = re.compile("'*[=+@-].")
 _DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -22,6 +24,16 @@ def without_controls(text: str) -> str:
     if text.isprintable():
         return text
     return _CONTROLS.sub("", _BLANKS.sub(" ", _ESCAPES.sub("", text)))
+
+
+def spreadsheet_cell(cell: Any) -> Any:
+    """A cell of CSV of which a spreadsheet makes no formula: words that begin as one get a '."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def from_spreadsheet_cell(cell: str) -> str:
+    """The words that `spreadsheet_cell` was given."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 def plain_number(text: str) -> float:

@@ -1,8 +1,6 @@
 """mlscale advise: the configuration to set for each kernel, or where to measure it next."""
 
 import argparse
-import csv
-import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +15,7 @@ from mlscale.advice.verdict import verdict
 from mlscale.cli import levers, options, subject
 from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
 from mlscale.cli.levers import Levers
-from mlscale.cli.text import columns, print_or_write, printable
+from mlscale.cli.text import columns, csv_text, print_or_write, printable
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
@@ -100,7 +98,7 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     of_caps = asked.caps.warnings if asked.caps else ()
     _warn((*advice.warnings, *of_caps))
     if asked.is_cap and asked.caps:
-        return _as_csv(
+        return csv_text(
             [
                 levers.cap_row(point) | {"flags": "; ".join(point.flags)}
                 for point in asked.caps.points
@@ -116,7 +114,7 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
             if point == best:
                 row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
             rows.append(row)
-    return _as_csv(rows)
+    return csv_text(rows)
 
 
 def _of_kernel(kernel: Recommendation) -> Row:
@@ -187,7 +185,7 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
     rows = [{"kernel": point.kernel or WHOLE_RUN, **_flat(point)} for point in points]
     if form == "csv":
         _warn(warnings)
-        return _as_csv(rows)
+        return csv_text(rows)
     headers = ["kernel", *AXES, "narrower %"]
     lines = [
         [
@@ -220,12 +218,3 @@ def _model_and_base(model: Model) -> Row:
 
 def _as_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1) + "\n"
-
-
-def _as_csv(rows: Sequence[Row]) -> str:
-    """Return the rows under the names of the first one, which has them all."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, tuple(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -1,15 +1,13 @@
 """mlscale devices: list and show the device table, and describe a GPU that it lacks."""
 
 import argparse
-import csv
-import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns, csv_text, number
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.errors import InputError
 from mlscale.files import write_text
@@ -90,11 +88,7 @@ def _list(form: str) -> str:
     if form == "json":
         return json.dumps(rows, indent=1) + "\n"
     if form == "csv":
-        text = io.StringIO()
-        writer = csv.DictWriter(text, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue()
+        return csv_text(rows)
     headers = [
         "key", "name", "CUs", "engine MHz", "clocks", "memory MHz", "GB/s", "FP32 TFLOPS",
         "limit W", "unverified",

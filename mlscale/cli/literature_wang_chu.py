@@ -14,6 +14,7 @@ from mlscale.papers.gpu_file import read_gpu_parameters
 from mlscale.papers.wang_chu import CASES
 from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.studies.wang_chu import WangChuErrors, table_errors
+from mlscale.text import spreadsheet_cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +112,8 @@ def _write(folder: Path, title: str, errors: WangChuErrors) -> list[Path]:
         "predictions.csv": errors.by_configuration(),
         "kernels.csv": errors.by_kernel().drop(columns=["other_cases", "worst_percent"]),
     }
-    for name, table in tables.items():
+    for name, errors_of in tables.items():
+        table = errors_of.map(spreadsheet_cell)
         for column in table.columns.intersection(["engine_mhz", "memory_mhz"]):
             table[column] = table[column].map("{:g}".format)
         for column in table.columns.intersection(["error_percent", "mape", "bias_percent"]):

@@ -24,6 +24,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.files import whole_file
 from mlscale.model import Model
 from mlscale.predictions import COLUMNS, COVERAGE, Predictions
+from mlscale.text import spreadsheet_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +107,7 @@ def csv_by_standard_library(predictions: Predictions, targets: Targets) -> bytes
     """Return the rows as CSV without a header; a number as Python's repr, nothing for NaN."""
     text = io.StringIO()
     cells = [
-        ["" if value != value else value for value in column.tolist()]  # noqa: PLR0124
+        ["" if value != value else spreadsheet_cell(value) for value in column.tolist()]  # noqa: PLR0124
         for column in predictions.columns(targets).values()
     ]
     csv.writer(text, lineterminator="\n").writerows(zip(*cells, strict=True))
@@ -152,6 +153,7 @@ def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
 
 def _csv_cell(word: str) -> str:
     """Return a word as a cell of CSV, in quotes only if it needs them."""
+    word = spreadsheet_cell(word)
     return '"' + word.replace('"', '""') + '"' if SPECIAL.search(word) else word
 
 

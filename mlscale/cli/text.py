@@ -1,16 +1,20 @@
 """Text for a terminal or a file: tables in aligned columns."""
 
+import csv
+import io
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mlscale.files import write_text
 from mlscale.report.markup import number
-from mlscale.text import printable, shortened
+from mlscale.text import printable, shortened, spreadsheet_cell
 
 __all__ = [
     "columns",
+    "csv_text",
     "flag_lines",
     "interval_cell",
     "kernel_names",
@@ -31,6 +35,15 @@ def print_or_write(text: str, output: str | None) -> None:
         sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     else:
         write_text(Path(output), text)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV under the names of the first one, which has them all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0])
+    writer.writerows([spreadsheet_cell(row.get(name)) for name in rows[0]] for row in rows)
+    return text.getvalue()
 
 
 def kernel_name(name: str) -> str:

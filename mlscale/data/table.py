@@ -99,7 +99,8 @@ class Table:
             says = "infinite" if np.isinf(value) else f"{value:g}, which no counter is"
             raise InputError(
                 f"{self.source}: {self.row(bad[0])}, column '{name}': the value is {says}; "
-                f"leave the cell empty where a counter is missing{_and_more(bad.size)}"
+                "leave the cell empty where a counter is missing, and the column out if it is none"
+                f"{_and_more(bad.size)}"
             )
         return values
 

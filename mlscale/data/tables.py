@@ -4,12 +4,15 @@ CSV is read with the standard library, so that a profile needs NumPy and nothing
 file, which would take seconds, with Arrow.
 """
 
+import binascii
 import csv
 import io
 import json
+import zlib
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,12 @@ from mlscale.data.grid import AXES
 from mlscale.data.table import IDENTITY, Table
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
-from mlscale.text import plain_number, without_controls
+from mlscale.text import (
+    from_spreadsheet_cell,
+    plain_number,
+    spreadsheet_cell,
+    without_controls,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 _LONGEST_HEADER = 1 << 20
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
+_CHECKSUM_KEY = b"mlscale_crc32"
 _LARGEST_PARQUET_BYTES = 4 << 30
 _LARGE_CSV_BYTES = 1 << 20
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
@@ -54,6 +63,10 @@ def _read_csv(path: Path) -> Table:
     with suppress(OSError):  # the reader says why it cannot be read
         is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
     table = (_read_plain_csv(path) if is_large else None) or _read_any_csv(path)
+    for name, cells in table.text.items():
+        table.text[name] = [from_spreadsheet_cell(cell) for cell in cells]
+    numbers = {from_spreadsheet_cell(name): values for name, values in table.numbers.items()}
+    table = replace(table, numbers=numbers)
     beside = path.with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
@@ -216,43 +229,64 @@ def table_from_frame(frame: "pd.DataFrame") -> Table:
 
 
 def _read_parquet(path: Path) -> Table:
+    arrow = _arrow_table(path)
+    pairs = arrow.schema.metadata or {}
+    metadata = pairs.get(_METADATA_KEY, b"{}")
+    if pairs.get(_CHECKSUM_KEY, _checksum(metadata)) != _checksum(metadata):
+        raise InputError(f"{path}: is damaged: its metadata do not fit their checksum")
+    table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
+    for name in arrow.column_names:
+        if name in IDENTITY:
+            table.text[name] = _words(arrow[name], f"{path}: column '{name}'")
+        elif not name.startswith("__index_level_"):
+            table.numbers[name] = _numbers(arrow[name], f"{path}: column '{name}'")
+    _check_text(table)
+    return table
+
+
+def _arrow_table(path: Path) -> Any:
+    """Read a whole Parquet file. Raises InputError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(pa.BufferReader(read_bytes(path)), page_checksum_verification=True)
         _check_size(path, file.metadata)
+        _check_names(path, file)
         arrow = file.read()
         names = arrow.column_names
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, binascii.Error) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
     if len(set(names)) < arrow.num_columns:
         raise InputError(f"{path}: two columns have the same name")
+    if arrow.num_rows != file.metadata.num_rows:
+        raise InputError(f"{path}: is damaged: it has {arrow.num_rows} of its rows")
     if arrow.num_rows == 0:
         raise InputError(f"{path}: has no rows")
-    metadata = (arrow.schema.metadata or {}).get(_METADATA_KEY, b"{}")
-    table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
-    for name in names:
-        if name.startswith("__index_level_"):
-            continue
-        column = arrow[name]
-        if name in IDENTITY:
-            try:
-                cells = column.to_pylist()
-            except UnicodeDecodeError:
-                raise InputError(f"{path}: column '{name}' holds damaged text") from None
-            table.text[name] = ["" if v is None else str(v) for v in cells]
-        elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            table.numbers[name] = numpy_floats(column)
-        elif pa.types.is_null(column.type):
-            table.numbers[name] = np.full(arrow.num_rows, np.nan)
-        else:
-            raise InputError(
-                f"{path}: column '{name}' holds {column.type}; numbers are needed there"
-            )
-    _check_text(table)
-    return table
+    return arrow
+
+
+def _words(column: Any, where: str) -> list[str]:
+    """The cells of a column of names, empty where null. Raises InputError."""
+    try:
+        cells = column.to_pylist()
+    except UnicodeDecodeError:
+        cells = [b""]
+    if any(isinstance(cell, bytes) for cell in cells):
+        raise InputError(f"{where} holds damaged text")
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
+def _numbers(column: Any, where: str) -> Floats:
+    """The cells of a column of numbers, NaN where null. Raises InputError."""
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return numpy_floats(column)
+    raise InputError(f"{where} holds {column.type}; numbers are needed there")
 
 
 def _check_size(path: Path, metadata: Any) -> None:
@@ -266,16 +300,33 @@ def _check_size(path: Path, metadata: Any) -> None:
         )
 
 
+def _check_names(path: Path, file: Any) -> None:
+    """Refuse names that are not those of the Arrow schema that the writer put beside them.
+
+    A damaged byte would rename a column: no checksum covers the names. file: a ParquetFile.
+    """
+    import pyarrow as pa
+
+    beside = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if beside is None:
+        return
+    names = pa.ipc.read_schema(pa.py_buffer(binascii.a2b_base64(beside))).names
+    for name, again in zip(file.schema_arrow.names, names, strict=False):
+        if name != again:
+            raise InputError(f"{path}: is damaged: column {name!a} is called {again!a} too")
+
+
 def write_table(table: Table, path: Path | str) -> None:
     """Write a tidy table, CSV or (by its suffix) Parquet, with its metadata. Raises InputError."""
     path = Path(path)
     if path.suffix.lower() in _PARQUET_SUFFIXES:
         _write_parquet(table, path)
         return
-    columns = [*table.text.values(), *(_cells(values) for values in table.numbers.values())]
+    words = [map(spreadsheet_cell, cells) for cells in table.text.values()]
+    columns = [*words, *(_cells(values) for values in table.numbers.values())]
     with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
+        writer.writerow(map(spreadsheet_cell, table.columns))
         writer.writerows(zip(*columns, strict=True))
         file.flush()
         if table.metadata:
@@ -293,7 +344,8 @@ def _write_parquet(table: Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     arrow = pa.table({**table.text, **table.numbers})
-    metadata = {_METADATA_KEY: json.dumps(table.metadata).encode()}
+    content = json.dumps(table.metadata).encode()
+    metadata = {_METADATA_KEY: content, _CHECKSUM_KEY: _checksum(content)}
     with whole_file(path) as temporary:
         pq.write_table(
             arrow.replace_schema_metadata(metadata),
@@ -301,3 +353,7 @@ def _write_parquet(table: Table, path: Path) -> None:
             compression="zstd",
             write_page_checksum=True,
         )
+
+
+def _checksum(content: bytes) -> bytes:
+    return str(zlib.crc32(content)).encode()

@@ -76,5 +76,24 @@ class TestName:
         assert not {"\x1b", "\x07", "\u202e"} & set(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "'=1"])
+def test_that_a_spreadsheet_would_run(capsys: Capture, tmp_path: Path, name: str) -> None:
+    """In every CSV words; a table has the name itself when it is read again."""
+    file, table = export(tmp_path, name), tmp_path / "t.csv"
+    at = ("--at", "engine=1500", "--format", "csv")
+    texts = [
+        succeed(capsys, "advise", file, "--max-slowdown", "5", "--format", "csv")[0],
+        succeed(capsys, "predict", file, *at)[0],
+    ]
+    succeed(capsys, "import", "auto", file, "-o", table)
+    for text in (*texts, table.read_text(encoding="utf-8")):
+        names = {row["kernel"] for row in csv.DictReader(text.splitlines())}
+        assert f"'{name}" in names
+        assert name not in names
+    assert name in read_table(table).text["kernel"]
+    out, _ = succeed(capsys, "predict", table, "--at", "engine=1500", "--format", "json")
+    assert name in {row["kernel"] for row in json.loads(out)["predictions"]}
+
+
 def test_in_a_table_of_text() -> None:
     assert columns(["worst kernel"], [["a\x1b[31mb\nc\u202e"]]).splitlines()[-1] == "ab c"

@@ -1,14 +1,18 @@
 """The tidy table from CSV and Parquet: what is read, what is refused and where it stands."""
 
+import csv
 import json
 import math
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
 from mlscale.data.table import Table
@@ -252,17 +256,60 @@ class TestParquet:
                 for name, values in whole.numbers.items():
                     np.testing.assert_array_equal(table.numbers[name], values)
 
-    def test_any_damaged_bit_is_a_table_or_one_line(self, tmp_path: Path) -> None:
-        # The footer holds the names of the columns, which may be damaged text.
+    def test_any_damaged_bit_is_noticed_or_changes_nothing(self, tmp_path: Path) -> None:
+        # The footer holds the names of the columns, the number of rows and the metadata.
         path = tmp_path / "t.parquet"
-        write_table(read_table(write_csv(tmp_path / "t.csv", rows())), path)
+        table = replace(read_table(write_csv(tmp_path / "t.csv", rows())), metadata={"x": "y"})
+        write_table(table, path)
         content = path.read_bytes()
         for bit in range(5, 8 * len(content), 83):
             damaged = bytearray(content)
             damaged[bit // 8] ^= 1 << bit % 8
             path.write_bytes(damaged)
             with suppress(InputError):
-                read_table(path)
+                again = read_table(path)
+                assert (again.text, again.metadata) == (table.text, table.metadata)
+                assert again.numbers.keys() == table.numbers.keys()
+                for name, values in table.numbers.items():
+                    np.testing.assert_array_equal(again.numbers[name], values)
+
+    @pytest.mark.parametrize("name", ["loads", "kernel", "time_ms"])
+    def test_a_damaged_column_name_is_noticed(self, tmp_path: Path, name: str) -> None:
+        path = tmp_path / "t.parquet"
+        write_table(read_table(write_csv(tmp_path / "t.csv", rows())), path)
+        content, place = path.read_bytes(), 0
+        assert content.count(name.encode()) > 1  # in the schema, and for each row group
+        while (place := content.find(name.encode(), place + 1)) >= 0:
+            damaged = bytearray(content)
+            damaged[place] ^= 1
+            path.write_bytes(damaged)
+            try:
+                columns = read_table(path).columns
+            except InputError as error:
+                assert "is damaged: column" in str(error)  # noqa: PT017
+            else:
+                assert name in columns
+
+
+WORDS = st.text("'=+-@ak,\"", min_size=1, max_size=4)
+
+
+@given(names=st.lists(WORDS, min_size=1, max_size=4, unique=True), word=WORDS)
+def test_names_that_begin_as_a_formula_come_back(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], word: str
+) -> None:
+    """Of every cell of words in the CSV a spreadsheet makes words, of the counter's name too."""
+    path = tmp_path_factory.mktemp("tables") / "t.csv"
+    counter = f"{word}_counter"
+    numbers = {"time_ms": np.ones(len(names)), counter: -np.arange(1.0, 1 + len(names))}
+    write_table(Table("made", {"kernel": names}, numbers), path)
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *cells = csv.reader(file)
+    for cell in (*header, *(row[0] for row in cells)):
+        assert len(cell) == 1 or cell[0] not in "=+-@"
+    table = read_table(path)
+    assert table.text["kernel"] == names
+    assert table.numbers.keys() == numbers.keys()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

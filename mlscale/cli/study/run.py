@@ -13,6 +13,7 @@ from mlscale.errors import InputError
 from mlscale.files import parse_json_object, whole_file, write_text
 from mlscale.records import Progress
 from mlscale.studies.base import Rows, Study
+from mlscale.text import spreadsheet_cell
 
 DOCUMENT = "study.json"
 
@@ -116,5 +117,5 @@ def _write_rows(path: Path, rows: Rows) -> Path:
         if path.suffix == ".parquet":
             frame.to_parquet(temporary, index=False)
         else:
-            frame.to_csv(temporary, index=False)
+            frame.map(spreadsheet_cell).to_csv(temporary, index=False)
     return path
