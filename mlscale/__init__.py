@@ -40,7 +40,7 @@ _MODULES = {
     "mlscale.predictors.sampled.estimator": ("Sampled",),
     "mlscale.predictors.nearest": ("Nearest",),
     "mlscale.predictors.trees": ("ExtraTrees",),
-    "mlscale.predictors.wang_chu": ("WangChu",),
+    "mlscale.predictors.wang_chu": ("MaxOverlap", "WangChu"),
     "mlscale.predictors.wu.estimator": ("Wu",),
     "mlscale.studies.study": ("study",),
     "mlscale.errors": ("InputError", "DataWarning"),

@@ -26,6 +26,7 @@ from mlscale.model import Model
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
+from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1
@@ -207,7 +208,10 @@ def _restore(
     trained: tuple[ConfigGrid, HardwareConfig],
     own: Sequence[type[Predictor]],
 ) -> Predictor:
-    predictor = _class_of(saved["name"], own)()
+    name = saved["name"]
+    if name == WangChu.name and "gpu" not in saved["parameters"]:
+        name = MaxOverlap.name  # what bore that name when the file was written
+    predictor = _class_of(name, own)()
     if ":" not in saved["name"]:
         _check_parameters(predictor, saved["parameters"])
     predictor.set_params(**saved["parameters"])

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from model_files import GRID, content_of, members_of, npy, small, zipped
 from parameters import own
 from synthetic import kernels as made
+from synthetic import warps
 from synthetic.tidy import refused, same_bits
 
 from mlscale import (
     PREDICTORS,
     InputError,
+    MaxOverlap,
     Measurements,
     Model,
     Profiles,
@@ -38,7 +40,7 @@ SAMPLED = ("sampled", "board-power")  # learn from sampled profiles; their own t
 SAVABLE = [
     name for name, kind in PREDICTORS.items() if issubclass(kind, Savable) and name not in SAMPLED
 ]
-NEED_A_GPU = ("wang-chu", "bottleneck")
+NEED_A_GPU = ("wang-chu", "max-overlap", "bottleneck")
 NEED_SAMPLES = ("sampled",)
 
 Answer = tuple[list[dict[str, Any]], list[str]]
@@ -362,3 +364,15 @@ class TestTheDocument:
             path.write_bytes(zipped(members | {"model.json": deep.encode()}))
             found = outcome(path, profiles)
             assert not isinstance(found, str) or len(found.splitlines()) == 1
+
+
+def test_what_bore_the_name_wang_chu_before(tmp_path: Path) -> None:
+    """A file of before the paper's model had the name is of the rule max-overlap."""
+    table = warps.measurements()
+    model = train(replace(table, power_samples=None), warps.BASE, "max-overlap")
+    members = members_of(content_of(model, tmp_path))
+    document = json.loads(members["model.json"])
+    document["predictors"]["time"] |= {"name": "wang-chu", "parameters": {"quantity": "time"}}
+    path = tmp_path / "before.mlscale"
+    path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+    assert isinstance(load(path).predictors["time"], MaxOverlap)

@@ -24,6 +24,7 @@ BESIDE = {  # the README's words for a predictor: predictor and features in meas
     "ExtraTrees": "extra-trees utilisation",
     "`wu`: Wu et al., HPCA 2015": "wu utilisation",
     "`wang-chu`: Wang and Chu, 2018": "wang-chu",
+    "`max-overlap`: mlscale's simplification of it": "max-overlap",
     "`bottleneck`: mlscale's own": "bottleneck",
 }
 

@@ -1,20 +1,26 @@
 """mlscale literature wang-chu: the analytical model of Wang and Chu on a table of measurements."""
 
 import argparse
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns
 from mlscale.data.devices import device_keys
-from mlscale.data.measurements import read
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.measurements import Measurements, read
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.papers.gpu_file import read_gpu_parameters
 from mlscale.papers.wang_chu import CASES
-from mlscale.papers.wang_chu_gpus import load_gpu
-from mlscale.studies.wang_chu import WangChuErrors, table_errors
+from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
+from mlscale.papers.wang_chu_readings import READINGS
+from mlscale.studies.wang_chu import MODELS, TABLE_6, WangChuErrors, reading_rows, table_errors
 from mlscale.text import spreadsheet_cell
+
+TABLE_VI = "table-vi"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,15 +33,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the GPU whose parameters to use, a name of 'devices list' or a device file "
         "(default: the table's device)",
     )
-    parser.add_argument(
-        "--gpu",
-        metavar="FILE",
-        help="the GPU's parameters as 'collect --micro' wrote them, gpu.json",
+    options.add_gpu(parser)
+    model = parser.add_mutually_exclusive_group()
+    model.add_argument(
+        "--absolute",
+        action="store_const",
+        const="absolute",
+        dest="model",
+        help="predict from counters alone; without it, relative to the time measured at the base",
+    )
+    model.add_argument(
+        "--max-overlap",
+        action="store_const",
+        const="max-overlap",
+        dest="model",
+        help="predict by this project's rule of that name in place of the paper's model",
+    )
+    model.add_argument(
+        "--readings",
+        action="store_true",
+        help="print the errors, from counters alone, of each reading of the paper's print",
     )
     parser.add_argument(
-        "--absolute",
-        action="store_true",
-        help="predict from counters alone; without it, relative to the time measured at the base",
+        "--reading",
+        choices=tuple(READINGS),
+        default="settled",
+        metavar="READING",
+        help=f"of the paper's print: {', '.join(READINGS)} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kernels",
+        type=_kernels,
+        metavar="NAMES",
+        help=f"these kernels alone, separated by commas, or '{TABLE_VI}': the paper's",
     )
     parser.add_argument(
         "--base",
@@ -44,41 +74,90 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="configuration of the counters, 'mid' (default) or 'highest'",
     )
     options.add_reading(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     parser.add_argument(
         "-o",
         "--output",
         metavar="DIR",
-        help="write predictions.csv, kernels.csv and the paper's Fig. 2, 13 and 14 there",
+        help="write predictions.csv, kernels.csv and the paper's Fig. 2, 12, 13 and 14 there",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict a table from its base and show the errors. Raises InputError."""
-    if arguments.gpu is not None and arguments.device is not None:
-        raise UsageError("--device: of no effect with --gpu, which names its own")
+    if arguments.readings:
+        options.refuse_unused(arguments, ("reading", "output"), "with --readings")
+    if arguments.model == "max-overlap":
+        options.refuse_unused(arguments, ("reading",), "with --max-overlap, this project's own")
     path = options.input_file(arguments.table)
-    data = read(path, arguments.incomplete, arguments.repetitions)
-    device = arguments.device or data.device
-    gpu = load_gpu(device) if arguments.gpu is None else read_gpu_parameters(Path(arguments.gpu))
-    device = gpu.key
-    if data.device != device and data.device in device_keys():
-        raise InputError(f"{path}: is of device '{data.device}', not of '{device}'")
+    data, gpu = _read(path, arguments)
+    model = arguments.model or "wang-chu"
     try:
         base = data.grid.parse(arguments.base)
-        errors = table_errors(replace(data, device=device), base, arguments.absolute, gpu)
+        document = {
+            "literature": "wang-chu",
+            "table": path.stem,
+            "device": gpu.key,
+            "parameters": gpu.source,
+            "base": asdict(base),
+            "n_kernels": len(data.kernels),
+        }
+        if arguments.readings:
+            document["readings"] = reading_rows(data, base, gpu)
+            print(json.dumps(document, indent=1) if arguments.json else _readings_text(document))
+            return
+        errors = table_errors(data, base, model, gpu, arguments.reading)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    how = "time from counters alone" if arguments.absolute else "time relative to the base (max+X)"
-    print(f"{path.stem}: {len(data.kernels)} kernels on {device}, base {base}, {how}")
-    print(f"parameters: {gpu.source}\n")
-    print(_as_text(errors))
+    document |= _document(errors, model, arguments.reading)
     if arguments.output:
         with options.output_folder(arguments.output) as folder:
-            for file in _write(folder, f"{device}, base {base}\n{how}", errors):
-                print(f"written: {file}")
+            files = _write(folder, f"{gpu.key}, base {base}\n{MODELS[model]}", errors, gpu)
+            document["files"] = [str(file) for file in files]
+    print(json.dumps(document, indent=1) if arguments.json else _as_text(document))
 
 
-def _as_text(errors: WangChuErrors) -> str:
+def _read(path: Path, arguments: argparse.Namespace) -> tuple[Measurements, GpuParameters]:
+    """Return the table, of the kernels that were asked for, and its GPU. Raises InputError."""
+    data = read(path, arguments.incomplete, arguments.repetitions)
+    if arguments.gpu is None:
+        gpu = load_gpu(arguments.device or data.device)
+    elif arguments.device is None:
+        gpu = read_gpu_parameters(Path(arguments.gpu))
+    else:
+        raise UsageError("--device: of no effect with --gpu, which names its own")
+    if data.device != gpu.key and data.device in device_keys():
+        raise InputError(f"{path}: is of device '{data.device}', not of '{gpu.key}'")
+    if arguments.kernels is not None:
+        names = arguments.kernels
+        if unknown := [name for name in names if name not in data.kernels]:
+            raise InputError(
+                f"{path}: there is no kernel '{unknown[0]}'; give names of its kernels"
+            )
+        data = data.select([k for k, name in enumerate(data.kernels) if name in names])
+    return replace(data, device=gpu.key), gpu
+
+
+def _kernels(text: str) -> tuple[str, ...]:
+    """Return names of kernels, for argparse."""
+    return TABLE_6 if text == TABLE_VI else tuple(name.strip() for name in text.split(","))
+
+
+def _document(errors: WangChuErrors, model: str, reading: str) -> dict[str, Any]:
+    """Return the errors as JSON values."""
+    largest, kernel, config = errors.largest
+    return {
+        "model": model,
+        "reading": reading,
+        "kernels": errors.by_kernel().to_dict("records"),
+        "n_configurations": errors.errors.shape[1],
+        **asdict(errors.summary),
+        "largest": {"percent": largest, "kernel": kernel, **asdict(config)},
+        "within_10_percent": errors.within_10,
+    }
+
+
+def _as_text(document: dict[str, Any]) -> str:
     lines = [
         [
             row["kernel"],
@@ -88,21 +167,62 @@ def _as_text(errors: WangChuErrors) -> str:
             f"{row['bias_percent']:+7.2f}",
             f"{row['worst_percent']:+7.1f}",
         ]
-        for row in errors.by_kernel().to_dict("records")
+        for row in document["kernels"]
     ]
     headers = ["kernel", "case at the base", "elsewhere", "MAPE", "   bias", "  worst"]
-    summary = errors.summary
-    return (
-        f"{columns(headers, lines)}\n\n"
-        f"MAPE {summary.mape:.2f} %, median kernel {summary.median_kernel:.2f}, "
-        f"p90 {summary.p90:.2f}, worst kernel {summary.worst_kernel} "
-        f"({summary.worst_kernel_mape:.2f}), over {errors.errors.shape[1]} configurations"
+    how = MODELS[document["model"]]
+    if document["reading"] != "settled":
+        how += f", reading '{document['reading']}'"
+    largest = document["largest"]
+    summary = [
+        f"largest error {largest['percent']:.1f} % ({largest['kernel']} at {_clocks(largest)}), ",
+        f"below 10 % in {document['within_10_percent']:.1f} % of the predictions\n",
+        f"MAPE {document['mape']:.2f} %, median kernel {document['median_kernel']:.2f}, ",
+        f"p90 {document['p90']:.2f}, worst kernel {document['worst_kernel']} ",
+        f"({document['worst_kernel_mape']:.2f}), over {document['n_configurations']} ",
+        "configurations",
+    ]
+    return "\n".join(
+        [
+            f"{_subject(document)}, {how}",
+            f"parameters: {document['parameters']}\n",
+            f"{columns(headers, lines)}\n",
+            "".join(summary),
+            *(f"written: {file}" for file in document.get("files", ())),
+        ]
     )
 
 
-def _write(folder: Path, title: str, errors: WangChuErrors) -> list[Path]:
+def _readings_text(document: dict[str, Any]) -> str:
+    lines = [
+        [
+            row["reading"],
+            row["place"],
+            row["what"],
+            f"{row['mape']:.2f}",
+            f"{row['largest']:.1f}",
+            row["largest_kernel"],
+        ]
+        for row in document["readings"]
+    ]
+    headers = ["reading", "place", "how it is read", "MAPE", "largest", "kernel"]
+    return f"{_subject(document)}, {MODELS['absolute']}\n{columns(headers, lines)}"
+
+
+def _subject(document: dict[str, Any]) -> str:
+    base = HardwareConfig(**document["base"])
+    kernels = f"{document['n_kernels']} kernels"
+    return f"{document['table']}: {kernels} on {document['device']}, base {base}"
+
+
+def _clocks(config: dict[str, Any]) -> str:
+    return f"engine {config['engine_mhz']:g}, memory {config['memory_mhz']:g} MHz"
+
+
+def _write(folder: Path, title: str, errors: WangChuErrors, gpu: GpuParameters) -> list[Path]:
     """Write both CSV files and the paper's figures. Raises InputError."""
     from mlscale.report.wang_chu_figures import (
+        draw_instructions,
         draw_kernel_errors,
         draw_signed_errors,
         draw_speedups,
@@ -125,6 +245,7 @@ def _write(folder: Path, title: str, errors: WangChuErrors) -> list[Path]:
     return [
         *(folder / name for name in tables),
         *draw_speedups(folder, measured, data.grid, data.kernels, data.time_ms[:, 0]),
+        *draw_instructions(folder, measured, data.kernels, errors.instructions(gpu)),
         *draw_signed_errors(folder, title, data.grid, data.kernels, signed),
         *draw_kernel_errors(folder, title, data.kernels, errors.errors.mean(axis=1), compute_bound),
     ]

@@ -116,6 +116,16 @@ def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profile
     return add_points(profiles, tables, grid) if tables else profiles
 
 
+def add_gpu(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every command that uses a GPU as the models of the papers see it."""
+    parser.add_argument(
+        "--gpu",
+        metavar="FILE",
+        help="the GPU's parameters as 'collect --micro' wrote them, gpu.json (for wang-chu and "
+        "max-overlap)",
+    )
+
+
 def output_file(text: str) -> Path:
     """Return a file to write; its folder must exist. Raises InputError."""
     path = Path(text)

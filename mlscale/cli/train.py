@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
 
-HYPER_PARAMETERS = ("features", "clusters", "seed")
+HYPER_PARAMETERS = ("features", "clusters", "seed", "gpu")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="clusters per cluster set (default: 12, or the number of kernels if smaller)",
     )
     parser.add_argument("--seed", type=options.seed, help="of a predictor with chance (default: 0)")
+    options.add_gpu(parser)
     parser.add_argument(
         "--leave-out",
         action="append",
@@ -154,7 +155,7 @@ def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
     """Return the command as it could be given again; of files the name, and not the model's."""
     words = ["mlscale", "train", *(Path(table).name for table in arguments.table)]
     words += ["--base", str(base)]
-    for name in ("predictor", "features", "features_of", "clusters", "seed"):
+    for name in ("predictor", "features", "features_of", "clusters", "seed", "gpu"):
         if getattr(arguments, name) is not None:
             words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
     for application in arguments.leave_out:

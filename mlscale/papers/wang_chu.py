@@ -5,17 +5,21 @@ Scaling", IEEE ICPADS 2018, pp. 417-424, arXiv:1701.05308; equation numbers are 
 docs/equations.md has the symbols, and the reason wherever the print is not followed.
 
 A warp repeats one period: compute, then one memory instruction. All cycles are cycles of the
-engine (core) clock. Arguments may be numbers or arrays that broadcast against each other.
+engine (core) clock. Arguments may be numbers or arrays that broadcast against each other; numbers
+give a number. Every function raises InputError on an argument that cannot be.
 """
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlscale.arrays import Floats
+from mlscale.papers.arguments import above_0, finite, from_0, from_1, result, shares
 from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.papers.wang_chu_inputs import WarpInputs
+from mlscale.papers.wang_chu_readings import SETTLED, Reading, find_reading
 
 # The case that holds, by the number of its equation.
 CASES = {
@@ -24,6 +28,7 @@ CASES = {
     13: "few warps, memory queue",
     15: "few warps, latency",
 }
+TABLE_2_ENGINE_MHZ = 400.0  # at which its latencies are (4), whatever it prints
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +37,6 @@ class RoundTime:
 
     cycles: Floats
     case: NDArray[np.int_]
-
-
-@dataclass(frozen=True, eq=False)
-class SharedPhases:
-    """Cycles of the three phases of intensive shared-memory use, and of the whole round."""
-
-    first_load: Floats
-    shared_access: Floats
-    next_load: Floats
-    cycles: Floats
 
 
 def memory_queue_cycles(
@@ -57,13 +52,22 @@ def memory_queue_cycles(
     arrive no faster than they are served meet an idle memory, (2). Faster ones wait in a queue,
     (3), when it never empties: service * warps >= latency. The paper leaves fast requests of few
     warps open: (2) with interArr = dm_del meets both equations at its limits.
+
+    By hand, (3) with 64 warps of 8 transactions: 500 + 10 x 8 x 64.
+
+    >>> print(memory_queue_cycles(4, 10, 500, 8, 64))
+    5620.0
     """
-    interval, del_, lat, trans, warps = _floats(
-        arrival_interval, service, latency, transactions_per_warp, warps
+    interval, del_, lat, trans, warps = from_0(
+        arrival_interval=arrival_interval,
+        service=service,
+        latency=latency,
+        transactions_per_warp=transactions_per_warp,
+        warps=warps,
     )
     idle = np.maximum(interval, del_) * warps + lat * trans  # (2)
     queued = lat + del_ * trans * warps  # (3)
-    return np.where((interval < del_) & (del_ * warps >= lat), queued, idle)
+    return result(np.where((interval < del_) & (del_ * warps >= lat), queued, idle))
 
 
 def dram_latency_cycles(
@@ -72,9 +76,15 @@ def dram_latency_cycles(
     """Latency of a DRAM transaction without contention [cycles], Eq. (4).
 
     slope: cycles that follow the memory clock; offset: cycles that follow the engine.
+
+    The last row of the paper's Table II, whose engine ran at 400 MHz:
+
+    >>> print(f"{dram_latency_cycles(400, 1000, slope=222.78, offset=277.32):.1f}")
+    366.4
     """
-    engine, memory = _floats(engine_mhz, memory_mhz)
-    return np.asarray(slope * engine / memory + offset)  # (4)
+    engine, memory = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz)
+    slope_, offset_ = finite(slope=slope, offset=offset)
+    return result(slope_ * engine / memory + offset_)  # (4)
 
 
 def dram_delay_cycles(
@@ -84,9 +94,15 @@ def dram_delay_cycles(
 
     slope [cycles MHz] / memory_mhz + offset [cycles] is the delay at equal clocks, as Table III
     lists it; the ratio of the clocks is the factor that (5b) prints.
+
+    Table III has 9.0 cycles at 1000 MHz; the authors' line through the table gives
+
+    >>> print(f"{dram_delay_cycles(1000, 1000, slope=805.03, offset=8.1762):.1f}")
+    9.0
     """
-    engine, memory = _floats(engine_mhz, memory_mhz)
-    return np.asarray((slope / memory + offset) * engine / memory)
+    engine, memory = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz)
+    slope_, offset_ = finite(slope=slope, offset=offset)
+    return result((slope_ / memory + offset_) * engine / memory)
 
 
 def average_access_cycles(l2: ArrayLike, dram: ArrayLike, l2_hit_rate: ArrayLike) -> Floats:
@@ -94,9 +110,15 @@ def average_access_cycles(l2: ArrayLike, dram: ArrayLike, l2_hit_rate: ArrayLike
 
     l2, dram: latency or delay of a hit and of a miss [cycles]; l2_hit_rate 0 to 1. The ratio of
     the clocks, which (5a) and (5b) print as a factor, is part of `dram` here.
+
+    By hand: half of 222 and half of 500.1.
+
+    >>> print(average_access_cycles(222, 500.1, 0.5))
+    361.05
     """
-    hit, miss, rate = _floats(l2, dram, l2_hit_rate)
-    return np.asarray(hit * rate + miss * (1 - rate))  # (5a), (5b)
+    hit, miss = from_0(l2=l2, dram=dram)
+    (rate,) = shares(l2_hit_rate=l2_hit_rate)
+    return result(hit * rate + miss * (1 - rate))  # (5a), (5b)
 
 
 def execution_time_ms(
@@ -109,11 +131,17 @@ def execution_time_ms(
     """Kernel time [ms] from the cycles of one round, Eq. (6).
 
     warps (#B #Wpb) of the launch, resident_warps (#Aw) per CU. The number of rounds is a fraction.
+
+    By hand: 32 768 warps are 32 rounds of 64 warps on 16 CUs; 700 000 cycles are 1 ms.
+
+    >>> print(execution_time_ms(21_875, 32_768, 64, 16, 700))
+    1.0
     """
-    active, warps, resident, cus, engine = _floats(
-        round_cycles, warps, resident_warps, cu_count, engine_mhz
+    active, warps = from_0(round_cycles=round_cycles, warps=warps)
+    resident, cus, engine = above_0(
+        resident_warps=resident_warps, cu_count=cu_count, engine_mhz=engine_mhz
     )
-    return np.asarray(active * warps / (resident * cus) / (engine * 1e3))  # (6)
+    return result(active * (warps / (resident * cus)) / (engine * 1e3))  # (6)
 
 
 def average_compute_cycles(
@@ -127,9 +155,19 @@ def average_compute_cycles(
     instruction_delay (inst_cycle) is what an instruction takes of the CU: 32 / lanes, 0.25 on a
     GTX 980. The divisor is memory instructions, where the print has transactions. other_cycles:
     of shared memory and FP64 per warp, which occupy the CU too.
+
+    By hand: 160 instructions of a quarter of a cycle, before each of 5 memory instructions.
+
+    >>> print(average_compute_cycles(0.25, 160, 5))
+    8.0
     """
-    compute, periods, other = _floats(compute_instructions, memory_instructions, other_cycles)
-    return np.asarray((instruction_delay * compute + other) / periods)  # (7a), (7b)
+    compute, delay, other = from_0(
+        compute_instructions=compute_instructions,
+        instruction_delay=instruction_delay,
+        other_cycles=other_cycles,
+    )
+    (periods,) = above_0(memory_instructions=memory_instructions)
+    return result((delay * compute + other) / periods)  # (7a), (7b)
 
 
 def round_time(
@@ -138,6 +176,7 @@ def round_time(
     latency: ArrayLike,
     resident_warps: ArrayLike,
     periods: ArrayLike,
+    printed_conditions: bool = False,
 ) -> RoundTime:
     """Time of one round of resident warps without explicit shared memory, Eq. (8) to (15).
 
@@ -145,9 +184,18 @@ def round_time(
     period (agl_del times its transactions); latency (agl_lat) in cycles; resident_warps (#Aw);
     periods (o_itrs), at least 1. For those the larger of two equations is the one whose
     conditions hold, so that the result has no jump where one case passes into another. (10b) and
-    (12b) are swapped in print and have #Aw - 1; (11) has #Wpb for #Aw.
+    (12b) are swapped in print and have #Aw - 1; `printed_conditions` takes them so. (11) has #Wpb
+    for #Aw.
+
+    By hand, (11): 500 + 4 + 10 x 64 x 10.
+
+    >>> one = round_time(compute=4, service=10, latency=500, resident_warps=64, periods=10)
+    >>> print(one.cycles, one.case)
+    6904.0 11
     """
-    comp, del_, lat, warps, o_itrs = _floats(compute, service, latency, resident_warps, periods)
+    comp, del_, lat = from_0(compute=compute, service=service, latency=latency)
+    (warps,) = above_0(resident_warps=resident_warps)
+    (o_itrs,) = from_1(periods=periods)
     t9 = comp * warps * o_itrs + lat  # (9)
     t15 = comp * (warps - 1) + (comp + lat) * o_itrs  # (15)
     t11 = lat + comp + del_ * warps * o_itrs  # (11)
@@ -155,138 +203,150 @@ def round_time(
     compute_bound = comp >= del_  # (8a), (14a), else (10a), (12a)
     many_computing = comp * (warps - 1) >= lat  # (8b), else (14b)
     many_queueing = del_ * warps >= comp + lat  # (10b), else (12b)
-    cycles = np.where(compute_bound, np.maximum(t9, t15), np.maximum(t11, t13))
+    if printed_conditions:
+        many_queueing = comp + lat >= del_ * (warps - 1)
     case = np.where(compute_bound, np.where(many_computing, 9, 15), np.where(many_queueing, 11, 13))
-    return RoundTime(cycles, case)
+    memory_cycles = np.where(case == 11, t11, t13)
+    if not printed_conditions:
+        memory_cycles = np.maximum(t11, t13)
+    cycles = np.where(compute_bound, np.maximum(t9, t15), memory_cycles)
+    return RoundTime(result(cycles), case[()])
 
 
-def infrequent_shared_cycles(
-    *,
-    compute: ArrayLike,
-    delay: ArrayLike,
-    latency: ArrayLike,
-    shared_latency: ArrayLike,
-    resident_warps: ArrayLike,
-    warps_per_block: ArrayLike,
-    transactions_per_warp: ArrayLike,
-) -> Floats:
-    """Cycles of a round with a few, hidden shared-memory accesses, Eq. (16) and (17).
+@dataclass(frozen=True, eq=False)
+class Period:
+    """One period of a warp at some clocks, in cycles: what (8) to (15) are computed from.
 
-    compute: without shared memory. NaN where (16a) or (16b) does not hold.
-    `predict_time_ms` does not use it: it is (11) with gld_trans = o_itrs x transactions of each.
+    Attributes:
+        compute: of the CU (avr_comp).
+        service: of memory (agl_del times the transactions of a period).
+        latency: of memory (agl_lat).
+        count: how many periods a warp has (o_itrs).
     """
-    comp, del_, lat, sh_lat, warps, wpb, trans = _floats(
-        compute, delay, latency, shared_latency, resident_warps, warps_per_block,
-        transactions_per_warp,
-    )  # fmt: skip
-    holds = (comp <= del_) & (comp + sh_lat <= del_ * (warps - wpb))  # (16a), (16b)
-    return np.where(holds, comp + lat + del_ * warps * trans, np.nan)  # (17)
 
-
-def intensive_shared_cycles(  # noqa: PLR0913 - the equations have so many symbols
-    *,
-    compute: ArrayLike,
-    delay: ArrayLike,
-    latency: ArrayLike,
-    shared_latency: ArrayLike,
-    resident_warps: ArrayLike,
-    warps_per_block: ArrayLike,
-    transactions_per_tile: ArrayLike,
-    shared_accesses_per_tile: ArrayLike,
-    tiles: ArrayLike,
-) -> SharedPhases:
-    """Cycles of a round that works tile by tile in shared memory, Eq. (18) to (21).
-
-    compute: cycles between two shared accesses of a warp; shared_accesses_per_tile (i_itrs);
-    tiles (o_itrs, here the count of the outer loop). Computed as printed, which counts the
-    first tile's load twice: at most 1 / tiles too much.
-    """
-    comp, del_, lat, sh_lat, warps, wpb, trans, i_itrs, o_itrs = _floats(
-        compute, delay, latency, shared_latency, resident_warps, warps_per_block,
-        transactions_per_tile, shared_accesses_per_tile, tiles,
-    )  # fmt: skip
-    phase1 = comp * 2 + del_ * trans * warps + lat + sh_lat  # (18)
-    phase2 = comp * (wpb - 1) + (comp + sh_lat) * i_itrs  # (19)
-    phase3 = comp * 2 + del_ * trans * wpb + lat + sh_lat  # (20)
-    return SharedPhases(phase1, phase2, phase3, phase1 + (phase2 + phase3) * o_itrs)  # (21)
+    compute: Floats
+    service: Floats
+    latency: Floats
+    count: Floats
 
 
 def kernel_round(
-    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
+    inputs: WarpInputs,
+    gpu: GpuParameters,
+    engine_mhz: ArrayLike,
+    memory_mhz: ArrayLike,
+    reading: Reading | str = SETTLED,
 ) -> RoundTime:
-    """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15)."""
-    inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
-    period = _period(inputs, gpu, engine_mhz, memory_mhz)
-    return round_time(*period, inputs.resident_warps, inputs.memory_instructions)
+    """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15).
+
+    reading: of the print, itself or its name in READINGS.
+    """
+    reading = find_reading(reading)
+    period = period_cycles(inputs, gpu, engine_mhz, memory_mhz, reading)
+    resident = over_clocks(inputs, engine_mhz, memory_mhz).resident_warps
+    return round_time(
+        *(period.compute, period.service, period.latency, resident, period.count),
+        reading.printed_conditions,
+    )
 
 
 def predict_time_ms(
-    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
+    inputs: WarpInputs,
+    gpu: GpuParameters,
+    engine_mhz: ArrayLike,
+    memory_mhz: ArrayLike,
+    reading: Reading | str = SETTLED,
 ) -> Floats:
-    """Return the time [ms] of kernels at pairs of clocks, (K, *clocks), without a measured time."""
-    cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz).cycles
-    inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
-    return execution_time_ms(cycles, inputs.warps, inputs.resident_warps, gpu.cu_count, engine_mhz)
+    """Return the time [ms] of kernels at pairs of clocks, (K, *clocks), without a measured time.
+
+    reading: of the print, itself or its name in READINGS.
+
+    By hand: a warp computes 200 x 0.25 = 50 cycles, four times; all hits, 222 cycles. (9) gives
+    50 x 64 + 222 = 3422 cycles for each of 32 rounds.
+
+    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
+    >>> kernel = wang_chu_inputs.WarpInputs.of(
+    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
+    ...     memory_instructions=4, compute_instructions=200)
+    >>> print(f"{predict_time_ms(kernel, wang_chu_gpus.load_gpu('gtx980'), 1000, 1000):.6f}")
+    0.109504
+    """
+    reading = find_reading(reading)
+    cycles = kernel_round(inputs, gpu, engine_mhz, memory_mhz, reading).cycles
+    inputs = over_clocks(inputs, engine_mhz, memory_mhz)
+    warps = inputs.warps
+    if reading.whole_rounds:
+        one_round = inputs.resident_warps * gpu.cu_count
+        warps = np.ceil(warps / one_round) * one_round
+    return execution_time_ms(cycles, warps, inputs.resident_warps, gpu.cu_count, engine_mhz)
 
 
 def predict_time_factor(
     inputs: WarpInputs,
     gpu: GpuParameters,
     base_clocks: tuple[float, float],
-    base_time_ms: ArrayLike,
     engine_mhz: ArrayLike,
     memory_mhz: ArrayLike,
+    reading: Reading | str = SETTLED,
 ) -> Floats:
-    """Time / base time of each kernel at each pair of clocks, (K, *clocks): the rule max+X.
+    """Time / time at the base of each kernel at each pair of clocks, (K, *clocks).
 
-    base_clocks: (engine, memory) [MHz] at which base_time_ms (K,) was measured. Not in the
-    paper. Q, the busier of CU and memory for one round, scales as the model says; what the base
-    takes beyond it is exposed time X, the same number of engine cycles at every clock. Where the
-    base is faster than Q, Q is scaled to meet it.
+    base_clocks: (engine, memory) [MHz]. It is the ratio of two times of the model, by which a
+    time that was measured at the base is scaled.
     """
-    inputs = _over_clocks(inputs, engine_mhz, memory_mhz)
-    base_ms = np.asarray(base_time_ms).reshape(inputs.warps.shape)
-    rounds = inputs.warps / (inputs.resident_warps * gpu.cu_count)
-    t_base = base_ms * base_clocks[0] * 1e3 / rounds  # (6) solved for T_active
-    q_base = _busiest_cycles(inputs, gpu, *base_clocks)
-    q = _busiest_cycles(inputs, gpu, engine_mhz, memory_mhz)
-    cycles = q * t_base / np.maximum(q_base, t_base) + np.maximum(0, t_base - q_base)
-    return np.asarray(cycles / t_base * base_clocks[0] / np.asarray(engine_mhz))
+    base_ms = predict_time_ms(inputs, gpu, *base_clocks, reading)
+    time_ms = predict_time_ms(inputs, gpu, engine_mhz, memory_mhz, reading)
+    axes = (1,) * np.broadcast(engine_mhz, memory_mhz).ndim
+    return result(time_ms / np.reshape(base_ms, (*np.shape(base_ms), *axes)))
 
 
-def _busiest_cycles(
-    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
-) -> Floats:
-    """Return the cycles of a round in which the busier of CU and memory works: (9) or (11)."""
-    comp, del_, _ = _period(inputs, gpu, engine_mhz, memory_mhz)
-    return np.asarray(inputs.resident_warps * inputs.memory_instructions * np.maximum(comp, del_))
-
-
-def _period(
-    inputs: WarpInputs, gpu: GpuParameters, engine_mhz: ArrayLike, memory_mhz: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    """Compute cycles, memory cycles and latency of one period; the inputs over the clocks."""
-    dm_lat = dram_latency_cycles(
-        engine_mhz, memory_mhz, gpu.dram_latency_slope, gpu.dram_latency_offset
-    )
-    dm_del = dram_delay_cycles(engine_mhz, memory_mhz, gpu.dram_delay_slope, gpu.dram_delay_offset)
-    agl_lat = average_access_cycles(gpu.l2_latency, dm_lat, inputs.l2_hit_rate)
+def period_cycles(
+    inputs: WarpInputs,
+    gpu: GpuParameters,
+    engine_mhz: ArrayLike,
+    memory_mhz: ArrayLike,
+    reading: Reading = SETTLED,
+) -> Period:
+    """Return one period of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (7)."""
+    inputs = over_clocks(inputs, engine_mhz, memory_mhz)
+    engine, memory = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz)
+    dm_lat = _dram_latency(gpu, engine, memory, reading.latency)
+    dm_del = dram_delay_cycles(engine, memory, gpu.dram_delay_slope, gpu.dram_delay_offset)
+    if not reading.delay_ratio:
+        dm_del = dm_del * memory / engine
+    periods = inputs.memory_instructions
+    if reading.transactions_per_period is not None:
+        periods = np.maximum(1, inputs.global_transactions / reading.transactions_per_period)
+    other = gpu.fp64_delay * inputs.fp64_instructions
+    if reading.charges_shared:
+        other = other + gpu.shared_delay * inputs.shared_transactions
     agl_del = average_access_cycles(gpu.l2_delay, dm_del, inputs.l2_hit_rate)
-    avr_comp = average_compute_cycles(
-        gpu.instruction_delay,
-        inputs.compute_instructions,
-        inputs.memory_instructions,
-        gpu.shared_delay * inputs.shared_transactions + gpu.fp64_delay * inputs.fp64_instructions,
+    issue = gpu.instruction_delay if reading.issue_cycles is None else reading.issue_cycles
+    return Period(
+        compute=average_compute_cycles(issue, inputs.compute_instructions, periods, other),
+        service=agl_del * inputs.global_transactions / periods,
+        latency=average_access_cycles(gpu.l2_latency, dm_lat, inputs.l2_hit_rate),
+        count=periods,
     )
-    return avr_comp, agl_del * inputs.global_transactions / inputs.memory_instructions, agl_lat
 
 
-def _over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
+def _dram_latency(gpu: GpuParameters, engine: Floats, memory: Floats, read_as: str) -> Floats:
+    """Return the latency [cycles] that (5a) averages with that of the L2 cache."""
+    slope, offset = gpu.dram_latency_slope, gpu.dram_latency_offset
+    ratio = engine / memory
+    if read_as == "equal clocks":
+        return np.asarray((slope + offset) * ratio)
+    if read_as == "Table II":
+        return np.asarray(dram_latency_cycles(TABLE_2_ENGINE_MHZ, memory, slope, offset) * ratio)
+    latency = dram_latency_cycles(engine, memory, slope, offset)
+    return np.asarray(latency * ratio if read_as == "twice" else latency)
+
+
+def over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
     """Return the inputs with arrays (K, 1, ...), to broadcast against (K, *clocks)."""
-    shape = (-1, *[1] * np.broadcast(*clocks).ndim)
+    axes = (1,) * np.broadcast(*clocks).ndim
     arrays = [field.name for field in fields(inputs) if field.name != "flags"]
-    return replace(inputs, **{name: getattr(inputs, name).reshape(shape) for name in arrays})
-
-
-def _floats(*values: ArrayLike) -> tuple[Floats, ...]:
-    return tuple(np.asarray(value, dtype=np.float64) for value in values)
+    values: dict[str, Any] = {name: np.asarray(getattr(inputs, name)) for name in arrays}
+    return replace(
+        inputs, **{n: value.reshape((*value.shape, *axes)) for n, value in values.items()}
+    )

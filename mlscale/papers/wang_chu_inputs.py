@@ -3,15 +3,19 @@
 Source: Wang and Chu 2018, Table IV; the counters are those of the authors' later files.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError, warn
+from mlscale.papers.arguments import above_0, from_0, from_1, shares
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters
 
@@ -46,7 +50,9 @@ _NO_TEXTURE = (
 
 @dataclass(frozen=True, eq=False)
 class WarpInputs:
-    """What the model knows of K kernels; each array (K,), counts are per warp.
+    """What the model knows of K kernels; each array (K,), or a number for one kernel.
+
+    Counts are per warp.
 
     Attributes:
         warps: warps of the launch (#W).
@@ -69,6 +75,80 @@ class WarpInputs:
     compute_instructions: Floats
     fp64_instructions: Floats
     flags: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(  # noqa: PLR0913 - what a warp does has so many numbers
+        cls,
+        *,
+        warps: ArrayLike,
+        resident_warps: ArrayLike,
+        global_transactions: ArrayLike,
+        l2_hit_rate: ArrayLike,
+        memory_instructions: ArrayLike,
+        compute_instructions: ArrayLike,
+        shared_transactions: ArrayLike = 0.0,
+        fp64_instructions: ArrayLike = 0.0,
+    ) -> Self:
+        """Make it of numbers, for one kernel, or of arrays (K,). Raises InputError."""
+        warps, resident = above_0(warps=warps, resident_warps=resident_warps)
+        transactions, shared, compute, fp64 = from_0(
+            global_transactions=global_transactions,
+            shared_transactions=shared_transactions,
+            compute_instructions=compute_instructions,
+            fp64_instructions=fp64_instructions,
+        )
+        (rate,) = shares(l2_hit_rate=l2_hit_rate)
+        (periods,) = from_1(memory_instructions=memory_instructions)
+        try:
+            count = np.broadcast(
+                warps, resident, transactions, rate, periods, shared, compute, fp64
+            )
+        except ValueError as error:
+            raise InputError(f"the inputs are of different numbers of kernels: {error}") from None
+        return cls(
+            warps=warps,
+            resident_warps=resident,
+            global_transactions=transactions,
+            l2_hit_rate=rate,
+            memory_instructions=periods,
+            shared_transactions=shared,
+            compute_instructions=compute,
+            fp64_instructions=fp64,
+            flags=((),) * count.size,
+        )
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, float], gpu: GpuParameters) -> Self:
+        """Make it of the counters of one run, by nvprof's names, as a row of a table has them.
+
+        Raises InputError as `derive_inputs` does.
+
+        By hand: 1600 transactions of 100 warps, of which DRAM sees 800; 4 to an instruction.
+
+        >>> from mlscale.papers.wang_chu_gpus import load_gpu
+        >>> row = {
+        ...     "warps": 100, "achieved_occupancy": 0.5, "inst_per_warp": 50,
+        ...     "dram_read_transactions": 600, "dram_write_transactions": 200,
+        ...     "l2_read_transactions": 1200, "l2_write_transactions": 400,
+        ...     "shared_load_transactions": 0, "shared_store_transactions": 0}
+        >>> kernel = WarpInputs.of_row(row, load_gpu("gtx980"))
+        >>> print(kernel.global_transactions, kernel.l2_hit_rate, kernel.compute_instructions)
+        16.0 0.5 46.0
+        """
+        counters = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        profiles = Profiles(
+            device=gpu.key,
+            base=HardwareConfig(gpu.cu_count, 1.0, 1.0),  # of which the counters know nothing
+            kernels=(str(row.get("kernel", "the kernel")),),
+            applications=("",),
+            time_ms=np.ones(1),
+            power_w=None,
+            counter_names=tuple(counters),
+            counters=np.array([[*counters.values()]], dtype=np.float64),
+        )
+        inputs = derive_inputs(profiles, gpu)
+        arrays = {f.name: getattr(inputs, f.name)[0] for f in fields(cls) if f.name != "flags"}
+        return cls(**arrays, flags=inputs.flags)
 
 
 def missing_counters(counter_names: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.nearest import Nearest
 from mlscale.predictors.sampled.estimator import Sampled
 from mlscale.predictors.trees import ExtraTrees
-from mlscale.predictors.wang_chu import WangChu
+from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 from mlscale.predictors.wu.estimator import Wu
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "CoreBound",
     "EngineBound",
     "ExtraTrees",
+    "MaxOverlap",
     "MeanSurface",
     "MemoryBound",
     "Nearest",
@@ -61,6 +62,7 @@ PREDICTORS: dict[str, type[Predictor]] = {
         ExtraTrees,
         Wu,
         WangChu,
+        MaxOverlap,
         Bottleneck,
         Sampled,
         BoardPower,

@@ -1,40 +1,41 @@
-"""The analytical model of Wang and Chu, relative to one measured run (the rule max+X)."""
+"""The analytical model of Wang and Chu, scaled to one measured run, and the rule max-overlap."""
 
+from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.papers.gpu_file import read_gpu_parameters
+from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu import predict_time_factor
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_count
-from mlscale.papers.wang_chu_inputs import derive_inputs, require_counters
+from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs, require_counters
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.baselines import Untrained
 
+Clocks = tuple[float, float]
+
 
 @dataclass
-class WangChu(Untrained):
+class WarpPredictor(Untrained):
     """Time from nvprof counters and the base time; needs no training, and predicts any clocks.
 
-    The number of CUs stays that of the GPU. What lies outside the model's scope, FP64 or texture
-    use, is flagged.
-
-    Attributes:
-        gpu: path of the gpu.json that `mlscale collect --micro` wrote; where empty, the GPU's
-            parameters are those of the paper or of its specification.
+    gpu: a file of the GPU's parameters, gpu.json of 'mlscale collect --micro'; without one, the
+    GPU is looked up by its device. The number of CUs stays that of the GPU. What lies outside the
+    model's scope, FP64 or texture use, is flagged.
     """
 
-    gpu: str = ""
-
-    name = "wang-chu"
     quantities: ClassVar[tuple[str, ...]] = ("time",)
+    gpu: str = ""
 
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
@@ -46,29 +47,44 @@ class WangChu(Untrained):
         return True
 
     def fit(self, training: Training, base: Bases) -> Self:
-        """Take over the first table's grid; an empty sequence is enough.
+        """Read the GPU's parameters and take over the first table's grid, if there is a table.
 
-        Raises InputError on a quantity other than time, an unknown device, missing counters,
-        other CU counts than the device's own, or a file that is not of this GPU.
+        Raises InputError on a quantity other than time, an unknown device, missing counters or
+        other CU counts than the device's own.
         """
         self.measured_ = read_gpu_parameters(Path(self.gpu)) if self.gpu else None
         for measurements, _ in training_sets(self, training, base):
-            _require(measurements, self._parameters(measurements.device))
+            _require(measurements, self._gpu_of(measurements.device))
         return super().fit(training, base)
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return factors on the grid given, else on the training grid. Raises InputError."""
         grid = self.grid_or_trained(grid)
-        gpu = self._parameters(profiles.device)
+        gpu = self._gpu_of(profiles.device)
         require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
         inputs = derive_inputs(profiles, gpu)
         _, engine, memory = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
-        base_clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
-        factors = predict_time_factor(inputs, gpu, base_clocks, profiles.time_ms, engine, memory)
+        clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
+        factors = self.factors(inputs, gpu, clocks, profiles.time_ms, engine, memory)
         return Surfaces(grid, profiles.base, factors, inputs.flags)
 
+    @staticmethod
+    @abstractmethod
+    def factors(
+        inputs: WarpInputs,
+        gpu: GpuParameters,
+        base_clocks: Clocks,
+        base_time_ms: Floats,
+        engine_mhz: ArrayLike,
+        memory_mhz: ArrayLike,
+    ) -> Floats:
+        """Return time / base time of each kernel at each pair of clocks, (K, *clocks)."""
+
     def state(self) -> State:
-        """Return grid and base, if there were any, and the measured parameters."""
+        """Return grid and base, if there were any, and the GPU's parameters, if a file gave them.
+
+        A file of parameters is not needed again.
+        """
         measured = {} if self.measured_ is None else {"measured": asdict(self.measured_)}
         return {**super().state(), **measured}
 
@@ -78,8 +94,8 @@ class WangChu(Untrained):
         self.measured_ = GpuParameters(**state["measured"]) if "measured" in state else None
         return super().restore(of_grid)
 
-    def _parameters(self, device: str) -> GpuParameters:
-        """The GPU's parameters. Raises InputError where they were measured on another one."""
+    def _gpu_of(self, device: str) -> GpuParameters:
+        """Return the GPU's parameters. Raises InputError where the file's GPU is another."""
         if self.measured_ is None:
             return load_gpu(device)
         if self.measured_.key != device:
@@ -87,7 +103,45 @@ class WangChu(Untrained):
         return self.measured_
 
 
+@dataclass
+class WangChu(WarpPredictor):
+    """The model of the paper: the measured base time times the ratio of two of its times."""
+
+    name = "wang-chu"
+
+    @staticmethod
+    def factors(
+        inputs: WarpInputs,
+        gpu: GpuParameters,
+        base_clocks: Clocks,
+        base_time_ms: Floats,  # noqa: ARG004 - the ratio does not depend on it
+        engine_mhz: ArrayLike,
+        memory_mhz: ArrayLike,
+    ) -> Floats:
+        """Return the ratio of the model's times."""
+        return predict_time_factor(inputs, gpu, base_clocks, engine_mhz, memory_mhz)
+
+
+@dataclass
+class MaxOverlap(WarpPredictor):
+    """This project's rule: what CU or memory are busy for scales, and the rest is engine cycles."""
+
+    name = "max-overlap"
+
+    @staticmethod
+    def factors(
+        inputs: WarpInputs,
+        gpu: GpuParameters,
+        base_clocks: Clocks,
+        base_time_ms: Floats,
+        engine_mhz: ArrayLike,
+        memory_mhz: ArrayLike,
+    ) -> Floats:
+        """Return the rule's factors."""
+        return max_overlap_factor(inputs, gpu, base_clocks, base_time_ms, engine_mhz, memory_mhz)
+
+
 def _require(measurements: Measurements, gpu: GpuParameters) -> None:
-    """Raise InputError on missing counters, or other CU counts than the GPU's own."""
+    """Raise InputError on missing counters or other CU counts than the GPU's own."""
     require_counters(measurements.counter_names)
     require_cu_count(gpu, measurements.grid.cu_count)

@@ -1,6 +1,6 @@
-"""The figures of Wang and Chu 2018 from any table: Fig. 2, 13 and 14, each as PNG and SVG."""
+"""The figures of Wang and Chu 2018 from any table: Fig. 2, 12, 13 and 14, each as PNG and SVG."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,26 @@ def draw_speedups(
     proportional = Line2D([], [], color="grey", linestyle=":", label="proportional to the clock")
     _legend(figure, kernels, named, proportional)
     return save_figure(figure, folder / "fig2-speedup")
+
+
+def draw_instructions(
+    folder: Path, title: str, kernels: Sequence[str], counts: Mapping[str, Floats]
+) -> list[Path]:
+    """Fig. 12: the share of each kind of instruction; counts (K,) by kind.
+
+    Returns the files. Raises InputError.
+    """
+    total = np.sum([*counts.values()], axis=0)
+    figure = new_figure(7, 1.6 + 0.24 * len(kernels), title, fontsize=10)
+    panel = figure.subplots()
+    rows = name_rows(panel, kernels, "share of the warp instructions [%]")
+    left = np.zeros(len(kernels))
+    for (kind, count), colour in zip(counts.items(), COLOURS, strict=False):
+        share = 100 * count / np.maximum(total, 1)
+        panel.barh(rows, share, left=left, color=colour, label=kind)
+        left += share
+    legend_below(figure, panel.get_legend_handles_labels()[0], columns=len(counts))
+    return save_figure(figure, folder / "fig12-instructions")
 
 
 def draw_signed_errors(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,27 @@ from mlscale.data.surfaces import (
     without_base,
 )
 from mlscale.errors import InputError
+from mlscale.papers.max_overlap import compute_bound, max_overlap_factor
 from mlscale.papers.wang_chu import kernel_round, predict_time_factor, predict_time_ms
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, warn_of_flags
+from mlscale.papers.wang_chu_readings import READINGS, SETTLED, Reading
 from mlscale.studies.metrics import ErrorSummary, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MODELS = {
+    "wang-chu": "time relative to the base, by the model (wang-chu)",
+    "absolute": "time from counters alone",
+    "max-overlap": "time relative to the base, by this project's rule (max-overlap)",
+}
+
+# Table VI of the paper, as the authors' files name its 11 kernels.
+TABLE_6 = (
+    *("BlackScholes", "conjugateGradient", "fastWalshTransform", "matrixMul(Global)", "matrixMul"),
+    *("scan", "sortingNetworks", "scalarProd", "transpose", "vectorAdd", "convolutionSeparable"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +48,8 @@ class WangChuErrors:
         data: the measurements.
         base: the configuration of the counters.
         predicted_ms: predicted times (K, C, E, M) [ms].
-        case: the equation that holds, 9, 11, 13 or 15, (K, C, E, M).
+        case: the equation that holds, 9, 11, 13 or 15, (K, C, E, M); of max-overlap, 9 where the
+            CU is the busier one and 11 where memory is.
         errors: absolute errors (K, targets) [%]; the base is a target of absolute predictions only.
     """
 
@@ -58,6 +73,32 @@ class WangChuErrors:
     def summary(self) -> ErrorSummary:
         """Return the errors of all kernels in five figures."""
         return summarise(self.errors, self.data.kernels)
+
+    @property
+    def largest(self) -> tuple[float, str, HardwareConfig]:
+        """Return the largest absolute error [%], its kernel and its configuration."""
+        errors = np.abs(self.signed_errors)
+        k, *at = np.unravel_index(int(errors.argmax()), errors.shape)
+        c, e, m = map(int, at)
+        return float(errors.max()), self.data.kernels[int(k)], self.data.grid.config((c, e, m))
+
+    @property
+    def within_10(self) -> float:
+        """Return the share of targets whose error is below 10 % [%]."""
+        return float(100 * (self.errors < 10).mean())
+
+    def instructions(self, gpu: GpuParameters) -> dict[str, Floats]:
+        """Return the warp instructions of each kernel at the base by kind, (K,) each: Fig. 12.
+
+        Shared memory is counted in transactions, which conflicts make more than instructions.
+        """
+        inputs = derive_inputs(self.data.profiles(self.base), gpu)
+        return {
+            "compute": inputs.compute_instructions - inputs.fp64_instructions,
+            "FP64": inputs.fp64_instructions,
+            "global memory": inputs.memory_instructions,
+            "shared memory": inputs.shared_transactions,
+        }
 
     def by_configuration(self) -> pd.DataFrame:
         """Return a row for each kernel and configuration: times [ms], signed error [%], case."""
@@ -107,16 +148,16 @@ class WangChuErrors:
 def table_errors(
     data: Measurements,
     base: HardwareConfig,
-    absolute: bool = False,
+    model: str = "wang-chu",
     gpu: GpuParameters | None = None,
+    reading: Reading | str = SETTLED,
 ) -> WangChuErrors:
     """Predict the whole grid of a table from the counters at one configuration.
 
-    gpu: its parameters; None takes those of the table's device. absolute: times from the counters
-    alone,
-    Eq. (6); otherwise relative to the time measured at the base, by the rule max+X. Warns
-    (DataWarning) of kernels outside the model's scope. Raises InputError on an unknown device,
-    missing counters, another number of CUs, and where the base is all that there is to predict.
+    model: one of MODELS. gpu: its parameters; None takes those of the table's device. reading: of
+    the paper's print. Warns (DataWarning) of kernels outside the model's scope. Raises InputError
+    on an unknown device, missing counters, another number of CUs, and where the base is all that
+    there is to predict.
     """
     grid = data.grid
     gpu = gpu or load_gpu(data.device)
@@ -125,15 +166,43 @@ def table_errors(
     require_cu_count(gpu, grid.cu_count)
     warn_of_flags(inputs, profiles)
     _, engine, memory = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
-    if absolute:
-        predicted = predict_time_ms(inputs, gpu, engine, memory)
+    case = kernel_round(inputs, gpu, engine, memory, reading).case
+    if model == "absolute":
+        predicted = predict_time_ms(inputs, gpu, engine, memory, reading)
         errors = absolute_percentage_error(predicted, data.time_ms).reshape(len(data.kernels), -1)
+        return WangChuErrors(data, base, predicted, case, errors)
+    clocks, times = (base.engine_mhz, base.memory_mhz), profiles.time_ms
+    if model == "max-overlap":
+        factors = max_overlap_factor(inputs, gpu, clocks, times, engine, memory)
+        case = np.where(compute_bound(inputs, gpu, engine, memory), 9, 11)
     else:
-        clocks = (base.engine_mhz, base.memory_mhz)
-        factors = predict_time_factor(inputs, gpu, clocks, profiles.time_ms, engine, memory)
-        predicted = absolute_values(factors, profiles.time_ms)
-        errors = without_base(absolute_percentage_error(predicted, data.time_ms), grid.index(base))
-        if not errors.size:
-            raise InputError(f"the table holds the base {base} only: nothing to predict from it")
-    case = kernel_round(inputs, gpu, engine, memory).case
+        factors = predict_time_factor(inputs, gpu, clocks, engine, memory, reading)
+    predicted = absolute_values(factors, times)
+    errors = without_base(absolute_percentage_error(predicted, data.time_ms), grid.index(base))
+    if not errors.size:
+        raise InputError(f"the table holds the base {base} only: nothing to predict from it")
     return WangChuErrors(data, base, predicted, case, errors)
+
+
+def reading_rows(
+    data: Measurements, base: HardwareConfig, gpu: GpuParameters
+) -> list[dict[str, Any]]:
+    """Return what each reading of the paper's print errs, from the counters alone, [%].
+
+    Raises InputError as `table_errors` does.
+    """
+    rows = []
+    for name, reading in READINGS.items():
+        errors = table_errors(data, base, "absolute", gpu, reading)
+        largest, kernel, _ = errors.largest
+        rows.append(
+            {
+                "reading": name,
+                "place": reading.place,
+                "what": reading.what,
+                "mape": errors.summary.mape,
+                "largest": largest,
+                "largest_kernel": kernel,
+            }
+        )
+    return rows

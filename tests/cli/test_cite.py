@@ -115,5 +115,5 @@ class TestModelFile:
 def test_an_unknown_name_is_told_the_known_ones(capsys: Capture, tmp_path: Path) -> None:
     message = refuse(capsys, tmp_path, "cite", "wu", "nagasaki")
     assert message.startswith("there is no predictor, model or data set 'nagasaki'; there are ")
-    assert "wang-chu, survey, nagasaka" in message
+    assert "wang-chu, max-overlap, survey, nagasaka" in message
     assert message.endswith("did you mean nagasaka?")

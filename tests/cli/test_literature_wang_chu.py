@@ -1,16 +1,21 @@
 """mlscale literature wang-chu on a synthetic table: text, files, figures and bad input."""
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic.warps import GRID, measurements
+from synthetic.warps import GRID, GTX_980, gpu_file, measurements
 
+import mlscale
 from mlscale.cli import literature_wang_chu as command
+from mlscale.cli.main import main
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError
+from mlscale.papers.wang_chu_readings import READINGS
+from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 
 
 def run(table: Path, *options: str) -> None:
@@ -43,7 +48,7 @@ def test_relative_writes_tables_and_figures(
     table, out = write(tmp_path), tmp_path / "out"
     run(table, "-o", str(out))
     assert "over 8 configurations" in capsys.readouterr().out
-    stems = ("fig2-speedup", "fig13-signed-error", "fig14-kernel-error")
+    stems = ("fig2-speedup", "fig12-instructions", "fig13-signed-error", "fig14-kernel-error")
     figures = {f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")}
     assert {file.name for file in out.iterdir()} == figures | {"predictions.csv", "kernels.csv"}
     predictions = (out / "predictions.csv").read_text(encoding="utf-8").splitlines()
@@ -105,3 +110,58 @@ def test_warnings_and_errors(tmp_path: Path) -> None:
     samples[..., data.counter_names.index("inst_fp_64")] = 1e8
     with pytest.warns(DataWarning, match=r"FP64, outside .* \(2 of 2 kernels\)"):
         run(write(tmp_path, replace(data, counter_samples=samples)))
+
+
+def of_gtx_980(folder: Path, l2_latency: float) -> str:
+    """The file of a GTX 980 with another latency of the L2 cache."""
+    names = ("dram_latency_slope", "dram_latency_offset", "dram_delay_slope", "dram_delay_offset")
+    row = {name: getattr(GTX_980, name) for name in names}
+    return gpu_file(folder, {**row, "l2_latency": l2_latency})
+
+
+def test_readings_and_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table's times are the settled reading's own, so that it alone errs by nothing."""
+    command = ["literature", "wang-chu", str(write(tmp_path)), "--kernels", "memory"]
+    assert main([*command, "--readings", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["n_kernels"] == 1
+    errors = {row["reading"]: row["mape"] for row in document["readings"]}
+    assert errors.keys() == READINGS.keys()
+    assert errors.pop("settled") == pytest.approx(0, abs=1e-9)
+    assert errors["delay-constant"] > 10
+    assert main([*command, "--absolute", "--reading", "delay-constant"]) == 0
+    printed = capsys.readouterr().out
+    assert "reading 'delay-constant'" in printed
+    assert f"MAPE {errors['delay-constant']:.2f} %" in printed
+    with pytest.raises(InputError, match="there is no kernel 'BlackScholes'"):
+        run(write(tmp_path), "--kernels", "table-vi")
+    assert main([*command, "--readings", "-o", str(tmp_path)]) == 2
+    assert "--output: of no effect with --readings" in capsys.readouterr().err
+
+
+def test_a_gpu_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice the latency of the L2 cache takes longer; the same parameters as the table's do not."""
+    table = write(tmp_path)
+    for latency, expected in ((222.0, True), (444.0, False)):
+        run(table, "--absolute", "--gpu", of_gtx_980(tmp_path, latency))
+        assert ("MAPE 0.00 %" in capsys.readouterr().out) == expected
+
+
+@pytest.mark.parametrize("name", ["wang-chu", "max-overlap"])
+def test_train_and_study_take_it_too(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, gpu, model = write(tmp_path), of_gtx_980(tmp_path, 300.0), tmp_path / "m.mlscale"
+    given = ("--predictor", name, "--gpu", gpu)
+    assert main(["train", str(table), "--base", "mid", *given, "-o", str(model)]) == 0
+    Path(gpu).unlink()
+    predictor = mlscale.load(model).predictors["time"]
+    assert isinstance(predictor, MaxOverlap | WangChu)
+    assert predictor.measured_ is not None
+    assert predictor.measured_.l2_latency == 300
+    of_gtx_980(tmp_path, 222.0)
+    assert main(["study", "errors", str(table), *given, "--seeds", "1", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out.split("\n", 1)[1])["rows"]
+    assert name in [row["predictor"] for row in rows]
+    assert main(["study", "errors", str(table), "--predictor", "wu", "--gpu", gpu]) == 2
+    assert "--gpu: of no effect without" in capsys.readouterr().err

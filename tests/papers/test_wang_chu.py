@@ -1,5 +1,6 @@
 """Wang and Chu's equations: worked numbers (docs/equations.md, 1.5) and invariants."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlscale.data.devices import load_device
+from mlscale.errors import InputError
 from mlscale.papers import wang_chu as model
+from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu_gpus import load_gpu, specification_gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs
 
@@ -107,59 +110,6 @@ def test_golden_rounds(
     assert found.cycles == expected
     assert found.case == case
     assert case in model.CASES
-
-
-def test_infrequent_shared_memory() -> None:
-    """By hand (docs/equations.md, 1.5), (17); NaN where (16a) or (16b) fails, by hand."""
-    golden = {
-        "compute": 4,
-        "delay": 10,
-        "latency": 500,
-        "shared_latency": 28,
-        "resident_warps": 64,
-        "warps_per_block": 8,
-        "transactions_per_warp": 8,
-    }
-    assert model.infrequent_shared_cycles(**golden) == 5624
-    assert np.isnan(model.infrequent_shared_cycles(**{**golden, "compute": 10.1}))
-    # 4 + 28 = 32 = 8 (12 - 8): the limit of (16b).
-    limit = {**golden, "delay": 8, "resident_warps": 12}
-    assert np.isfinite(model.infrequent_shared_cycles(**limit))
-    assert np.isnan(model.infrequent_shared_cycles(**{**limit, "resident_warps": 11.9}))
-
-
-def test_infrequent_shared_memory_equals_the_saturated_queue() -> None:
-    """Closed form: (17) is (11) with o k = G; here 8 transactions in 2 instructions."""
-    shared = model.infrequent_shared_cycles(
-        compute=4,
-        delay=10,
-        latency=500,
-        shared_latency=28,
-        resident_warps=64,
-        warps_per_block=8,
-        transactions_per_warp=8,
-    )
-    queue = model.round_time(4, 10 * 4, 500, 64, 2)
-    assert queue.case == 11
-    assert shared == queue.cycles
-
-
-def test_intensive_shared_memory() -> None:
-    """By hand (docs/equations.md, 1.5), (18) to (21)."""
-    found = model.intensive_shared_cycles(
-        compute=3,
-        delay=5,
-        latency=368,
-        shared_latency=28,
-        resident_warps=64,
-        warps_per_block=32,
-        transactions_per_tile=8,
-        shared_accesses_per_tile=50,
-        tiles=32,
-    )
-    phases = (found.first_load, found.shared_access, found.next_load)
-    assert phases == (2962, 1643, 1682)
-    assert found.cycles == 109362
 
 
 @pytest.mark.parametrize(
@@ -354,13 +304,58 @@ class TestInvariantsOfTheKernel:
             model.predict_time_ms(inputs, gpu, engine * f, memory * f) for f in (1, factor)
         )
         assert fast == pytest.approx(slow / factor, rel=1e-9)
-        found = model.predict_time_factor(
-            inputs, gpu, (engine, memory), [base_time], engine * factor, memory * factor
-        )
+        clocks = (engine, memory)
+        target = (engine * factor, memory * factor)
+        found = max_overlap_factor(inputs, gpu, clocks, [base_time], *target)
         assert found == pytest.approx(1 / factor, rel=1e-9)
+        assert model.predict_time_factor(inputs, gpu, clocks, *target) == pytest.approx(1 / factor)
 
     def test_shapes(self) -> None:
         engine, memory = np.meshgrid([400.0, 700.0], [400.0, 700.0, 1000.0], indexing="ij")
         inputs = warp_inputs()
         assert model.predict_time_ms(inputs, GTX_980, engine, memory).shape == (1, 2, 3)
         assert model.predict_time_ms(inputs, GTX_980, 700, 700).shape == (1,)
+
+
+def test_numbers_give_numbers() -> None:
+    """One kernel made of numbers, at one pair of clocks, is one number; the same as an array."""
+    one = WarpInputs.of(
+        warps=1e5,
+        resident_warps=48.0,
+        global_transactions=20.0,
+        l2_hit_rate=0.5,
+        memory_instructions=5.0,
+        compute_instructions=100.0,
+    )
+    found = model.predict_time_ms(one, GTX_980, 700, 700)
+    assert isinstance(found, float)
+    assert found == model.predict_time_ms(warp_inputs(), GTX_980, 700, 700)[0]
+    assert model.predict_time_ms(one, GTX_980, [700, 800], 700).shape == (2,)
+    assert model.predict_time_factor(one, GTX_980, (700, 700), 700, 700) == 1
+    assert isinstance(model.dram_latency_cycles(400, 400, 222.78, 277.32), float)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: model.round_time(1, 1, 1, -3, 1), "resident_warps must be .* not -3"),
+        (lambda: model.round_time(1, 1, 1, 3, 0.5), "periods must be .* at least 1, not 0.5"),
+        (lambda: model.average_access_cycles(1, 2, 1.5), "l2_hit_rate must be .* not 1.5"),
+        (lambda: model.dram_latency_cycles(0, 400, 1, 1), "engine_mhz must be .* not 0"),
+        (lambda: model.dram_latency_cycles("x", 400, 1, 1), "engine_mhz must be .* not 'x'"),
+        (lambda: model.average_compute_cycles(0.25, np.nan, 1), "compute_instructions .* not nan"),
+        (lambda: model.execution_time_ms(np.inf, 1, 1, 1, 1), "round_cycles must be .* not inf"),
+        (lambda: model.memory_queue_cycles(1, 1, 1, 1, [2, -1]), "warps must be .* not -1"),
+        (
+            lambda: model.predict_time_ms(warp_inputs(), GTX_980, 700, 700, "mine"),
+            "no reading 'mine'; one of settled",
+        ),
+        (
+            lambda: replace(GTX_980, l2_latency="222"),
+            "l2_latency of a GPU must be a number, not '222'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()

@@ -21,7 +21,7 @@ SMALL = {"clusters": 4, "trees": 10, "seed": 3}  # keeps every predictor quick
 TRAINING = range(8)
 HELD_OUT = [8, 9, 10, 11]
 
-# wang-chu needs the counters of a real GPU; test_wang_chu.py holds it to the interface.
+# wang-chu and max-overlap need the counters of a real GPU; test_wang_chu.py holds them to it.
 NAMES = [name for name, kind in PREDICTORS.items() if kind.applies_to(made.measurements())]
 
 every_predictor = pytest.mark.parametrize("name", NAMES)
@@ -65,7 +65,7 @@ def trained() -> dict[tuple[str, str], Predictor]:
 
 def test_the_documented_predictors_are_there() -> None:
     baselines = "no-scaling engine-bound core-bound memory-bound mean-surface nearest"
-    assert {*baselines.split(), "extra-trees", "wu", "wang-chu"} <= PREDICTORS.keys()
+    assert {*baselines.split(), "extra-trees", "wu", "wang-chu", "max-overlap"} <= PREDICTORS.keys()
     assert all(predictor.name == name for name, predictor in PREDICTORS.items())
 
 

@@ -119,7 +119,11 @@ class TestRateBound:
 
     @pytest.mark.parametrize(
         "name",
-        [n for n in PREDICTORS if n not in (*RATE_BOUND, *POOLING, "wu", "wang-chu")],
+        [
+            n
+            for n in PREDICTORS
+            if n not in (*RATE_BOUND, *POOLING, "wu", "wang-chu", "max-overlap")
+        ],
     )
     def test_the_others_need_one_table(self, name: str) -> None:
         table = made.measurements()

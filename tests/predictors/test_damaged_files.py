@@ -19,7 +19,7 @@ from mlscale.predictors import BoardPower
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 PREDICTORS = (
-    *("mean-surface", "nearest", "wu", "wang-chu", "bottleneck"),
+    *("mean-surface", "nearest", "wu", "wang-chu", "max-overlap", "bottleneck"),
     *(pytest.param(name, marks=pytest.mark.slow) for name in ("sampled", "board-power")),
 )
 # By predictor the arrays of a range: the lower end, and the higher.
@@ -47,7 +47,7 @@ def trained(name: str) -> tuple[Model, Profiles]:
     if name == "bottleneck":
         kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
         return train(kernels, DRAM_GRID.mid, name), kernels.profiles(DRAM_GRID.mid)
-    if name == "wang-chu":
+    if name in ("wang-chu", "max-overlap"):
         table = replace(warps.measurements(), power_samples=None)
         return train(table, warps.BASE, name), table.profiles(warps.BASE)
     kernels = made.measurements(per_group=1, grid=GRID)

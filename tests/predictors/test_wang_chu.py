@@ -1,4 +1,4 @@
-"""The predictor wang-chu, and the rule max+X behind it."""
+"""The predictors wang-chu and max-overlap, and the rule behind the latter."""
 
 import json
 import subprocess
@@ -18,15 +18,16 @@ from synthetic.warps import (
     KERNEL,
     MEMORY_BOUND,
     derive,
+    gpu_file,
     measurements,
     profiles_of,
 )
 
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.errors import InputError
-from mlscale.papers.wang_chu import predict_time_factor
+from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu_gpus import load_gpu
-from mlscale.predictors.wang_chu import WangChu
+from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 
 GTX_980 = load_gpu("gtx980")
 # By hand, with KERNEL of synthetic/warps.py and 100 000 warps, at 700 / 700 MHz: compute
@@ -37,40 +38,18 @@ ROUNDS = 100_000 / (32 * 16)
 Q_MS = Q_CYCLES * ROUNDS / 700_000
 
 
-def gpu_file(folder: Path, **changed: object) -> str:
-    """A gpu.json as `collect --micro` writes it; DRAM gives a CU a sector each 10 memory cycles."""
-    latencies = {"dram_latency_slope": 0, "dram_latency_offset": 400, "l2_latency": 200}
-    row = {
-        "dram_delay_slope": 0, "dram_delay_offset": 10, "l2_delay": 1, "shared_latency": 28,
-        "shared_delay": 1, "instruction_factor": 1, "fp64_delay": 8, "source": "made", "note": "",
-    }  # fmt: skip
-    unit = dict.fromkeys(
-        ("arithmetic_latency_cycles", "memory_latency_cycles", "issue_per_cycle",
-         "arithmetic_per_cycle", "memory_per_cycle"), 1.0,
-    )  # fmt: skip
-    document = {
-        "device": "gtx980", "name": "made", "wang_chu": {**latencies, **row},
-        "compute_unit": unit, "volkov": [],
-    }  # fmt: skip
-    path = folder / "gpu.json"
-    path.write_text(json.dumps({**document, **changed}))
-    return str(path)
-
-
 class TestRule:
     def test_exposed_time_stays_in_engine_cycles(self) -> None:
         """By hand: base time Q + X with X = 300 cycles; at 1000 / 400 MHz memory takes longer."""
         time = (Q_CYCLES + 300) * ROUNDS / 700_000
-        found = predict_time_factor(derive(MEMORY_BOUND), GTX_980, (700, 700), [time], 1000, 400)
+        found = max_overlap_factor(derive(MEMORY_BOUND), GTX_980, (700, 700), [time], 1000, 400)
         # (805.03 / 400 + 8.1762) x 2.5 = 25.4719375.
         q = 32 * 16 * (0.5 + 0.5 * 25.4719375)
         assert found == pytest.approx((q + 300) / 1000 / ((Q_CYCLES + 300) / 700), rel=1e-6)
 
     def test_a_base_faster_than_the_model_scales_it(self) -> None:
         """By hand: half the modelled time; the ratio of the models remains."""
-        found = predict_time_factor(
-            derive(MEMORY_BOUND), GTX_980, (700, 700), [Q_MS / 2], 1000, 400
-        )
+        found = max_overlap_factor(derive(MEMORY_BOUND), GTX_980, (700, 700), [Q_MS / 2], 1000, 400)
         q = 32 * 16 * (0.5 + 0.5 * 25.4719375)
         assert found == pytest.approx(q / 1000 / (Q_CYCLES / 700), rel=1e-6)
 
@@ -79,7 +58,7 @@ class TestRule:
         hits = {**MEMORY_BOUND, "dram_read_transactions": 0.0, "dram_write_transactions": 0.0}
         inputs = derive({**hits, "inst_per_warp": 400.0})
         q_ms = 32 * 108 * ROUNDS / 700_000
-        found = predict_time_factor(inputs, GTX_980, (700, 700), [q_ms], [350, 700, 1400], 700)
+        found = max_overlap_factor(inputs, GTX_980, (700, 700), [q_ms], [350, 700, 1400], 700)
         np.testing.assert_allclose(found, [[2, 1, 0.5]], rtol=1e-12)
 
     @given(
@@ -99,7 +78,7 @@ class TestRule:
 
         def factor(engine_mhz: float, memory_mhz: float) -> float:
             clocks = (engine, memory)
-            found = predict_time_factor(inputs, GTX_980, clocks, [time], engine_mhz, memory_mhz)
+            found = max_overlap_factor(inputs, GTX_980, clocks, [time], engine_mhz, memory_mhz)
             return float(found[0])
 
         assert factor(engine, memory) == pytest.approx(1, rel=1e-12)
@@ -109,8 +88,21 @@ class TestRule:
 
 
 class TestPredictor:
+    def test_the_paper_scaled_to_the_base(self) -> None:
+        """By hand, times of (11): lat + s + d Aw o cycles, at 700 / 700 and at 1000 / 400 MHz.
+
+        d o as of Q_CYCLES, 82.609943, then 16 (0.5 + 0.5 x 25.4719375). s: 20.5 cycles in 3 periods
+        of a warp, 2 loads and 1 store. lat: half of 222 and half of 500.1, then of 834.27.
+        """
+        found = WangChu().fit([], []).predict(profiles_of(MEMORY_BOUND), GRID)
+        periods = (1_600_000 / 8 + 400_000 / 4) / 100_000
+        at_base = 361.05 + 20.5 / periods + 32 * 82.609943
+        elsewhere = 528.135 + 20.5 / periods + 32 * 16 * (0.5 + 0.5 * 25.4719375)
+        expected = (elsewhere / 1000) / (at_base / 700)
+        assert found.values[0, 0, 2, 0] == pytest.approx(expected, rel=1e-6)
+
     def test_it_needs_no_training(self) -> None:
-        found = WangChu().fit([], []).predict(profiles_of(MEMORY_BOUND, COMPUTE_BOUND), GRID)
+        found = MaxOverlap().fit([], []).predict(profiles_of(MEMORY_BOUND, COMPUTE_BOUND), GRID)
         assert found.values.shape == (2, 1, 3, 3)
         assert found.base == BASE
         np.testing.assert_allclose(found.at(BASE)[0], 1, rtol=1e-12)
@@ -186,18 +178,18 @@ class TestPredictor:
         """
         grid = ConfigGrid((16,), (700.0, 1000.0), (400.0, 700.0))
         profiles = replace(profiles_of(MEMORY_BOUND), time_ms=np.array([0.1]))
-        fitted = WangChu(gpu=gpu_file(tmp_path)).fit([], [])
+        fitted = MaxOverlap(gpu=gpu_file(tmp_path)).fit([], [])
         factors = fitted.predict(profiles, grid).values[0, 0]
         assert factors[1, 0] == pytest.approx(208 / 88 * 700 / 1000)
         (tmp_path / "gpu.json").unlink()
-        restored = WangChu(gpu="gone").restore(json.loads(json.dumps(fitted.state())))
+        restored = MaxOverlap(gpu="gone").restore(json.loads(json.dumps(fitted.state())))
         np.testing.assert_array_equal(restored.predict(profiles, grid).values[0, 0], factors)
 
     def test_a_file_that_is_not_of_the_gpu(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="is of 'p100', not of 'gtx980'"):
-            WangChu(gpu=gpu_file(tmp_path, device="p100")).fit(measurements(), BASE)
+            MaxOverlap(gpu=gpu_file(tmp_path, device="p100")).fit(measurements(), BASE)
         with pytest.raises(InputError, match="has no parameters for wang-chu"):
-            WangChu(gpu=gpu_file(tmp_path, wang_chu=None)).fit([], [])
+            MaxOverlap(gpu=gpu_file(tmp_path, wang_chu=None)).fit([], [])
 
     def test_clone(self) -> None:
         assert clone(WangChu()).get_params() == {"quantity": "time", "gpu": ""}

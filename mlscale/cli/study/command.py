@@ -50,12 +50,25 @@ def run(arguments: argparse.Namespace) -> None:
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what the study is planned with: the options that are its own. Raises InputError."""
     settings = vars(arguments)
+    if settings.get("gpu"):
+        settings = {**settings, **_with_gpu(arguments)}
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
         settings = {**settings, "limits": options.read_limits(arguments), **static}
     if settings.get("train_on"):
         settings = {**settings, "train_on": _read_tables(arguments.train_on, arguments)}
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}
+
+
+def _with_gpu(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the predictors with the GPU's parameters of --gpu. Raises InputError."""
+    from mlscale.predictors import DEFAULT, create
+
+    asked = arguments.predictors or []
+    takes = [one for one in asked if one != DEFAULT and "gpu" in create(one).get_params()]
+    if not takes:
+        options.refuse_unused(arguments, ["gpu"], "without --predictor wang-chu or max-overlap")
+    return {"predictors": [create(p, gpu=arguments.gpu) if p in takes else p for p in asked]}
 
 
 def _check_candidates(study: Study, arguments: argparse.Namespace) -> None:

@@ -46,6 +46,8 @@ def predictors(several: bool, default: str) -> argparse.ArgumentParser:
         help=f"{options.predictor_names()}{'; ' + AGAIN if several else ''} "
         f"(default: {default}); the baselines stand beside",
     )
+    if several:
+        options.add_gpu(parser)
     return parser
 
 

@@ -13,7 +13,7 @@ from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import InputError
-from mlscale.papers.wang_chu import predict_time_factor
+from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, missing_counters
 from mlscale.predictors.bottleneck.correction import Correction
@@ -268,7 +268,7 @@ def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
         some = profiles.select(rows)
         with suppress(InputError):
             known = derive_inputs(some, gpu)
-            factors = predict_time_factor(known, gpu, clocks, some.time_ms, engine, memory)
+            factors = max_overlap_factor(known, gpu, clocks, some.time_ms, engine, memory)
             logs[rows] = np.log(factors)
             return
         if len(rows) > 1:
