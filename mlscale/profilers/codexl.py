@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Collection, Iterator
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 from mlscale.profilers.values import parse_number, parse_triple
 

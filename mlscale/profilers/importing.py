@@ -34,7 +34,8 @@ from mlscale.profilers.coverage import (
     warn_of_uncounted,
 )
 from mlscale.profilers.joining import KernelRecord, join
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.layouts import COUNTING_TOOLS, ExportLayout
 from mlscale.profilers.mapping import (
     Share,
@@ -48,7 +49,9 @@ from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled.power import join_power
 from mlscale.text import shortened, without_controls
 
-_Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
+_Reader = Callable[
+    [Export, FileContent, Collection[str]], Iterator[LaunchRecord] | Iterator[LaunchBatch]
+]
 _READERS: dict[str, _Reader] = {
     "ncu-details": ncu.read_details,
     "ncu-summary": ncu.read_summary,

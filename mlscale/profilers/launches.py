@@ -1,4 +1,4 @@
-"""Launches as the readers give them, and groups of launches, summed while the file streams by."""
+"""Groups of launches, summed while the file streams by."""
 
 import math
 import re
@@ -7,38 +7,17 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
+from mlscale.arrays import Floats, Indices
 from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
 from mlscale.profilers.timeline import Timeline
 from mlscale.text import shortened, without_controls
 
 _DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
-
-
-@dataclass(slots=True)
-class LaunchRecord:
-    """One launch, or what one row says of it.
-
-    launch: its number in the run; workgroups and workgroup_size [threads] None where the file
-    does not say; time_s None where it says none, and the launch is dropped where it is not
-    positive; weight: launches it stands for; is_new: False for a further row of a launch already
-    counted; gpu: its number among the GPUs of the file, '' where the file does not say; begin_ns:
-    when it began, on the file's own clock.
-    """
-
-    line: int
-    kernel: str
-    launch: str
-    workgroups: float | None
-    workgroup_size: float | None
-    time_s: float | None
-    counters: dict[str, float]
-    weight: int = 1
-    is_new: bool = True
-    gpu: str = ""
-    begin_ns: int | Fraction | None = None
 
 
 class NumberSet:
@@ -50,6 +29,9 @@ class NumberSet:
 
     def add(self, number: int) -> bool:
         """Keep a number; False if it is in the set already."""
+        if self._ends and number == self._ends[-1]:
+            self._ends[-1] += 1
+            return True
         at = bisect_right(self._starts, number)
         if at and number < self._ends[at - 1]:
             return False
@@ -108,18 +90,24 @@ class LaunchGroup:
     totals: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def add(self, record: LaunchRecord) -> None:
-        """Count a launch in."""
-        weight = record.weight
-        if record.is_new:
-            self.launches += weight
-        if record.time_s is not None:
-            self.time_total_s += weight * record.time_s
-            self.time_count += weight
-        for name, value in record.counters.items():
-            if not math.isnan(value):
-                self.totals[name] = self.totals.get(name, 0.0) + weight * value
-                self.counts[name] = self.counts.get(name, 0) + weight
+    @classmethod
+    def of(cls, batch: LaunchBatch, rows: Indices, codes: Indices) -> "list[LaunchGroup]":
+        """The groups of those launches of a batch; codes: which group each is of."""
+        count = int(codes.max()) + 1
+        weights = np.ones(len(rows)) if batch.weights is None else batch.weights[rows]
+        is_new = np.ones(len(rows)) if batch.is_new is None else batch.is_new[rows]
+        launches = np.bincount(codes, weights * is_new, count)
+        times = _sums(codes, weights, batch.time_s[rows], count)
+        groups = [
+            cls(int(launches[i]), total, number)
+            for i, (total, number) in enumerate(zip(*times, strict=True))
+        ]
+        for name, values in batch.counters.items():
+            totals = zip(*_sums(codes, weights, values[rows], count), strict=True)
+            for group, (total, number) in zip(groups, totals, strict=True):
+                if number:
+                    group.totals[name], group.counts[name] = total, number
+        return groups
 
     def merge(self, other: "LaunchGroup") -> None:
         """Count all launches of another group in."""
@@ -138,6 +126,16 @@ class LaunchGroup:
     def means(self) -> dict[str, float]:
         """Mean of every counter over the launches that have it."""
         return {name: total / self.counts[name] for name, total in self.totals.items()}
+
+
+def _sums(
+    codes: Indices, weights: Floats, values: Floats, count: int
+) -> tuple[list[float], list[int]]:
+    """By group the weighted sum of the values that are there, and how many launches have one."""
+    has = ~np.isnan(values)
+    codes, weights = codes[has], weights[has]
+    totals = np.bincount(codes, weights * values[has], count)
+    return totals.tolist(), np.bincount(codes, weights, count).astype(np.int64).tolist()
 
 
 @dataclass
@@ -177,36 +175,30 @@ class FileContent:
         """Whether it has counters of any kernel; a trace and a summary of times have none."""
         return any(group.totals for group in self.groups.values())
 
-    def collect(self, records: Iterable[LaunchRecord], each: bool, gpu: str | None = None) -> None:
-        """Sum the records up, one group a launch with `each`.
+    def collect(
+        self, launches: Iterable[LaunchRecord | LaunchBatch], each: bool, gpu: str | None = None
+    ) -> None:
+        """Sum the launches up, one group a launch with `each`.
 
         gpu: which GPU's launches to take, where the file has those of several. Raises InputError
         on none, and where the GPU is not said or not there.
         """
         groups_of: dict[str, dict[GroupKey, LaunchGroup]] = {}
         timelines: dict[str, Timeline] = defaultdict(Timeline)
-        for record in records:
-            if record.time_s is not None and not record.time_s > 0:
-                self.dropped += 1
+        for batch in batches(launches):
+            rows = batch.timed()
+            self.dropped += len(batch.lines) - len(rows)
+            if not len(rows):
                 continue
-            key = GroupKey(
-                without_controls(record.kernel),
-                record.workgroups,
-                record.workgroup_size,
-                record.launch if each else None,
-            )
-            groups = groups_of.setdefault(record.gpu, {})
-            group = groups.get(key)
-            if group is None:
-                if _DAMAGED.search(key.kernel) or not key.kernel.strip():
-                    raise InputError(
-                        f"{self.source}: row {record.line}: the kernel's name is "
-                        + ("damaged text" if key.kernel.strip() else "empty")
-                    )
-                group = groups[key] = LaunchGroup()
-            group.add(record)
-            if record.begin_ns is not None and record.time_s is not None:
-                timelines[record.gpu].add(record.begin_ns, record.time_s)
+            codes, first = batch.groups(rows, each)
+            for row, group in zip(first, LaunchGroup.of(batch, rows, codes), strict=True):
+                groups = groups_of.setdefault(batch.gpu(row), {})
+                key = self._key(batch, row, each)
+                if key in groups:
+                    groups[key].merge(group)
+                else:
+                    groups[key] = group
+            _note_times(timelines, batch, rows)
         if not groups_of:
             lost = f" with a positive time ({self.dropped} without)" if self.dropped else ""
             says = f"; the profiler says: {self.complaint[:300]}" if self.complaint else ""
@@ -217,6 +209,20 @@ class FileContent:
         self.span_s, self.busy_s = timelines[number].span_s, timelines[number].busy_s
         for fact, value in self.gpu_facts.get(number, {}).items():
             self.facts[fact][value] += 1
+
+    def _key(self, batch: LaunchBatch, row: int, each: bool) -> GroupKey:
+        """The group of a launch. Raises InputError where its kernel has no name."""
+        kernel = without_controls(batch.kernels.texts[batch.kernels.codes[row]])
+        if _DAMAGED.search(kernel) or not kernel.strip():
+            raise InputError(
+                f"{self.source}: row {batch.lines[row]}: the kernel's name is "
+                + ("damaged text" if kernel.strip() else "empty")
+            )
+        sizes = (float(batch.workgroups[row]), float(batch.workgroup_size[row]))
+        workgroups, workgroup_size = (None if math.isnan(size) else size for size in sizes)
+        return GroupKey(
+            kernel, workgroups, workgroup_size, str(batch.numbers[row]) if each else None
+        )
 
     def _gpu(self, groups_of: dict[str, dict[GroupKey, LaunchGroup]], gpu: str | None) -> str:
         """The GPU whose launches count: the only one, or the one that was chosen."""
@@ -238,3 +244,19 @@ class FileContent:
         )
         lacks = "" if gpu is None else f"has no launches on GPU {gpu}; "
         raise InputError(f"{self.source}: {lacks}is of GPUs {launches}; choose one with --gpu")
+
+
+def _note_times(timelines: dict[str, Timeline], batch: LaunchBatch, rows: Indices) -> None:
+    """Put launches on the timelines of their GPUs, where the file says when they ran."""
+    if batch.begin_ns is None:
+        return
+    is_known = ~np.isnan(batch.time_s)
+    if batch.begin_ns.dtype == np.object_:
+        is_known &= [begin is not None for begin in batch.begin_ns]
+    elif batch.begin_ns.dtype == np.float64:
+        is_known &= ~np.isnan(batch.begin_ns)
+    rows = rows[is_known[rows]]
+    gpus = np.zeros(len(rows), np.intp) if batch.gpus is None else batch.gpus.codes[rows]
+    for gpu in np.unique(gpus):
+        of_gpu = rows[gpus == gpu]
+        timelines[batch.gpu(of_gpu[0])].add(batch.begin_ns[of_gpu], batch.time_s[of_gpu])

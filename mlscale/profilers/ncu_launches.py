@@ -1,12 +1,17 @@
-"""Launches of Nsight Compute, whatever page they stand on: metrics taken one by one."""
+"""Launches of Nsight Compute, whatever page they stand on, and what they tell of the GPU."""
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
+
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.errors import InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
+from mlscale.profilers.blocks import Block
+from mlscale.profilers.launch_batch import LaunchBatch
+from mlscale.profilers.launches import FileContent, NumberSet
+from mlscale.profilers.long_rows import by_run, runs_of, whole_runs
 from mlscale.profilers.ncu_metrics import (
     ALWAYS,
     CYCLES,
@@ -17,115 +22,224 @@ from mlscale.profilers.ncu_metrics import (
     SHOWN,
     SM_COUNT,
     TIME,
-    metric_value,
+    metric_values,
     parse_unit,
 )
 from mlscale.profilers.reader import Export
-from mlscale.profilers.values import is_whole, parse_triple
+from mlscale.profilers.values import parse_triple
 
-_SHOWN_NAMES = {name for name, _ in SHOWN}
-
-
-class LaunchIdentity(NamedTuple):
-    """What a page says of a launch beside its metrics; grid and block as '(98, 1, 1)'."""
-
-    process: str
-    number: str
-    kernel: str
-    grid: str | None
-    block: str | None
-    invocations: str = "1"
+_Metrics = dict[str, Floats]
 
 
-@dataclass
-class NcuLaunch:
-    """A launch as far as it is read: metrics by raw name, and by a name that sections show."""
+@dataclass(frozen=True)
+class NcuColumns:
+    """Where a page's columns stand that say which launch a row is of.
 
-    identity: LaunchIdentity
-    line: int
-    raw: dict[str, float] = field(default_factory=dict)
-    shown: dict[str, float] = field(default_factory=dict)
+    number: None where the launches are summed up, and invocations where they are not; sizes: grid
+    and block, where the page says them.
+    """
+
+    process: int
+    kernel: int
+    number: int | None
+    invocations: int | None
+    program: int | None
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, export: Export) -> "NcuColumns":
+        """The columns of a table. Raises InputError."""
+        process, kernel = export.columns("Process ID", "Kernel Name")
+        sizes = [export.find("Grid Size"), export.find("Block Size")]
+        return cls(
+            process,
+            kernel,
+            export.find("ID"),
+            export.find("Invocations"),
+            export.find("Process Name"),
+            () if None in sizes else tuple(size for size in sizes if size is not None),
+        )
+
+    def identity(self) -> list[int]:
+        """Those that are alike in all rows of a launch."""
+        columns = (self.process, self.number, self.kernel, *self.sizes, self.invocations)
+        return [column for column in columns if column is not None]
+
+    def all(self) -> list[int]:
+        """Those that there are."""
+        return [*self.identity(), *([] if self.program is None else [self.program])]
 
 
 class NcuLaunches:
     """The launches of a file: which came before, and what the file says of the GPU."""
 
-    def __init__(self, export: Export, content: FileContent, needed: Collection[str]) -> None:
-        self.export, self.content = export, content
+    def __init__(self, content: FileContent, columns: NcuColumns, needed: Collection[str]) -> None:
+        self.content, self.columns = content, columns
         self.metrics = {*needed, *ALWAYS}
         self._seen: dict[str, NumberSet] = {}
+        self._count = 0
+        self._above = ("", -1, "")  # process, number and kernel of the launch above
 
-    def begin(self, line: int, identity: LaunchIdentity, program: str) -> NcuLaunch:
-        """A launch that has not come before. Raises InputError."""
-        if not is_whole(identity.number):
-            where = self.export.where(line, "ID")
-            raise InputError(f"{where}: '{identity.number[:40]}' is not a launch's number")
-        if not self._seen.setdefault(identity.process, NumberSet()).add(int(identity.number)):
-            raise InputError(
-                f"{self.export.where(line)}: launch {identity.number} of process "
-                f"{identity.process} comes again; has the file been joined from several?"
-            )
-        self.content.application = self.content.application or program
-        return NcuLaunch(identity, line)
+    def of_rows(self, rows: Iterable[Block], measured: list[int]) -> Iterator[LaunchBatch]:
+        """Launches of which each has a row for every metric, one below the other.
 
-    def take(self, launch: NcuLaunch, line: int, metric: str, unit: str, text: str) -> None:
-        """Take a metric by its raw name, or the one that sections show.
-
-        Raises InputError where a raw name has two values.
+        measured: the columns of a metric's name, unit and value. Raises InputError.
         """
-        if metric in self.metrics:
-            value = metric_value(self.export.where(line), metric, unit, text)
-            before = launch.raw.setdefault(metric, value)
-            if before != value and not (math.isnan(before) and math.isnan(value)):
-                raise InputError(
-                    f"{self.export.where(line)}: metric '{metric}' of launch "
-                    f"{launch.identity.number} has two values"
+        for block in rows:
+            alike = [block.labels(column).codes for column in self.columns.identity()]
+            first, runs = whole_runs(block, runs_of(*alike))
+            if len(first):
+                metrics, has_rows = self._by_name(
+                    block.head(len(runs)), runs, len(first), *measured
                 )
-        elif metric in _SHOWN_NAMES:
-            dimension, _ = parse_unit(unit) or ("", 1.0)
-            if (raw_name := SHOWN.get((metric, dimension))) is not None:
-                value = metric_value(self.export.where(line), raw_name, unit, text)
-                launch.shown.setdefault(raw_name, value)
-        elif metric == NAME and text:
-            self.content.facts["device_name"][text] += 1
+                yield self.batch(block.take(first), metrics, has_rows)
 
-    def finish(self, launch: NcuLaunch) -> LaunchRecord:
-        """What is read of a launch; its time is NaN where every metric is. Raises InputError."""
-        identity, metrics = launch.identity, {**launch.shown, **launch.raw}
-        has_failed = bool(metrics) and all(math.isnan(value) for value in metrics.values())
-        workgroups = workgroup_size = None
-        if identity.grid is not None and identity.block is not None and not has_failed:
-            where = self.export.where
-            grid = parse_triple(identity.grid, where(launch.line, "Grid Size"))
-            block = parse_triple(identity.block, where(launch.line, "Block Size"))
-            workgroups, workgroup_size = float(math.prod(grid)), float(math.prod(block))
+    def _by_name(
+        self, block: Block, runs: Indices, count: int, metric: int, unit: int, value: int
+    ) -> tuple[_Metrics, Mask]:
+        """Metrics of launches by raw name, and which launches have any. Raises InputError.
+
+        A metric's value is that of its raw name, else of the first name that sections show.
+        """
+        names, units = block.labels(metric), block.labels(unit)
+        pairs = names.codes * len(units.texts) + units.codes
+        of_rows: dict[tuple[bool, str], Floats] = {}
+        has_rows = np.zeros(count, np.bool_)
+        for pair in np.unique(pairs).tolist():
+            at_name, at_unit = divmod(pair, len(units.texts))
+            name, of_unit = names.texts[at_name], units.texts[at_unit]
+            is_raw = name in self.metrics
+            raw_name = name if is_raw else _raw_name(name, of_unit)
+            if raw_name is None and name != NAME:
+                continue
+            rows = np.flatnonzero(pairs == pair)
+            if raw_name is None:
+                self.note_device(block.take(rows), value)
+                continue
+            has_rows[runs[rows]] = True
+            values = of_rows.setdefault((is_raw, raw_name), np.full(len(block), np.nan))
+            values[rows] = metric_values(block.take(rows), value, raw_name, of_unit)
+        metrics: _Metrics = {}
+        for (is_raw, name), values in sorted(of_rows.items()):  # raw names come last
+            of_launch, other = by_run(runs, count, values)
+            if other is not None and is_raw:
+                raise InputError(
+                    f"{block.where(other)}: metric '{name}' of its launch has two values"
+                )
+            before = metrics.get(name, of_launch)
+            metrics[name] = np.where(np.isnan(of_launch), before, of_launch)
+        return metrics, has_rows
+
+    def batch(
+        self, launches: Block, metrics: _Metrics, has_rows: Mask | None = None
+    ) -> LaunchBatch:
+        """Launches, a row each, with their metrics. Raises InputError where one comes again.
+
+        has_rows: which of them have metrics at all; None says that all have. Where every metric is
+        missing the launch has failed, and is dropped.
+        """
+        numbers = self._numbers(launches)
+        has_failed = np.full(len(launches), bool(metrics)) if has_rows is None else has_rows.copy()
+        for values in metrics.values():
+            has_failed &= np.isnan(values)
+        if not self.content.application:
+            program = self.columns.program
+            named = launches.cells[self.columns.kernel if program is None else program]
+            self.content.application = named.text(0)
+        workgroups, workgroup_size = self._sizes(launches, metrics, ~has_failed)
         self._note_configuration(metrics)
-        time_s = metrics.pop(TIME, math.nan)
-        return LaunchRecord(
-            line=launch.line,
-            kernel=identity.kernel,
-            launch=f"{identity.process}:{identity.number}",
-            workgroups=workgroups or metrics.get("launch__grid_size"),
-            workgroup_size=workgroup_size or metrics.get("launch__block_size"),
-            time_s=None if math.isnan(time_s) and not has_failed else time_s,
-            counters=metrics,
-            weight=int(identity.invocations),
+        time_s = metrics.pop(TIME, np.full(len(launches), np.nan))
+        invocations = self.columns.invocations
+        processes = launches.cells[self.columns.process].texts
+        return LaunchBatch(
+            launches.lines,
+            launches.labels(self.columns.kernel),
+            [f"{of}:{number}" for of, number in zip(processes, numbers, strict=True)],
+            workgroups,
+            workgroup_size,
+            np.where(has_failed, -np.inf, time_s),
+            metrics,
+            weights=None
+            if invocations is None
+            else launches.wholes(invocations, "a number of launches", least=1).astype(np.float64),
         )
 
-    def _note_configuration(self, metrics: dict[str, float]) -> None:
+    def note_device(self, block: Block, column: int) -> None:
+        """Count the GPU's name, which stands in a column."""
+        codes, texts = block.labels(column)
+        for text, count in zip(texts, np.bincount(codes).tolist(), strict=True):
+            if text:
+                self.content.facts["device_name"][text] += count
+
+    def _numbers(self, launches: Block) -> list[int]:
+        """The launches' numbers, of which none came before. Raises InputError."""
+        if self.columns.number is None:
+            self._count += len(launches)
+            return list(range(self._count - len(launches), self._count))
+        numbers = launches.wholes(self.columns.number, "a launch's number").tolist()
+        processes = launches.cells[self.columns.process].texts
+        kernels = launches.cells[self.columns.kernel].texts
+        rows = zip(processes, numbers, kernels, strict=True)
+        for row, (process, number, kernel) in enumerate(rows):
+            is_new = self._seen.setdefault(process, NumberSet()).add(number)
+            above, self._above = self._above, (process, number, kernel)
+            if is_new:
+                continue
+            if above[:2] == (process, number):
+                raise InputError(
+                    f"{launches.where(row)}: launch {number} is of '{kernel[:60]}' here and of "
+                    f"'{above[2][:60]}' above"
+                )
+            raise InputError(
+                f"{launches.where(row)}: launch {number} of process {process} comes again; has the "
+                "file been joined from several?"
+            )
+        return list(numbers)
+
+    def _sizes(self, launches: Block, metrics: _Metrics, runs: Mask) -> list[Floats]:
+        """Workgroups and their size, from columns else metrics; of launches that ran alone."""
+        names = ("launch__grid_size", "launch__block_size")
+        unknown = np.full(len(launches), np.nan)
+        sizes = [metrics.get(name, unknown) for name in names]
+        ran = launches.take(np.flatnonzero(runs))
+        for i, column in enumerate(self.columns.sizes):
+            of_column = np.full(len(launches), np.nan)
+            of_column[runs] = ran.by_label(column, _parse_product)
+            sizes[i] = np.where(np.isnan(of_column), sizes[i], of_column)
+        return sizes
+
+    def _note_configuration(self, metrics: _Metrics) -> None:
         """Clocks, by frequency or by cycles in the launch's time, and the number of SMs."""
-        cycles = next((metrics[name] for name in CYCLES if metrics.get(name, 0) > 0), math.nan)
-        by_cycles = cycles / (metrics.get(TIME) or math.nan)
-        clocks = {
-            "engine_mhz": next((metrics[name] for name in ENGINES if name in metrics), by_cycles),
-            "memory_mhz": metrics.get(MEMORY, math.nan),
-        }
-        for fact, hertz in clocks.items():
-            if hertz > 0:
-                self.content.facts[fact][round(hertz / 1e6, 3)] += 1
-        limits = [metrics[name] / 1e3 for name in MEMORY_LIMIT if metrics.get(name, 0) > 0]
-        if limits:
-            self.content.facts["memory_limit_mhz"][limits[0]] += 1
-        counts = [metrics[metric] for metric in SM_COUNT if metrics.get(metric, 0) > 0]
-        if counts:
-            self.content.facts["cu_count"][counts[0]] += 1
+        unknown = np.full(1, np.nan)
+        by_cycles = _first(metrics, *CYCLES) / metrics.get(TIME, unknown)
+        engine_hz = _first({**metrics, "": by_cycles}, *ENGINES, "")
+        limits_mhz = _first(metrics, *MEMORY_LIMIT) / 1e3
+        for fact, values in (
+            ("engine_mhz", np.round(engine_hz / 1e6, 3)),
+            ("memory_mhz", np.round(_first(metrics, MEMORY) / 1e6, 3)),
+            ("memory_limit_mhz", limits_mhz),
+            ("cu_count", _first(metrics, *SM_COUNT)),
+        ):
+            distinct, counts = np.unique(values[values > 0], return_counts=True)
+            for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+                self.content.facts[fact][value] += count
+
+
+def _first(metrics: _Metrics, *names: str) -> Floats:
+    """The first of some metrics that a launch has and that is positive; NaN without any."""
+    first = np.full(1, np.nan)
+    for name in reversed(names):
+        if name in metrics:
+            first = np.where(metrics[name] > 0, metrics[name], first)
+    return first
+
+
+def _raw_name(name: str, unit: str) -> str | None:
+    """The raw name of a metric as sections show it."""
+    dimension, _ = parse_unit(unit) or ("", 1.0)
+    return SHOWN.get((name, dimension))
+
+
+def _parse_product(text: str, where: str) -> float:
+    """Grid or block, as '(98, 1, 1)'; NaN where the text says none. Raises InputError."""
+    return float(math.prod(parse_triple(text, where))) if text else math.nan

@@ -3,8 +3,10 @@
 import math
 from functools import cache
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
-from mlscale.profilers.values import parse_counter, quick_number
+from mlscale.profilers.blocks import Block
+from mlscale.profilers.values import parse_counter
 
 TIME = "gpu__time_duration.sum"
 ENGINE = "sm__cycles_elapsed.avg.per_second"
@@ -58,6 +60,7 @@ ALWAYS = (
     *("launch__grid_size", "launch__block_size"),
 )
 
+_AMBIGUOUS = 1000  # from here on a percentage with a comma may have a decimal one
 _COUNTS = {
     *("", "inst", "cycle", "sector", "warp", "block", "sm", "thread", "request", "pass"),
     *("inst/cycle", "warp/cycle", "cluster", "register", "ratio", "thread/inst", "inst/warp"),
@@ -111,12 +114,23 @@ def _scale_of(metric: str, unit: str) -> float | None:
     return parsed[1]
 
 
-def metric_value(where: str, metric: str, unit: str, text: str) -> float:
-    """A metric in seconds, bytes, hertz, percent or counts. Raises InputError, see `where`."""
+def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
+    """A column that holds a metric in one unit: in seconds, bytes, hertz, percent or counts.
+
+    NaN where it is missing. Raises InputError.
+    """
     scale = _scale_of(metric, unit)
-    quick = quick_number(text)
-    if quick is not None and scale is not None and (unit != "%" or quick < 1000):
-        return quick * scale
+    values = block.cells[column].numbers() * (math.nan if scale is None else scale)
+    if unit == "%":
+        values[values >= _AMBIGUOUS] = math.nan
+    return block.filled(
+        column, values, lambda text, where: _metric_value(where, metric, unit, text)
+    )
+
+
+def _metric_value(where: str, metric: str, unit: str, text: str) -> float:
+    """One value, however it is written. Raises InputError, see `where`."""
+    scale = _scale_of(metric, unit)
     where = f"{where}, metric '{metric}'"
     # '(!) nan' of a failed launch; 'value (a; b; c)': the instances follow in brackets.
     head = text.removeprefix("(!)").strip().partition(" (")[0]
@@ -128,6 +142,6 @@ def metric_value(where: str, metric: str, unit: str, text: str) -> float:
             f"{where}: the unit '{unit}' is not one that mlscale knows for it; "
             "export with --print-units base"
         )
-    if unit == "%" and value >= 1000 and "," in head:
+    if unit == "%" and value >= _AMBIGUOUS and "," in head:
         raise InputError(f"{where}: '{text}' is ambiguous: export with LC_ALL=C")
     return value * scale

@@ -6,9 +6,12 @@ sections are tables whose borders are rows of dashes.
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from mlscale.profilers.launches import FileContent, LaunchRecord
-from mlscale.profilers.ncu_launches import LaunchIdentity, NcuLaunch, NcuLaunches
+from mlscale.profilers.blocks import Block, listed
+from mlscale.profilers.launch_batch import LaunchBatch
+from mlscale.profilers.launches import FileContent
+from mlscale.profilers.ncu_launches import NcuColumns, NcuLaunches
 from mlscale.profilers.reader import NCU_SECTION, Export
 
 _LAUNCH = re.compile(r"  \S")
@@ -19,6 +22,13 @@ _GEOMETRY = re.compile(
 )
 _OLD_END = re.compile(r", \d{4}-[A-Z][a-z]{2}-\d{2} \d\d:\d\d:\d\d, Context \d+, Stream \d+\s*$")
 _PROGRAM = re.compile(r"\[(?P<process>\d+)\] .+@\S+\s*$")
+_HEADER = (
+    *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations"),
+    *("Metric Name", "Metric Unit", "Metric Value"),
+)
+_MEASURED_AT = [6, 7, 8]
+_NO_METRIC = ""
+_AT_ONCE = 10_000
 _MEASURED = (3, 5)  # columns: name, unit, value; or name, unit, minimum, maximum, average
 
 
@@ -54,37 +64,42 @@ class _Table:
         return cells[0], cells[1], cells[-1]
 
 
-def _identity(line: str, process: str, number: int) -> LaunchIdentity:
-    """The launch that a line names; old versions print the date in place of its size."""
+def _identity(line: str) -> tuple[str, str, str, str]:
+    """Kernel, grid, block and launches that a line names; old versions print no size."""
     match = _GEOMETRY.search(line)
     if match is None:
-        kernel = _OLD_END.sub("", line).strip()
-        return LaunchIdentity(process, str(number), kernel, None, None)
+        return _OLD_END.sub("", line).strip(), "", "", "1"
     kernel, invocations = line[: match.start()].strip(), match["invocations"] or "1"
-    return LaunchIdentity(process, str(number), kernel, match["grid"], match["block"], invocations)
+    return kernel, match["grid"], match["block"], invocations
 
 
 def read_text(
     export: Export, content: FileContent, needed: Collection[str]
-) -> Iterator[LaunchRecord]:
+) -> Iterator[LaunchBatch]:
     """A launch for each one that the text names, or a kernel's launches as one. InputError."""
-    launches = NcuLaunches(export, content, needed)
-    launch: NcuLaunch | None = None
-    for number, item in _items(export):
-        if isinstance(item, LaunchIdentity):
-            if launch is not None:
-                yield launches.finish(launch)
-            launch = launches.begin(number, item, export.command or item.kernel)
-        elif launch is not None:
-            launches.take(launch, number, *item)
-    if launch is not None:
-        yield launches.finish(launch)
+    content.application = export.command
+    columns = NcuColumns(0, 2, 1, 5, None, (3, 4))
+    yield from NcuLaunches(content, columns, needed).of_rows(_blocks(export), _MEASURED_AT)
 
 
-def _items(export: Export) -> Iterator[tuple[int, LaunchIdentity | tuple[str, str, str]]]:
-    """Launches, and name, unit and value of their metrics, each with its line."""
+def _blocks(export: Export) -> Iterator[Block]:
+    """Whole launches, as a table with a row for each metric."""
+    as_table = replace(export, header=_HEADER)
+    rows: list[tuple[int, list[str]]] = []
+    for line, row in _rows(export):
+        if row[_MEASURED_AT[0]] == _NO_METRIC and len(rows) > _AT_ONCE:
+            yield listed(as_table, range(len(_HEADER)), rows)
+            rows = []
+        rows.append((line, row))
+    if rows:
+        yield listed(as_table, range(len(_HEADER)), rows)
+
+
+def _rows(export: Export) -> Iterator[tuple[int, list[str]]]:
+    """For each launch a row without a metric, then one for each metric; with their lines."""
     table, process, count = _Table(), "", 0
     heading: tuple[int, str] | None = None
+    launch: list[str] = []
     for number, line in export.lines:
         if match := _PROGRAM.match(line):
             process = match["process"]
@@ -93,9 +108,10 @@ def _items(export: Export) -> Iterator[tuple[int, LaunchIdentity | tuple[str, st
         elif NCU_SECTION.match(line):
             table.end()
             if heading is not None:
-                yield heading[0], _identity(heading[1], process, count)
+                launch = [process, str(count), *_identity(heading[1])]
+                yield heading[0], [*launch, _NO_METRIC, "", ""]
                 heading, count = None, count + 1
         elif _DASHES.fullmatch(line):
             table.border(line)
-        elif (cells := table.row(line)) is not None:
-            yield number, cells
+        elif launch and (cells := table.row(line)) is not None:
+            yield number, [*launch, *cells]

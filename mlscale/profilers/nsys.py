@@ -6,14 +6,19 @@ import warnings
 from collections.abc import Collection, Iterator
 from fractions import Fraction
 
+import numpy as np
+
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.blocks import Block, Timestamps, blocks
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.layouts import NSYS_UNITS_NS
-from mlscale.profilers.nvprof import numbered_gpu
+from mlscale.profilers.nvprof import launched, numbered_gpu
 from mlscale.profilers.reader import Export
 
 _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"[0-9][0-9,]{0,30}(\.[0-9]{0,20})?")
+_EXACT_NS = 2.0**53  # below it a float holds every nanosecond
 _CUT_OFF = "\u2026"
 
 
@@ -27,13 +32,12 @@ def _time_column(export: Export, name: str) -> tuple[int, int]:
     return column, NSYS_UNITS_NS[unit[1] if unit else "ns"]
 
 
-def _nanoseconds(export: Export, line: int, row: list[str], column: tuple[int, int]) -> Fraction:
-    """A time of a column and its unit, exactly. Raises InputError."""
-    position, unit_ns = column
-    text = row[position].strip()
-    if not _TIME.fullmatch(text):
-        raise InputError(f"{export.where(line, position)}: '{text[:40]}' is not a time")
-    return Fraction(text.replace(",", "")) * unit_ns
+def _nanoseconds(text: str, where: str, unit_ns: int) -> Fraction:
+    """A time in a unit, exactly. Raises InputError."""
+    cell = text.strip()
+    if not _TIME.fullmatch(cell):
+        raise InputError(f"{where}: '{cell[:40]}' is not a time")
+    return Fraction(cell.replace(",", "")) * unit_ns
 
 
 def read_sum(
@@ -43,13 +47,14 @@ def read_sum(
 
     Raises InputError where the file has several such tables, which are of different runs.
     """
-    total = _time_column(export, "Total Time")
+    total, unit_ns = _time_column(export, "Total Time")
     instances, name = export.columns("Instances", "Name")
     grid, block = export.find("GridXYZ"), export.find("BlockXYZ")
     cut_off = 0
     for line, row in export.rows():
         row[instances] = row[instances].replace(",", "")
         count = export.whole(line, row, instances, "a number of launches", least=1)
+        total_ns = _nanoseconds(row[total], export.where(line, total), unit_ns)
         cut_off += row[name].endswith(_CUT_OFF)
         yield LaunchRecord(
             line=line,
@@ -57,7 +62,7 @@ def read_sum(
             launch=str(line),
             workgroups=None if grid is None else _product(export, line, row, grid),
             workgroup_size=None if block is None else _product(export, line, row, block),
-            time_s=float(_nanoseconds(export, line, row, total)) / 1e9 / count,
+            time_s=float(total_ns) / 1e9 / count,
             counters={},
             weight=count,
         )
@@ -85,26 +90,41 @@ def _product(export: Export, line: int, row: list[str], column: int) -> float:
 
 def read_trace(
     export: Export, content: FileContent, _needed: Collection[str]
-) -> Iterator[LaunchRecord]:
+) -> Iterator[LaunchBatch]:
     """A launch for each row with a grid; copies and fills are passed over. Raises InputError."""
     start, duration = _time_column(export, "Start"), _time_column(export, "Duration")
     [name] = export.columns("Name")
     grid = export.columns("GrdX", "GrdY", "GrdZ")
-    block = export.columns("BlkX", "BlkY", "BlkZ")
+    size = export.columns("BlkX", "BlkY", "BlkZ")
     device = export.find("Device")
-    launch = 0
-    for line, row in export.rows():
-        if not row[grid[0]].strip():
-            continue
-        launch += 1
-        yield LaunchRecord(
-            line=line,
-            kernel=row[name],
-            launch=str(launch),
-            workgroups=math.prod(export.size(line, row, axis) for axis in grid),
-            workgroup_size=math.prod(export.size(line, row, axis) for axis in block),
-            time_s=float(_nanoseconds(export, line, row, duration)) / 1e9,
-            counters={},
-            gpu="" if device is None else numbered_gpu(row[device], content),
-            begin_ns=_nanoseconds(export, line, row, start),
+    count = 0
+    used = [start[0], duration[0], name, *grid, *size, *([] if device is None else [device])]
+    for block in blocks(export, used):
+        launches = launched(block, grid[0])
+        gpus = None if device is None else launches.labels(device)
+        yield LaunchBatch(
+            launches.lines,
+            launches.labels(name),
+            range(count + 1, count + len(launches) + 1),
+            np.prod([launches.sizes(axis) for axis in grid], axis=0),
+            np.prod([launches.sizes(axis) for axis in size], axis=0),
+            _times_ns(launches, duration).astype(np.float64) / 1e9,
+            gpus=gpus and gpus.renamed(lambda text: numbered_gpu(text, content)),
+            begin_ns=_times_ns(launches, start),
         )
+        count += len(launches)
+
+
+def _times_ns(block: Block, column: tuple[int, int]) -> Timestamps:
+    """A column of times, exactly. Raises InputError."""
+    position, unit_ns = column
+    values = block.cells[position].numbers() * unit_ns
+    if (values < _EXACT_NS).all():
+        return values
+    return np.array(
+        [
+            _nanoseconds(text, block.where(row, position), unit_ns)
+            for row, text in enumerate(block.cells[position].texts)
+        ],
+        np.object_,
+    )

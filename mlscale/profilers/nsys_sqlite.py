@@ -12,7 +12,8 @@ from contextlib import closing
 from pathlib import Path
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 
 _KERNELS, _GRAPHS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"

@@ -1,12 +1,15 @@
 """nvprof: metrics (summed over all launches by nvprof itself), traces and summaries."""
 
-import math
 import re
 from collections.abc import Collection, Iterator
 
+import numpy as np
+
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.blocks import Block, blocks
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 from mlscale.profilers.values import parse_counter, parse_number
 
@@ -86,69 +89,89 @@ def read_metrics(
         )
 
 
-def _rows_below_units(
-    export: Export, *columns: int
-) -> Iterator[tuple[int, list[str], tuple[float, ...]]]:
-    """Every row below the row of units, and the seconds of one unit of each column of times.
+def launched(block: Block, grid: int) -> Block:
+    """The rows that have a grid; copies and page faults have none."""
+    return block.where_label(grid, lambda text: bool(text.strip()))
+
+
+def _below_units(
+    export: Export, used: list[int], *columns: int
+) -> Iterator[tuple[Block, tuple[float, ...]]]:
+    """The rows below the row of units, and the seconds of one unit of each column of times.
 
     Raises InputError where the row of units is missing, and where it stands further below.
     """
-    rows = export.rows()
-    line, units = next(rows, (export.header_line, [""] * len(export.header)))
-    for column in columns:
-        if units[column].strip() not in _TIME_UNITS:
-            raise InputError(
-                f"{export.where(line, column)}: the row of units is missing below the header; "
-                "use the file as nvprof --csv writes it"
-            )
-    scales = tuple(_TIME_UNITS[units[column].strip()] for column in columns)
-    for line, row in rows:
-        if row[columns[0]].strip() in _TIME_UNITS:
-            raise InputError(f"{export.where(line)}: a second row of units inside the table")
-        yield line, row, scales
+    scales: tuple[float, ...] | None = None
+    for block in blocks(export, used):
+        rows = block
+        if scales is None:
+            units = [block.cells[column].text(0).strip() for column in columns]
+            for column, unit in zip(columns, units, strict=True):
+                if unit not in _TIME_UNITS:
+                    raise InputError(
+                        f"{block.where(0, column)}: the row of units is missing below the header; "
+                        "use the file as nvprof --csv writes it"
+                    )
+            scales = tuple(_TIME_UNITS[unit] for unit in units)
+            rows = block.take(np.arange(1, len(block)))
+        if len(second := rows.where_label(columns[0], lambda text: text.strip() in _TIME_UNITS)):
+            raise InputError(f"{second.where(0)}: a second row of units inside the table")
+        yield rows, scales
 
 
 def read_trace(
     export: Export, content: FileContent, _needed: Collection[str]
-) -> Iterator[LaunchRecord]:
+) -> Iterator[LaunchBatch]:
     """A launch for each row with a grid; copies and page faults are passed over."""
     duration, start, name = export.columns("Duration", "Start", "Name")
     grid = export.columns("Grid X", "Grid Y", "Grid Z")
-    block = export.columns("Block X", "Block Y", "Block Z")
+    size = export.columns("Block X", "Block Y", "Block Z")
     device = export.find("Device")
     content.application = export.command
-    launch = 0
-    for line, row, (scale, scale_start) in _rows_below_units(export, duration, start):
-        if not row[grid[0]].strip():
-            continue
-        time_s = scale * parse_number(row[duration], export.where(line, duration))
-        start_s = scale_start * parse_number(row[start], export.where(line, start))
-        gpu = "" if device is None else numbered_gpu(row[device], content)
-        launch += 1
-        yield LaunchRecord(
-            line=line,
-            kernel=_CORRELATION.sub("", row[name]),
-            launch=str(launch),
-            workgroups=math.prod(export.size(line, row, axis) for axis in grid),
-            workgroup_size=math.prod(export.size(line, row, axis) for axis in block),
-            time_s=time_s,
-            counters={},
-            gpu=gpu,
-            begin_ns=round(start_s * 1e9) if math.isfinite(start_s) else None,
+    used = [duration, start, name, *grid, *size, *([] if device is None else [device])]
+    count = 0
+    for block, (scale, scale_start) in _below_units(export, used, duration, start):
+        launches = launched(block, grid[0])
+        time_s = scale * launches.numbers(duration, parse_number)
+        gpus = None if device is None else launches.labels(device)
+        yield LaunchBatch(
+            launches.lines,
+            launches.labels(name).renamed(_without_correlation),
+            range(count + 1, count + len(launches) + 1),
+            np.prod([launches.sizes(axis) for axis in grid], axis=0),
+            np.prod([launches.sizes(axis) for axis in size], axis=0),
+            np.where(np.isnan(time_s), -np.inf, time_s),
+            gpus=gpus and gpus.renamed(lambda text: numbered_gpu(text, content)),
+            begin_ns=launches.numbers(start, parse_number) * (scale_start * 1e9),
         )
+        count += len(launches)
 
 
 def read_summary(
     export: Export, content: FileContent, _needed: Collection[str]
-) -> Iterator[LaunchRecord]:
+) -> Iterator[LaunchBatch]:
     """The mean time of each kernel; copies and API calls are passed over."""
     name, calls, average = export.columns("Name", "Calls", "Avg")
     kind = export.find("Type")
     content.application = export.command
-    for line, row, (scale,) in _rows_below_units(export, average):
-        if row[name].startswith("[CUDA ") or (kind is not None and row[kind] == "API calls"):
-            continue
-        count = export.whole(line, row, calls, "a number of launches", least=1)
-        time_s = scale * parse_number(row[average], export.where(line, average))
-        kernel = _CORRELATION.sub("", row[name])
-        yield LaunchRecord(line, kernel, "", None, None, time_s, {}, weight=count)
+    used = [name, calls, average, *([] if kind is None else [kind])]
+    for block, (scale,) in _below_units(export, used, average):
+        rows = block.where_label(name, lambda text: not text.startswith("[CUDA "))
+        if kind is not None:
+            rows = rows.where_label(kind, lambda text: text != "API calls")
+        time_s = scale * rows.numbers(average, parse_number)
+        unknown = np.full(len(rows), np.nan)
+        yield LaunchBatch(
+            rows.lines,
+            rows.labels(name).renamed(_without_correlation),
+            [""] * len(rows),
+            unknown,
+            unknown,
+            np.where(np.isnan(time_s), -np.inf, time_s),
+            weights=rows.wholes(calls, "a number of launches", least=1).astype(np.float64),
+        )
+
+
+def _without_correlation(kernel: str) -> str:
+    """A kernel's name without the number that connects a trace's rows."""
+    return _CORRELATION.sub("", kernel)

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TextIO
 
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
@@ -24,12 +23,10 @@ from mlscale.profilers.layouts import (
     ExportLayout,
     layout_of,
 )
-from mlscale.profilers.values import is_whole, parse_counter, quick_number
+from mlscale.profilers.text_lines import TextLines
+from mlscale.profilers.values import parse_counter, parse_whole, quick_number
 
-LONGEST_LINE = 4 << 20
 _LONGEST_HEADER = 1 << 20
-_PROGRESS_LINES = 10_000
-_SIZE = re.compile(r"[0-9]{1,18}(\.0+)?")
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+(  ?-+)+ *")
@@ -53,7 +50,8 @@ class Export:
     header: the names, stripped; command: the program that was profiled, where the file says;
     lines: with their numbers, or of JSON pieces of any length; complaint: the tool's own error line
     above the table; borders: where the columns of a table in text stand; skipped: how many lines
-    inside the table were the program's or the tool's own output.
+    inside the table were the program's or the tool's own output; is_ended: whether a blank line has
+    ended the table.
     """
 
     path: Path
@@ -67,6 +65,8 @@ class Export:
     complaint: str | None = None
     borders: tuple[slice, ...] = ()
     skipped: int = field(default=0, init=False)
+    is_ended: bool = field(default=False, init=False)
+    _passed: int = field(default=0, init=False)  # up to this line skipped ones are counted
 
     def where(self, line: int, column: int | str | None = None) -> str:
         """The beginning of a message: the file, the row, and the column by name or position."""
@@ -93,31 +93,27 @@ class Export:
             value = parse_counter(row[column], self.where(line, column), semicolons)
         return value
 
-    def size(self, line: int, row: list[str], column: int) -> float:
-        """A number of work-items or workgroups: positive and whole. Raises InputError."""
-        text = row[column].strip()
-        if not _SIZE.fullmatch(text) or float(text) < 1:
-            raise InputError(f"{self.where(line, column)}: '{text[:40]}' is not a size")
-        return float(text)
-
     def whole(self, line: int, row: list[str], column: int, what: str, least: int = 0) -> int:
         """A whole number, `what` it is in the message otherwise. Raises InputError."""
-        text = row[column]
-        if not is_whole(text) or int(text) < least:
-            raise InputError(f"{self.where(line, column)}: '{text[:40]}' is not {what}")
-        return int(text)
+        return parse_whole(row[column], self.where(line, column), what, least)
 
-    def rows(self, shortest: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    def rows(
+        self, shortest: int | None = None, lines: Iterator[tuple[int, str]] | None = None
+    ) -> Iterator[tuple[int, list[str]]]:
         """Every row with its line, as long as the header; shorter ones (`shortest` fields) padded.
 
-        Raises InputError on a ragged row and on a field that does not end in its line.
+        lines: of the table, in place of all that follow. Raises InputError on a ragged row and on
+        a field that does not end in its line.
         """
         if self.borders:
             yield from self._rows_of_text()
             return
         numbers: list[int] = []
         reader = csv.reader(
-            self._table(numbers), delimiter=self.delimiter, strict=True, skipinitialspace=True
+            self._table(self.lines if lines is None else lines, numbers),
+            delimiter=self.delimiter,
+            strict=True,
+            skipinitialspace=True,
         )
         width = len(self.header)
         while True:
@@ -163,17 +159,19 @@ class Export:
             if export.layout == self.layout
         ]
 
-    def _table(self, numbers: list[int]) -> Iterator[str]:
+    def _table(self, lines: Iterator[tuple[int, str]], numbers: list[int]) -> Iterator[str]:
         """Lines of the table alone; each line's number is put on `numbers` as it is read."""
-        for number, line in self.lines:
+        for number, line in lines:
             if not line.strip():
                 if self.layout.ends_at_blank:
+                    self.is_ended = True
                     return
                 continue
             if _TOOL_LINE.match(line) or (
                 self.quoted and self.layout.every_row_quoted and not line.startswith('"')
             ):
-                self.skipped += 1
+                self.skipped += number > self._passed
+                self._passed = max(self._passed, number)
                 continue
             numbers.append(number)
             yield _without_commas_in_braces(line) if self.layout.braces else line
@@ -207,33 +205,7 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     with file:
-        yield _find_table(path, _numbered(path, file, progress))
-
-
-def _numbered(path: Path, file: TextIO, progress: ByteProgress) -> Iterator[tuple[int, str]]:
-    """Lines without their end, from 1. Raises InputError on a line that no tool writes."""
-    seen = number = 0
-    try:
-        while line := file.readline(LONGEST_LINE + 1):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise InputError(
-                    f"{path}: row {number}: is longer than {LONGEST_LINE >> 20} MiB; "
-                    "this is no profiler's export"
-                )
-            if "\0" in line:
-                raise InputError(
-                    f"{path}: row {number}: is not text; export the profiler's report as CSV"
-                )
-            yield number, line.rstrip("\n")
-            if number % _PROGRESS_LINES == 0:
-                position = file.buffer.tell()
-                progress(position - seen)
-                seen = position
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeError as error:
-        raise InputError(f"{path}: row {number + 1}: is damaged text: {error}") from None
+        yield _find_table(path, TextLines(path, file, progress))
 
 
 @dataclass

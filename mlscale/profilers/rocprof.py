@@ -1,15 +1,21 @@
 """AMD's rocprof: v1 and v2 (a row per dispatch), v3 (a row per dispatch and counter), traces."""
 
-import math
 import re
 from collections.abc import Collection, Iterator
-from fractions import Fraction
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord, NumberSet
+from mlscale.profilers.blocks import Block, Timestamps, blocks, durations_s
+from mlscale.profilers.cells import Labels
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launches import FileContent, NumberSet
+from mlscale.profilers.long_rows import by_run, runs_of, whole_runs
 from mlscale.profilers.mapping import device_key
 from mlscale.profilers.reader import Export
-from mlscale.profilers.values import is_whole, parse_timestamp
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
 _API_CALL = re.compile(r"_*(hip|hsa|roctx)[A-Z_]")
@@ -27,28 +33,22 @@ def _time_columns(export: Export) -> tuple[int, int] | None:
     return None if begin is None or end is None else (begin, end)
 
 
-def _interval(
-    export: Export, line: int, row: list[str], columns: tuple[int, int] | None
-) -> tuple[int | Fraction | None, float | None]:
-    """When it began [ns], and end minus begin [s]; None where not given. Raises InputError."""
+def _interval(block: Block, columns: tuple[int, int] | None) -> tuple[Timestamps | None, Floats]:
+    """When launches began [ns], and end minus begin [s], NaN where not given. InputError."""
     if columns is None:
-        return None, None
-    begin = _timestamp(export, line, row, columns[0])
-    end = _timestamp(export, line, row, columns[1])
-    return begin, None if begin is None or end is None else float(end - begin) / 1e9
+        return None, np.full(len(block), np.nan)
+    begins, ends = (block.timestamps(column) for column in columns)
+    return begins, durations_s(begins, ends)
 
 
-def _timestamp(export: Export, line: int, row: list[str], column: int) -> int | Fraction | None:
-    text = row[column]
-    return int(text) if is_whole(text) else parse_timestamp(text, export.where(line, column))
-
-
-def _geometry(
-    export: Export, line: int, row: list[str], columns: tuple[int, int]
-) -> tuple[int, float]:
+def _geometry(block: Block, grid: int, size: int) -> tuple[Floats, Floats]:
     """Workgroups and work-items of one: the grid is given in work-items, flattened."""
-    size = export.size(line, row, columns[1])
-    return math.ceil(export.size(line, row, columns[0]) / size), size
+    items = block.sizes(size)
+    return np.ceil(block.sizes(grid) / items), items
+
+
+def _kernels(block: Block, column: int) -> Labels:
+    return block.labels(column).renamed(_kernel)
 
 
 def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
@@ -63,7 +63,7 @@ def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
 
 def read_wide(
     export: Export, _content: FileContent, needed: Collection[str]
-) -> Iterator[LaunchRecord]:
+) -> Iterator[LaunchBatch]:
     """A launch for each row of v1 or v2; channels NAME[i] become NAME_sum and NAME_max.
 
     Gaps between launches are the program's own only in a file without counters.
@@ -79,102 +79,114 @@ def read_wide(
     channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
     counts = any(_COUNTER.match(name) for name in export.header)
+    used = [kernel, grid, size, number, *(i for i, _ in columns), *(times or ())]
+    used += [i for of_channel in channels.values() for i in of_channel]
+    used += [] if duration is None else [duration]
     seen = NumberSet()
-    for line, row in export.rows():
-        if not seen.add(export.whole(line, row, number, _DISPATCH)):
-            raise InputError(
-                f"{export.where(line)}: dispatch {row[number][:40]} is there twice; has the file "
-                "been joined from several?"
-            )
-        begin_ns, time_s = _interval(export, line, row, times)
-        if duration is not None and row[duration].strip().startswith("-"):
-            time_s = -math.inf
-        counters = {name: export.counter(line, row, i) for i, name in columns}
+    for block in blocks(export, used):
+        dispatches = block.wholes(number, _DISPATCH)
+        for row, dispatch in enumerate(dispatches.tolist()):
+            if not seen.add(dispatch):
+                raise InputError(
+                    f"{block.where(row)}: dispatch {dispatch} is there twice; has the file been "
+                    "joined from several?"
+                )
+        begin_ns, time_s = _interval(block, times)
+        if duration is not None:
+            codes, texts = block.labels(duration)
+            is_negative = np.array([text.strip().startswith("-") for text in texts])
+            time_s = np.where(is_negative[codes], -np.inf, time_s)
+        counters = {name: block.counters(i) for i, name in columns}
         for name, of_channel in channels.items():
-            values = [export.counter(line, row, i) for i in of_channel]
-            counters.setdefault(f"{name}_sum", math.fsum(values))
-            counters.setdefault(f"{name}_max", max(values))
-        workgroups, items = _geometry(export, line, row, (grid, size))
-        yield LaunchRecord(
-            line, _kernel(row[kernel]), row[number], workgroups, items, time_s, counters,
+            values = [block.counters(i) for i in of_channel]
+            counters.setdefault(f"{name}_sum", np.sum(values, axis=0))
+            counters.setdefault(f"{name}_max", np.max(values, axis=0))
+        yield LaunchBatch(
+            block.lines,
+            _kernels(block, kernel),
+            dispatches,
+            *_geometry(block, grid, size),
+            time_s,
+            counters,
             begin_ns=None if counts else begin_ns,
-        )  # fmt: skip
+        )
 
 
 def read_long(
     export: Export, content: FileContent, needed: Collection[str]
-) -> Iterator[LaunchRecord]:
-    """A record for each row of v3: one counter of one dispatch. Raises InputError."""
+) -> Iterator[LaunchBatch]:
+    """Launches of v3, which has a row for each counter of a dispatch. Raises InputError."""
     kernel, counter, value, grid, size = export.columns(
         "Kernel_Name", "Counter_Name", "Counter_Value", "Grid_Size", "Workgroup_Size"
     )
     [number] = export.columns("Dispatch_Id" if "Dispatch_Id" in export.header else "Dispatch_ID")
-    process = export.find("Process_Id")
-    times = _time_columns(export)
-    launches: dict[str, NumberSet] = {}
-    processes: dict[str, int] = {}
-    last: tuple[str, ...] | None = None
-    values: dict[str, float] = {}  # of the dispatch that the row before was of
-    for line, row in export.rows():
-        dispatch = export.whole(line, row, number, _DISPATCH)
-        of_process = "" if process is None else row[process]
-        rank = processes.setdefault(of_process, len(processes))
-        _, time_s = _interval(export, line, row, times)
-        if time_s is not None and time_s <= 0:
-            content.dropped += 1
-            continue
-        stamp = (of_process, row[number], *(row[i] for i in times or ()))
-        is_new = False
-        if stamp != last:
-            last, values = stamp, {}
-            is_new = launches.setdefault(of_process, NumberSet()).add(dispatch)
-        else:
-            time_s = None
-        name = row[counter].strip()
-        count = export.counter(line, row, value)
-        if name in values:
-            if values[name] != count and not (math.isnan(count) or math.isnan(values[name])):
-                raise InputError(
-                    f"{export.where(line)}: counter '{name}' of dispatch {row[number]} has two "
-                    "values"
-                )
-            continue
-        values[name] = count
-        workgroups, items = _geometry(export, line, row, (grid, size))
-        yield LaunchRecord(
-            line=line,
-            kernel=_kernel(row[kernel]),
-            launch=f"{rank}:{row[number]}",
-            workgroups=workgroups,
-            workgroup_size=items,
-            time_s=time_s,
-            counters={name: count} if name in needed else {},
-            is_new=is_new,
+    process, times = export.find("Process_Id"), _time_columns(export)
+    used = [kernel, counter, value, grid, size, number, *(times or ())]
+    used += [] if process is None else [process]
+    seen: dict[str, NumberSet] = {}
+    for block in blocks(export, used):
+        dispatches = block.wholes(number, _DISPATCH)
+        stamps: list[NDArray[Any]] = [dispatches, block.labels(kernel).codes]
+        stamps += [] if process is None else [block.labels(process).codes]
+        stamps += [block.timestamps(column) for column in times or ()]
+        first, runs = whole_runs(block, runs_of(*stamps))
+        firsts, rows = block.take(first), block.head(len(runs))
+        _, time_s = _interval(firsts, times)
+        content.dropped += int((time_s[runs] <= 0).sum() - (time_s <= 0).sum())  # further rows
+        processes = [""] * len(first) if process is None else firsts.cells[process].texts
+        launches = list(zip(processes, dispatches[first].tolist(), strict=True))
+        is_new = [seen.setdefault(of, NumberSet()).add(dispatch) for of, dispatch in launches]
+        rank = {of: i for i, of in enumerate(seen)}
+        yield LaunchBatch(
+            firsts.lines,
+            _kernels(firsts, kernel),
+            [f"{rank[of]}:{dispatch}" for of, dispatch in launches],
+            *_geometry(firsts, grid, size),
+            time_s,
+            _counters(rows, counter, value, runs, len(first), needed),
+            is_new=np.array(is_new, np.bool_),
         )
+
+
+def _counters(
+    block: Block, counter: int, value: int, runs: Indices, count: int, needed: Collection[str]
+) -> dict[str, Floats]:
+    """By name the needed counters of dispatches, whose rows `runs` tells. Raises InputError."""
+    values, counters = block.counters(value), {}
+    codes, texts = block.labels(counter)
+    names = [text.strip() for text in texts]
+    for name in dict.fromkeys(names):
+        rows = np.flatnonzero(np.array([other == name for other in names])[codes])
+        counters[name], other = by_run(runs[rows], count, values[rows])
+        if other is not None:
+            raise InputError(
+                f"{block.where(int(rows[other]))}: counter '{name}' of its dispatch has two values"
+            )
+    return {name: of_launches for name, of_launches in counters.items() if name in needed}
 
 
 def read_trace(
     export: Export, _content: FileContent, _needed: Collection[str]
-) -> Iterator[LaunchRecord]:
+) -> Iterator[LaunchBatch]:
     """A launch for each kernel dispatch of a trace, in whatever order. Raises InputError."""
     kind, kernel, number = export.columns("Kind", "Kernel_Name", "Dispatch_Id")
     grid = export.columns("Grid_Size_X", "Grid_Size_Y", "Grid_Size_Z")
     size = export.columns("Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
     times, agent = _time_columns(export), export.find("Agent_Id")
-    for line, row in export.rows():
-        if row[kind] != "KERNEL_DISPATCH":
-            continue
-        begin_ns, time_s = _interval(export, line, row, times)
-        axes = [_geometry(export, line, row, pair) for pair in zip(grid, size, strict=True)]
-        yield LaunchRecord(
-            line=line,
-            kernel=_kernel(row[kernel]),
-            launch=row[number],
-            workgroups=math.prod(workgroups for workgroups, _ in axes),
-            workgroup_size=math.prod(items for _, items in axes),
-            time_s=math.nan if time_s is None else time_s,
-            counters={},
-            gpu="" if agent is None else row[agent].strip().removeprefix("Agent "),
+    used = [kind, kernel, number, *grid, *size, *(times or ())]
+    for block in blocks(export, [*used, *([] if agent is None else [agent])]):
+        launches = block.where_label(kind, lambda text: text == "KERNEL_DISPATCH")
+        begin_ns, time_s = _interval(launches, times)
+        axes = [_geometry(launches, *pair) for pair in zip(grid, size, strict=True)]
+        gpus = None if agent is None else launches.labels(agent)
+        yield LaunchBatch(
+            launches.lines,
+            _kernels(launches, kernel),
+            launches.wholes(number, _DISPATCH),
+            np.prod([workgroups for workgroups, _ in axes], axis=0),
+            np.prod([items for _, items in axes], axis=0),
+            np.where(np.isnan(time_s), -np.inf, time_s),
+            gpus=gpus and gpus.renamed(lambda text: text.strip().removeprefix("Agent ")),
             begin_ns=begin_ns,
         )
 

@@ -2,8 +2,12 @@
 
 from array import array
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats
 
 
 class Timeline:
@@ -17,13 +21,13 @@ class Timeline:
         self._begins_ns = array("d")  # since the origin: as floats, absolute times are not exact
         self._ends_ns = array("d")
 
-    def add(self, begin_ns: int | Fraction, time_s: float) -> None:
-        """Count a kernel in: when it began, and for how long it ran."""
+    def add(self, begins_ns: NDArray[Any], times_s: Floats) -> None:
+        """Count kernels in: when each began, and for how long it ran, (n,) each."""
         if not self._begins_ns:
-            self._origin_ns = begin_ns
-        begin_since_ns = float(begin_ns - self._origin_ns)
-        self._begins_ns.append(begin_since_ns)
-        self._ends_ns.append(begin_since_ns + time_s * 1e9)
+            self._origin_ns = begins_ns[0]
+        since_ns = (begins_ns - self._origin_ns).astype(np.float64)
+        self._begins_ns.frombytes(since_ns.tobytes())
+        self._ends_ns.frombytes((since_ns + times_s * 1e9).tobytes())
 
     @property
     def span_s(self) -> float | None:

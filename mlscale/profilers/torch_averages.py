@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from mlscale.errors import DataWarning, InputError
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 
 _TIME = re.compile(r"(?P<number>[0-9]{1,18}\.[0-9]{1,9})(?P<unit>us|ms|s)")

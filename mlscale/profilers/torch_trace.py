@@ -8,7 +8,8 @@ from typing import Any
 
 from mlscale.errors import InputError
 from mlscale.profilers.json_chunks import JsonValues
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 
 _MICROSECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?")

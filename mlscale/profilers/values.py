@@ -14,7 +14,9 @@ _MISSING = {
 }
 # At most 400 digits: without a bound the first pattern backtracks over all of a long cell.
 _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})?", re.ASCII)
-_QUICK = re.compile(r"(\d{1,18}|[1-9]\d{0,2}(,\d{3}){1,5})(\.\d{1,18})?", re.ASCII)
+MOST_DIGITS = 18
+QUICK_NUMBER = re.compile(r"(\d{1,18}|[1-9]\d{0,2}(,\d{3}){1,5})(\.\d{1,18})?", re.ASCII)
+_SIZE = re.compile(r"[0-9]{1,18}(\.0+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
@@ -27,7 +29,7 @@ def quick_number(text: str) -> float | None:
     """
     if is_whole(text):
         return float(text)
-    return float(text.replace(",", "")) if _QUICK.fullmatch(text) else None
+    return float(text.replace(",", "")) if QUICK_NUMBER.fullmatch(text) else None
 
 
 def parse_number(text: str, where: str, semicolons: bool = False) -> float:
@@ -68,7 +70,22 @@ def parse_counter(text: str, where: str, semicolons: bool = False) -> float:
 
 def is_whole(text: str) -> bool:
     """Whether a cell is a whole number of at most 18 ASCII digits."""
-    return text.isascii() and text.isdigit() and len(text) <= 18
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+
+
+def parse_whole(text: str, where: str, what: str, least: int = 0) -> int:
+    """A whole number, `what` it is in the message otherwise. Raises InputError."""
+    if not is_whole(text) or int(text) < least:
+        raise InputError(f"{where}: '{text[:40]}' is not {what}")
+    return int(text)
+
+
+def parse_size(text: str, where: str) -> float:
+    """A number of work-items or workgroups: positive and whole. Raises InputError."""
+    cell = text.strip()
+    if not _SIZE.fullmatch(cell) or float(cell) < 1:
+        raise InputError(f"{where}: '{cell[:40]}' is not a size")
+    return float(cell)
 
 
 def parse_timestamp(text: str, where: str) -> Fraction | None:

@@ -13,7 +13,8 @@ from mlscale.profilers.coverage import (
     warn_of_uncounted,
 )
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
 
 
 def record(kernel: str, launches: float, time_s: float, counted: bool) -> KernelRecord:

@@ -20,7 +20,7 @@ from synthetic.tidy import refused
 from mlscale import load
 from mlscale.data.public import path
 from mlscale.data.tables import read_table
-from mlscale.profilers import import_exports
+from mlscale.profilers import import_exports, text_lines
 
 SECONDS = 10.0  # each takes well under one; without its guard, minutes
 
@@ -121,8 +121,12 @@ class TestMemory:
         with in_time(), in_memory(12), pytest.warns(match="times without counters"):
             assert import_exports([file], device="made-gpu", base=BASE).launches == 1
 
-    def test_launches_do_not_add_up(self, tmp_path: Path) -> None:
-        """Ten times the launches of one kernel take no more memory; 1 MB for what else moves."""
+    def test_launches_do_not_add_up(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Ten times the launches of one kernel take no more memory; 1 MB for what else moves.
+
+        The blocks are small here, so that both files are of several.
+        """
+        monkeypatch.setattr(text_lines, "BLOCK", 1 << 16)
         peaks = []
         for launches in (100, 1000):
             pages = long_page(*(long_rows(i) for i in range(launches)))

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import (
     FileContent,
     GroupKey,
     LaunchGroup,
-    LaunchRecord,
     NumberSet,
     listed,
     some_of,
@@ -56,20 +56,24 @@ def test_a_set_of_numbers_is_a_set(numbers: list[int]) -> None:
         theirs.add(number)
 
 
+def group_of(*launches: LaunchRecord) -> LaunchGroup:
+    """Launches of one kernel, summed."""
+    content = FileContent("run.csv")
+    content.collect(launches, each=False)
+    [group] = content.groups.values()
+    return group
+
+
 class TestGroups:
     def test_means_are_over_the_launches_that_have_a_value(self) -> None:
         """Time (3 x 1 + 5) / 4; a is in three launches and one, b in the last alone."""
-        group = LaunchGroup()
-        group.add(launch(1.0, weight=3, a=2.0, b=NAN))
-        group.add(launch(5.0, a=6.0, b=7.0))
-        group.add(launch(None))
+        first, second = launch(1.0, weight=3, a=2.0, b=NAN), launch(5.0, a=6.0, b=7.0)
+        group = group_of(first, second, launch(None))
         assert (group.launches, group.time_s) == (5, 2.0)
         assert group.means() == {"a": 3.0, "b": 7.0}
 
     def test_merged_they_are_all_launches_of_both(self) -> None:
-        one, other = LaunchGroup(), LaunchGroup()
-        one.add(launch(1.0, a=1.0))
-        other.add(launch(4.0, weight=2, a=4.0, b=1.0))
+        one, other = group_of(launch(1.0, a=1.0)), group_of(launch(4.0, weight=2, a=4.0, b=1.0))
         one.merge(other)
         assert (one.launches, one.time_s, one.means()) == (3, 3.0, {"a": 3.0, "b": 1.0})
 

@@ -4,13 +4,15 @@ from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic.exports import NVPROF_TRACE, V3_TRACE, rocprof_v1
 
 from mlscale.profilers import nvprof, rocprof
-from mlscale.profilers.launches import FileContent, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export, open_export
 from mlscale.profilers.timeline import Timeline
 
@@ -20,7 +22,7 @@ Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]
 def timeline(*intervals: tuple[int | Fraction, int | Fraction]) -> Timeline:
     line = Timeline()
     for begin, end in intervals:
-        line.add(begin, float(end - begin) / 1e9)
+        line.add(np.array([begin], object), np.array([float(end - begin) / 1e9]))
     return line
 
 

@@ -1,0 +1,259 @@
+"""An export's table in blocks of rows, column by column.
+
+A large block that is plain CSV is parsed by Arrow. Any other one, and one that Arrow refuses, is
+parsed row by row: only that says in which row an error is.
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats, Indices
+from mlscale.errors import InputError
+from mlscale.profilers.cells import ArrowCells, Cells, Labels, ListedCells, Wholes
+from mlscale.profilers.reader import Export
+from mlscale.profilers.text_lines import TextLines
+from mlscale.profilers.values import (
+    parse_counter,
+    parse_size,
+    parse_timestamp,
+    parse_whole,
+)
+
+LEAST_FOR_ARROW = 1 << 18  # bytes; for fewer its import takes longer than it saves
+Timestamps = NDArray[Any]  # of int64, float64, or of fractions, integers and None
+_LARGEST_LAUNCH = 64 << 20  # bytes of the rows of one launch
+_ROWS = 10_000
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+_ODD_BEGINS = b"\n \t="  # of a line: it may be blank, or the tool's own output
+
+
+@dataclass
+class Block:
+    """Rows that stand together in a file: their lines (n,), and their cells by column.
+
+    is_last: whether no rows follow. Every method raises InputError with row and column.
+    """
+
+    export: Export
+    lines: Indices
+    cells: dict[int, Cells]
+    is_last: bool = True
+    held: int | None = field(default=None, init=False)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def where(self, row: int, column: int | str | None = None) -> str:
+        """The beginning of a message about a row of the block."""
+        return self.export.where(int(self.lines[row]), column)
+
+    def hold(self, row: int) -> None:
+        """Have the rows from this one on again, at the beginning of the next block."""
+        self.held = row
+
+    def take(self, rows: Indices) -> "Block":
+        """Those rows."""
+        cells: dict[int, Cells] = {c: cells.take(rows) for c, cells in self.cells.items()}
+        return Block(self.export, self.lines[rows], cells)
+
+    def head(self, count: int) -> "Block":
+        """The first rows."""
+        cells: dict[int, Cells] = {c: cells.head(count) for c, cells in self.cells.items()}
+        return Block(self.export, self.lines[:count], cells)
+
+    def where_label(self, column: int, holds: Callable[[str], bool]) -> "Block":
+        """The rows whose text in a column is such."""
+        codes, texts = self.labels(column)
+        is_such = np.array([holds(text) for text in texts], np.bool_)[codes]
+        return self if is_such.all() else self.take(np.flatnonzero(is_such))
+
+    def labels(self, column: int) -> Labels:
+        """The distinct texts of a column."""
+        return self.cells[column].labels()
+
+    def numbers(self, column: int, parse: Callable[[str, str], float]) -> Floats:
+        """A column's numbers; `parse` reads from text and place what is no plain number."""
+        is_comma_decimal = self.export.delimiter == ";"  # perhaps
+        values = np.full(len(self), np.nan) if is_comma_decimal else self.cells[column].numbers()
+        return self.filled(column, values, parse)
+
+    def filled(self, column: int, values: Floats, parse: Callable[[str, str], float]) -> Floats:
+        """The values, and where they are NaN what `parse` reads in the column."""
+        odd = np.flatnonzero(np.isnan(values))
+        if len(odd):
+            values = values.copy()
+            values[odd] = self._parsed(column, self.cells[column].take(odd).texts, odd, parse)
+        return values
+
+    def counters(self, column: int) -> Floats:
+        """A column of counters, NaN where one is missing."""
+        semicolons = self.export.delimiter == ";"
+        return self.numbers(column, lambda text, where: parse_counter(text, where, semicolons))
+
+    def by_label(self, column: int, parse: Callable[[str, str], float]) -> Floats:
+        """A column of few distinct texts as numbers."""
+        labels = self.labels(column)
+        first = np.unique(labels.codes, return_index=True)[1]
+        return labels.spread(self._parsed(column, labels.texts, first, parse))
+
+    def sizes(self, column: int) -> Floats:
+        """A column of numbers of work-items or workgroups."""
+        return self.by_label(column, parse_size)
+
+    def wholes(self, column: int, what: str, least: int = 0) -> Wholes:
+        """A column of whole numbers, `what` they are in the message otherwise."""
+        values = self.cells[column].wholes()
+        if values is None or (values < least).any():
+            texts = self.cells[column].texts
+            parsed = [
+                parse_whole(text, self.where(row, column), what, least)
+                for row, text in enumerate(texts)
+            ]
+            values = np.array(parsed, np.int64)
+        return values
+
+    def timestamps(self, column: int) -> Timestamps:
+        """A column of nanoseconds, exactly: where they are no int64, fractions and None."""
+        values = self.cells[column].wholes()
+        if values is not None:
+            return values
+        stamps = np.empty(len(self), np.object_)
+        for row, text in enumerate(self.cells[column].texts):
+            stamps[row] = parse_timestamp(text, self.where(row, column))
+        return stamps
+
+    def _parsed(
+        self, column: int, texts: list[str], rows: Indices, parse: Callable[[str, str], float]
+    ) -> list[float]:
+        """The texts of those rows as numbers, each distinct one parsed once."""
+        known: dict[str, float] = {}
+        for text, row in zip(texts, rows.tolist(), strict=True):
+            if text not in known:
+                known[text] = parse(text, self.where(row, column))
+        return [known[text] for text in texts]
+
+
+def durations_s(begins: Timestamps, ends: Timestamps) -> Floats:
+    """From begin to end [s]; NaN where one of them is missing."""
+    if begins.dtype == ends.dtype == np.int64:
+        return np.asarray((ends - begins) / 1e9, np.float64)
+    pairs = zip(begins.tolist(), ends.tolist(), strict=True)
+    return np.array(
+        [np.nan if None in pair else float(Fraction(pair[1] - pair[0])) / 1e9 for pair in pairs],
+        np.float64,
+    )
+
+
+def blocks(export: Export, columns: list[int], shortest: int | None = None) -> Iterator[Block]:
+    """The table's rows in blocks, with those columns. Raises InputError as Export.rows does."""
+    if not isinstance(export.lines, TextLines) or export.borders:
+        rows = export.rows(shortest)
+        while len(part := listed(export, columns, islice(rows, _ROWS))):
+            yield part
+        return
+    held, is_last = b"", False
+    while not is_last:
+        number = export.lines.number + 1 - held.count(b"\n")
+        text = export.lines.block()
+        data = held + text.encode()
+        if not data:
+            return
+        block = _by_arrow(export, columns, shortest, data, number)
+        if block is None:
+            numbered = enumerate(data.decode().removesuffix("\n").split("\n"), number)
+            block = listed(export, columns, export.rows(shortest, numbered))
+        is_last = block.is_last = export.is_ended or not text
+        if len(block):
+            yield block
+        held = b"" if block.held is None else _from(data, int(block.lines[block.held]) - number)
+        if len(held) > _LARGEST_LAUNCH:
+            raise InputError(
+                f"{block.where(0)}: this launch has more than {_LARGEST_LAUNCH >> 20} MiB of rows"
+            )
+
+
+def _from(data: bytes, line: int) -> bytes:
+    """The text from a line on, counted from 0."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    return data[ends[line - 1] + 1 :] if line else data
+
+
+def listed(export: Export, columns: Iterable[int], rows: Iterable[tuple[int, list[str]]]) -> Block:
+    """Rows with their lines as a block with those columns."""
+    lines: list[int] = []
+    cells: dict[int, list[str]] = {column: [] for column in columns}
+    for line, row in rows:
+        lines.append(line)
+        for column, texts in cells.items():
+            texts.append(row[column])
+    return Block(
+        export, np.array(lines, np.intp), {column: ListedCells(t) for column, t in cells.items()}
+    )
+
+
+def _by_arrow(
+    export: Export, columns: list[int], shortest: int | None, data: bytes, number: int
+) -> Block | None:
+    """The block whose first line has that number; None where it is small, or not plain."""
+    if len(data) < LEAST_FOR_ARROW or export.layout.braces or len(export.delimiter) != 1:
+        return None
+    view = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(view == _NEWLINE)
+    if not _is_plain(export, view, ends):
+        return None
+    width = len(next(csv.reader([data[: ends[0]].decode()], delimiter=export.delimiter)))
+    if not (shortest or len(export.header)) <= width <= len(export.header):
+        return None
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    names = [str(column) for column in columns]
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(column_names=list(map(str, range(width)))),
+            arrow_csv.ParseOptions(delimiter=export.delimiter),
+            arrow_csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, pa.string()),
+                include_columns=names,
+                include_missing_columns=False,
+            ),
+        )
+    except (pa.ArrowInvalid, KeyError):
+        return None
+    cells = {column: ArrowCells(pa.concat_arrays(table[str(column)].chunks)) for column in columns}
+    is_alike = table.num_rows == len(ends)  # else a field goes on in a further line
+    if not is_alike or any(of_column.begins_with_blank() for of_column in cells.values()):
+        return None
+    return Block(export, np.arange(number, number + len(ends)), dict(cells))
+
+
+def _is_plain(export: Export, view: NDArray[np.uint8], ends: Indices) -> bool:
+    """Whether every line is a row, and every quote opens or closes a field."""
+    if view[-1] != _NEWLINE:
+        return False
+    begins = view[np.concatenate(([0], ends[:-1] + 1))]
+    if _among(begins, _ODD_BEGINS).any():
+        return False
+    if export.layout.every_row_quoted and export.quoted and (begins != _QUOTE).any():
+        return False
+    quotes = np.flatnonzero(view == _QUOTE)
+    borders = f"{export.delimiter}\n".encode()
+    opening, closing = quotes[0::2], quotes[1::2]
+    return len(opening) == len(closing) and bool(
+        _among(view[opening - 1], borders).all() and _among(view[closing + 1], borders).all()
+    )
+
+
+def _among(view: NDArray[np.uint8], characters: bytes) -> NDArray[np.bool_]:
+    table = np.zeros(256, np.bool_)
+    table[list(characters)] = True
+    return table[view]

@@ -1,0 +1,164 @@
+"""The cells of one column of a block of rows: as Arrow's strings, or as Python's.
+
+Both answer alike. Arrow's are quick, and are made where a block is large and plain.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats, Indices
+from mlscale.data.arrow import numpy_floats
+from mlscale.data.table import LARGEST_COUNTER
+from mlscale.profilers.values import MOST_DIGITS, QUICK_NUMBER, is_whole, quick_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Wholes = NDArray[np.int64]
+
+
+class Labels(NamedTuple):
+    """The distinct texts of n cells, in the order in which they come, and which each cell has."""
+
+    codes: Indices
+    texts: list[str]
+
+    def spread(self, values: list[float]) -> Floats:
+        """For each cell the value of its text."""
+        return np.array(values, np.float64)[self.codes]
+
+    def renamed(self, rename: Callable[[str], str]) -> "Labels":
+        """The same cells, whose texts are others."""
+        return Labels(self.codes, [rename(text) for text in self.texts])
+
+
+@dataclass(frozen=True)
+class ListedCells:
+    """Cells as Python's strings."""
+
+    texts: list[str]
+
+    def take(self, rows: Indices) -> "ListedCells":
+        """The cells of those rows."""
+        return ListedCells([self.texts[row] for row in rows.tolist()])
+
+    def head(self, count: int) -> "ListedCells":
+        """The first cells."""
+        return ListedCells(self.texts[:count])
+
+    def text(self, row: int) -> str:
+        """One cell."""
+        return self.texts[row]
+
+    def labels(self) -> Labels:
+        """The distinct texts."""
+        index: dict[str, int] = {}
+        codes = [index.setdefault(text, len(index)) for text in self.texts]
+        return Labels(np.array(codes, np.intp), list(index))
+
+    def numbers(self) -> Floats:
+        """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
+        values = [quick_number(text) for text in self.texts]
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+
+    def wholes(self) -> Wholes | None:
+        """Whole numbers as values.is_whole knows them; None where a cell is none."""
+        if not all(map(is_whole, self.texts)):
+            return None
+        return np.array([int(text) for text in self.texts], np.int64)
+
+    def begins_with_blank(self) -> bool:
+        """Whether a cell begins with a blank."""
+        return any(text.startswith(" ") for text in self.texts)
+
+
+@dataclass(frozen=True)
+class ArrowCells:
+    """Cells as strings of Arrow, without nulls."""
+
+    array: "pa.StringArray"
+
+    @property
+    def texts(self) -> list[str]:
+        """Python's strings."""
+        return list(self.array.to_pylist())
+
+    def take(self, rows: Indices) -> "ArrowCells":
+        """The cells of those rows."""
+        import pyarrow as pa
+
+        return ArrowCells(self.array.take(pa.array(rows)))
+
+    def head(self, count: int) -> "ArrowCells":
+        """The first cells."""
+        return ArrowCells(self.array.slice(0, count))
+
+    def text(self, row: int) -> str:
+        """One cell."""
+        return str(self.array[row].as_py())
+
+    def labels(self) -> Labels:
+        """The distinct texts."""
+        encoded = self.array.dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.intp)
+        return Labels(codes, encoded.dictionary.to_pylist())
+
+    def numbers(self) -> Floats:
+        """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        plain, (ends, content) = self.array, self._bytes()
+        if (content == ord(",")).any() or not _only(content, b"0123456789.") or not _filled(ends):
+            fits = pc.match_substring_regex(plain, f"^({QUICK_NUMBER.pattern})$")
+            given = pc.if_else(fits, plain, pa.scalar(None, pa.string()))
+            plain = pc.replace_substring(given, ",", "")
+        try:
+            values = numpy_floats(pa.chunked_array([plain]))
+        except pa.ArrowInvalid:  # such as two points
+            return ListedCells(self.texts).numbers()
+        return np.where(values < LARGEST_COUNTER, values, np.nan)
+
+    def wholes(self) -> Wholes | None:
+        """Whole numbers as values.is_whole knows them; None where a cell is none."""
+        import pyarrow as pa
+
+        ends, content = self._bytes()
+        is_whole = _only(content, b"0123456789") and _filled(ends)
+        if not is_whole or (np.diff(ends) > MOST_DIGITS).any():
+            return None
+        values: Wholes = self.array.cast(pa.int64()).to_numpy()
+        return values
+
+    def begins_with_blank(self) -> bool:
+        """Whether a cell begins with a blank."""
+        ends, content = self._bytes()
+        begins = ends[:-1][np.diff(ends) > 0]
+        return bool((content[begins] == ord(" ")).any())
+
+    def _bytes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Where the cells begin and end, and all their bytes."""
+        count, first = len(self.array), self.array.offset
+        _, ends, content = self.array.buffers()
+        ends = np.frombuffer(ends, np.int32, first + count + 1)[first:]
+        data = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]]
+        return ends - ends[0], data
+
+
+Cells = ListedCells | ArrowCells
+
+
+def _only(content: NDArray[np.uint8], allowed: bytes) -> bool:
+    """Whether all bytes are of the allowed ones."""
+    table = np.zeros(256, np.bool_)
+    table[list(allowed)] = True
+    return bool(table[content].all())
+
+
+def _filled(ends: NDArray[np.int32]) -> bool:
+    """Whether no cell is empty."""
+    return bool((np.diff(ends) > 0).all())

@@ -1,0 +1,129 @@
+"""Launches as the readers give them: one at a time, or as columns of many."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlscale.arrays import Floats, Indices, Mask
+from mlscale.profilers.cells import Labels, ListedCells, Wholes
+
+_AT_ONCE = 10_000
+_NO_TIME_S = -1.0
+
+
+@dataclass(slots=True)
+class LaunchRecord:
+    """One launch, or what one row says of it.
+
+    launch: its number in the run; workgroups and workgroup_size [threads] None where the file
+    does not say; time_s None where it says none, and the launch is dropped where it is not
+    positive; weight: launches it stands for; gpu: its number among the GPUs of the file, '' where
+    the file does not say; begin_ns: when it began, on the file's own clock; is_new: False for a
+    further row of a launch already counted.
+    """
+
+    line: int
+    kernel: str
+    launch: str
+    workgroups: float | None
+    workgroup_size: float | None
+    time_s: float | None
+    counters: dict[str, float]
+    weight: int = 1
+    is_new: bool = True
+    gpu: str = ""
+    begin_ns: int | Fraction | None = None
+
+
+@dataclass(slots=True)
+class LaunchBatch:
+    """Launches that were read together, each array (n,); see LaunchRecord.
+
+    numbers: the launches' in the run. NaN of workgroups, workgroup_size, time_s and counters
+    says that the file does not say it, None of an optional one that it says it of none.
+    """
+
+    lines: Indices
+    kernels: Labels
+    numbers: Sequence[object] | Wholes
+    workgroups: Floats
+    workgroup_size: Floats
+    time_s: Floats
+    counters: dict[str, Floats] = field(default_factory=dict)
+    weights: Floats | None = None
+    is_new: Mask | None = None
+    gpus: Labels | None = None
+    begin_ns: NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, records: Sequence[LaunchRecord]) -> "LaunchBatch":
+        """Records as a batch."""
+        names = dict.fromkeys(name for record in records for name in record.counters)
+        begins = np.empty(len(records), np.object_)
+        begins[:] = [record.begin_ns for record in records]
+        return cls(
+            lines=np.array([record.line for record in records]),
+            kernels=ListedCells([record.kernel for record in records]).labels(),
+            numbers=[record.launch for record in records],
+            workgroups=_floats(record.workgroups for record in records),
+            workgroup_size=_floats(record.workgroup_size for record in records),
+            time_s=_floats(_or_dropped(record.time_s) for record in records),
+            counters={n: _floats(record.counters.get(n) for record in records) for n in names},
+            weights=_floats(record.weight for record in records),
+            is_new=np.array([record.is_new for record in records]),
+            gpus=ListedCells([record.gpu for record in records]).labels(),
+            begin_ns=begins,
+        )
+
+    def timed(self) -> Indices:
+        """The launches whose time is positive, or not said."""
+        return np.flatnonzero(~(self.time_s <= 0))
+
+    def gpu(self, row: int) -> str:
+        """The number of a launch's GPU."""
+        return "" if self.gpus is None else self.gpus.texts[self.gpus.codes[row]]
+
+    def groups(self, rows: Indices, each: bool) -> tuple[Indices, list[int]]:
+        """Which group each of those launches is of, and the first launch of each group.
+
+        A group is of one kernel, geometry and GPU; with `each` it is one launch.
+        """
+        geometry = np.nan_to_num([self.workgroups[rows], self.workgroup_size[rows]], nan=-1.0)
+        parts = [self.kernels.codes[rows].tolist(), *geometry.tolist()]
+        parts += [] if self.gpus is None else [self.gpus.codes[rows].tolist()]
+        parts += [rows.tolist()] if each else []
+        index: dict[tuple[float, ...], int] = {}
+        codes = np.array(
+            [index.setdefault(k, len(index)) for k in zip(*parts, strict=True)], np.intp
+        )
+        first = np.unique(codes, return_index=True)[1]
+        return codes, rows[first].tolist()
+
+
+def batches(launches: Iterable[LaunchRecord | LaunchBatch]) -> Iterator[LaunchBatch]:
+    """All launches in batches."""
+    records: list[LaunchRecord] = []
+    for launch in launches:
+        if isinstance(launch, LaunchBatch):
+            yield launch
+            continue
+        records.append(launch)
+        if len(records) == _AT_ONCE:
+            yield LaunchBatch.of(records)
+            records = []
+    if records:
+        yield LaunchBatch.of(records)
+
+
+def _or_dropped(time_s: float | None) -> float | None:
+    """A time, one that is no number as what is dropped."""
+    return _NO_TIME_S if time_s is not None and math.isnan(time_s) else time_s
+
+
+def _floats(values: Iterable[float | None]) -> Floats:
+    return np.array([math.nan if value is None else value for value in values], np.float64)
