@@ -7,6 +7,8 @@ The public API, imported on first use: `import mlscale` itself imports nothing h
     model = mlscale.load("model.mlscale")
     profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     frame = model.predict(profiles, coverage=0.9).to_frame()
+
+The models of the literature are functions of `mlscale.papers`.
 """
 
 import importlib
@@ -59,6 +61,8 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
+    if name == "papers":
+        return importlib.import_module("mlscale.papers")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _FORMER:
@@ -72,7 +76,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "papers"]
 
 
 def _predict_rows(model: Any, profiles: Any, targets: Any = None) -> list[dict[str, Any]]:

@@ -1,1 +1,36 @@
-"""The analytical and regression models of the papers, one pure function per model."""
+"""The models of four papers as pure functions: `mlscale.papers.wang_chu` and its neighbours.
+
+- `wang_chu`, `wang_chu_gpus`, `wang_chu_inputs`, `wang_chu_readings`, `wang_chu_tiles`: time under
+  core and memory clocks (Wang and Chu, 2018), and `max_overlap`, this project's rule of its parts;
+- `volkov`, `volkov_simulation`: throughput of a CU (Volkov's survey, 2018);
+- `nagasaka`: power from counters per second (Nagasaka et al., 2010).
+
+The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
+they are first used. Functions take numbers or arrays, numbers give numbers, and what cannot be is
+refused with an InputError that names it. docs/equations.md has every equation.
+"""
+
+import importlib
+from types import ModuleType
+
+__all__ = (
+    "max_overlap",
+    "nagasaka",
+    "volkov",
+    "volkov_simulation",
+    "wang_chu",
+    "wang_chu_gpus",
+    "wang_chu_inputs",
+    "wang_chu_readings",
+    "wang_chu_tiles",
+)
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"mlscale.papers.{name}")
+    raise AttributeError(f"module 'mlscale.papers' has no attribute '{name}'")
+
+
+def __dir__() -> tuple[str, ...]:
+    return __all__

@@ -28,6 +28,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError, warn
+from mlscale.papers.arguments import above_0, finite, from_0, result
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 
 # A column whose spread is below this share of its size is constant.
@@ -64,10 +65,19 @@ def global_transactions(
     """The virtual counter gld (of loads) or gst (of stores), section III-C.2.
 
     Transactions of 32, 64 and 128 bytes as the number of 32-byte transactions that move the same
-    data; numbers or arrays that broadcast together.
+    data; numbers or arrays that broadcast together. Raises InputError on a negative count.
+
+    By hand: 1 + 2 + 4.
+
+    >>> print(global_transactions(1, 1, 1))
+    7.0
     """
-    counts = np.broadcast_arrays(transactions_32b, transactions_64b, transactions_128b)
-    return np.asarray(np.tensordot([1.0, 2.0, 4.0], counts, axes=1))
+    small, middle, large = from_0(
+        transactions_32b=transactions_32b,
+        transactions_64b=transactions_64b,
+        transactions_128b=transactions_128b,
+    )
+    return result(small + 2 * middle + 4 * large)
 
 
 def memory_accesses(
@@ -76,20 +86,40 @@ def memory_accesses(
     local_loads: ArrayLike = 0.0,
     local_stores: ArrayLike = 0.0,
 ) -> Floats:
-    """Return the virtual counter mem = gld + gst + local_load + local_store, section IV-B."""
-    counts = np.broadcast_arrays(global_loads, global_stores, local_loads, local_stores)
-    return np.asarray(np.sum(counts, axis=0, dtype=np.float64))
+    """Return the virtual counter mem = gld + gst + local_load + local_store, section IV-B.
+
+    Raises InputError on a negative count.
+
+    >>> print(memory_accesses(7, 3))
+    10.0
+    """
+    counts = from_0(
+        global_loads=global_loads,
+        global_stores=global_stores,
+        local_loads=local_loads,
+        local_stores=local_stores,
+    )
+    return result(counts[0] + counts[1] + counts[2] + counts[3])
 
 
 def per_second(counts: ArrayLike, time_ms: ArrayLike) -> Floats:
     """Counters (K, F) of kernels that took time_ms (K,) [ms], per second (K, F) [1/s]; III-C.1.
 
-    Raises InputError on a time that is not positive and finite.
+    Of one kernel the counters are (F,) and the time is a number; of one counter both are numbers,
+    or both (K,). Raises InputError on a negative count, and a time that is not positive and finite.
+
+    By hand: 500 events in a quarter of a second.
+
+    >>> print(per_second(500, 250))
+    2000.0
     """
-    time = np.asarray(time_ms, dtype=np.float64)
-    if not ((time > 0) & np.isfinite(time)).all():
-        raise InputError("the time of a kernel must be positive and finite, in ms")
-    return np.asarray(np.asarray(counts, dtype=np.float64) / (time[:, None] / 1e3))
+    (number,) = from_0(counts=counts)
+    (time,) = above_0(time_ms=time_ms)
+    if number.shape == time.shape:
+        return result(number / (time / 1e3))
+    if number.shape[:-1] != time.shape:
+        raise InputError(f"counts of the shape {number.shape} have no times of {time.shape}")
+    return np.asarray(number / (time[..., None] / 1e3))
 
 
 def fit_ridge(
@@ -148,6 +178,12 @@ def fit_power_model(rates: ArrayLike, power_w: ArrayLike, penalty: float) -> Lin
         penalty: lambda [no unit: a share of the K squared deviations of a standardised column].
 
     Raises InputError as fit_ridge does.
+
+    By hand: the line through 1, 3, 5 and 7 W.
+
+    >>> model = fit_power_model([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0], penalty=0)
+    >>> print(f"{model.energy_j[0]:.6f} {model.intercept_w:.6f}")
+    2.000000 1.000000
     """
     alpha, beta = fit_ridge(rates, power_w, [penalty])
     return LinearPowerModel(energy_j=alpha[0], intercept_w=float(beta[0]))
@@ -156,23 +192,46 @@ def fit_power_model(rates: ArrayLike, power_w: ArrayLike, penalty: float) -> Lin
 def contributions_w(model: LinearPowerModel, rates: ArrayLike) -> Floats:
     """The terms of Eq. (1): (K, F + 1) [W], a column for each counter and then the intercept.
 
-    rates: counters per second (K, F) [1/s]. The terms of a kernel add up to its estimated power.
+    rates: counters per second (K, F) [1/s], or (F,) of one kernel, which gives (F + 1,). The terms
+    of a kernel add up to its estimated power. Raises InputError on another number of counters.
+
+    By hand: 2 J an event, 3 events a second, 1 W of intercept.
+
+    >>> model = LinearPowerModel(energy_j=np.array([2.0]), intercept_w=1.0)
+    >>> print(contributions_w(model, [3.0]))
+    [6. 1.]
     """
-    x = np.asarray(rates, dtype=np.float64)
-    return np.column_stack([x * model.energy_j, np.full(len(x), model.intercept_w)])
+    (x,) = finite(rates=rates)
+    if x.ndim not in (1, 2) or x.shape[-1] != len(model.energy_j):
+        raise InputError(f"the model is of {len(model.energy_j)} counters, not of {x.shape} rates")
+    intercept = np.full((*x.shape[:-1], 1), model.intercept_w)
+    return np.concatenate([x * model.energy_j, intercept], axis=-1)
 
 
 def estimate_power_w(model: LinearPowerModel, rates: ArrayLike) -> Floats:
-    """Return the power (K,) [W] of kernels by Eq. (1); rates: counters per second (K, F) [1/s]."""
-    return np.asarray(contributions_w(model, rates).sum(axis=1))
+    """Return the power (K,) [W] of kernels by Eq. (1); rates: counters per second (K, F) [1/s].
+
+    Of one kernel the rates are (F,) and the power is a number.
+
+    >>> print(estimate_power_w(LinearPowerModel(np.array([2.0]), intercept_w=1.0), [3.0]))
+    7.0
+    """
+    return result(contributions_w(model, rates).sum(axis=-1))
 
 
 def contribution_ratios(model: LinearPowerModel, rates: ArrayLike) -> Floats:
     """Fig. 4: the mean over kernels of contribution / estimated power, (F + 1,), intercept last.
 
-    The ratios add up to 1. Raises InputError where an estimated power is not above 0.
+    rates: (K, F) [1/s]. The ratios add up to 1. Raises InputError where an estimated power is not
+    above 0.
+
+    By hand: 6 W of 7 W, and 1 W.
+
+    >>> model = LinearPowerModel(energy_j=np.array([2.0]), intercept_w=1.0)
+    >>> print(contribution_ratios(model, [[3.0]]).round(4))
+    [0.8571 0.1429]
     """
-    terms = contributions_w(model, rates)
+    terms = np.atleast_2d(contributions_w(model, rates))
     estimated = terms.sum(axis=1, keepdims=True)
     if (estimated <= 0).any():
         raise InputError("a kernel's estimated power is not above 0: it has no contribution ratios")

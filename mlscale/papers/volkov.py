@@ -12,7 +12,8 @@ Every model is called as model(warps, intensity, cu):
 - cu: the latencies and peak rates of the CU.
 
 warps and intensity are numbers or arrays that broadcast together; the throughput that comes back
-has their common shape and counts arithmetic and memory warp-instructions per cycle and CU (IPC).
+has their common shape, is a number for numbers, and counts arithmetic and memory warp-instructions
+per cycle and CU (IPC).
 InputError on warps below 1, an intensity of 0 or less, or what is not finite.
 
 In the formulas, as on the poster: n warps, alpha the intensity, A and L the latencies of arithmetic
@@ -31,6 +32,7 @@ from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
+from mlscale.papers.arguments import from_0, result
 
 
 @dataclass(frozen=True)
@@ -73,25 +75,41 @@ def latency_bound(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_
     """Throughput [IPC] if warps never wait for one another; section 2, after [1] Denning & Buzen.
 
     n (alpha + 1) / (alpha A + L). Grows with n without end.
+
+    By hand: 16 x 33 / (32 x 6 + 368).
+
+    >>> print(f"{latency_bound(16, 32):.6f}")
+    0.942857
     """
     n, alpha = _checked(warps, intensity)
-    return np.asarray(n * _single_warp(alpha, cu))
+    return result(n * _single_warp(alpha, cu))
 
 
 def throughput_bound(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Throughput [IPC] that the busiest unit allows at any occupancy; section 2, after [1].
 
     min(I, T (1 + 1/alpha), B (1 + alpha)); the print has lost the first comma.
+
+    By hand, where memory limits: 0.08 x 33.
+
+    >>> print(f"{throughput_bound(32):.2f}")
+    2.64
     """
     _, alpha = _checked(1, intensity)
     arithmetic = cu.arithmetic_per_cycle * (1 + 1 / alpha)
     memory = cu.memory_per_cycle * (1 + alpha)
-    return np.minimum(cu.issue_per_cycle, np.minimum(arithmetic, memory))
+    return result(np.minimum(cu.issue_per_cycle, np.minimum(arithmetic, memory)))
 
 
 def classical_bounds(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
-    """Return the asymptotic bounds as an estimate [IPC], the survey's best model; section 3."""
-    return np.minimum(latency_bound(warps, intensity, cu), throughput_bound(intensity, cu))
+    """Return the asymptotic bounds as an estimate [IPC], the survey's best model; section 3.
+
+    By hand: 64 warps reach the four instructions that can be issued in a cycle.
+
+    >>> print(classical_bounds(64, 128))
+    4.0
+    """
+    return result(np.minimum(latency_bound(warps, intensity, cu), throughput_bound(intensity, cu)))
 
 
 def hong_kim_case(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Indices:
@@ -99,13 +117,18 @@ def hong_kim_case(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_
 
     1: latency-bound, CWP = MWP = n; tested first. 2: memory-bound, CWP > MWP. 3: arithmetic-bound,
     CWP < MWP. A tie below n, which the poster leaves open, goes to the slower of cases 2 and 3.
+
+    By hand: 16 warps hide neither latency; 1 + 368 x 4 / 129 = 12.4 and 29.4 are below 64.
+
+    >>> print(hong_kim_case(16, 32), hong_kim_case(64, 128))
+    1 3
     """
     n, alpha = np.broadcast_arrays(*_checked(warps, intensity))
     cwp = np.minimum(n, 1 + cu.memory_latency_cycles * cu.arithmetic_per_cycle / (alpha + 1))
     mwp = np.minimum(n, cu.memory_latency_cycles * cu.memory_per_cycle)
     memory_is_slower = cu.memory_per_cycle * (alpha + 1) <= cu.arithmetic_per_cycle
     memory_bound = (cwp > mwp) | ((cwp == mwp) & memory_is_slower)
-    return np.where((cwp == n) & (mwp == n), 1, np.where(memory_bound, 2, 3))
+    return np.where((cwp == n) & (mwp == n), 1, np.where(memory_bound, 2, 3))[()]
 
 
 def hong_kim(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
@@ -114,6 +137,11 @@ def hong_kim(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) 
     n (alpha + 1) / ((alpha + 1) t + L), B (alpha + 1) or T in cases 1, 2 and 3. The latency of
     arithmetic is nowhere in it, hence its overestimates; it jumps up from case 1 to case 2. It
     knows no issue limit: on the GTX 980, alpha from 49 to 50.8 gives up to 4.14 IPC.
+
+    By hand, case 1: 16 x 33 / (33 / 4 + 368).
+
+    >>> print(f"{hong_kim(16, 32):.6f}")
+    1.403322
     """
     case = hong_kim_case(warps, intensity, cu)
     n, alpha = _checked(warps, intensity)
@@ -121,22 +149,32 @@ def hong_kim(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) 
     unhindered = n * (alpha + 1) / (compute_cycles + cu.memory_latency_cycles)
     memory_bound = cu.memory_per_cycle * (alpha + 1)
     saturated = np.where(case == 2, memory_bound, cu.arithmetic_per_cycle)
-    return np.where(case == 1, unhindered, saturated)
+    return result(np.where(case == 1, unhindered, saturated))
 
 
 def chen_aamodt_1(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Throughput [IPC] by the first model of Chen & Aamodt (HPCA 2009); section 2, after [3].
 
     lambda, the throughput of one warp alone, at every occupancy.
+
+    By hand: 33 / (32 x 6 + 368).
+
+    >>> print(f"{chen_aamodt_1(16, 32):.6f}")
+    0.058929
     """
     n, alpha = _checked(warps, intensity)
-    return np.asarray(np.ones_like(n) * _single_warp(alpha, cu))
+    return result(np.ones_like(n) * _single_warp(alpha, cu))
 
 
 def chen_aamodt_2(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Throughput [IPC] by the second model of Chen & Aamodt; section 2, after [3].
 
     n lambda: here exactly the latency bound.
+
+    By hand: 16 x 33 / 560.
+
+    >>> print(f"{chen_aamodt_2(16, 32):.6f}")
+    0.942857
     """
     return latency_bound(warps, intensity, cu)
 
@@ -146,9 +184,14 @@ def chen_aamodt_3(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_
 
     1 - (1 - lambda)^n: near-linear at first, 1 IPC in the end whatever the CU can do. lambda, a
     probability here, is at most 1 because both latencies are at least 1 cycle.
+
+    By hand: 1 - (1 - 33 / 560)^16.
+
+    >>> print(f"{chen_aamodt_3(16, 32):.6f}")
+    0.621591
     """
     n, alpha = _checked(warps, intensity)
-    return np.asarray(1 - (1 - _single_warp(alpha, cu)) ** n)
+    return result(1 - (1 - _single_warp(alpha, cu)) ** n)
 
 
 def huang(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
@@ -156,6 +199,11 @@ def huang(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> 
 
     n (alpha + 1) / (alpha A + L): the latency bound, above every hardware limit for large n. Of
     greedy-then-oldest scheduling the poster gives a curve, but no equation.
+
+    By hand, above the 4 that can be issued: 64 x 129 / (128 x 6 + 368).
+
+    >>> print(f"{huang(64, 128):.6f}")
+    7.267606
     """
     return latency_bound(warps, intensity, cu)
 
@@ -166,20 +214,30 @@ def zhang_owens(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_98
     n (alpha + 1) / max(n alpha tau, n mu), after [5], [6]. tau, the time of an arithmetic
     instruction, is max(A/n, t), where the poster prints min. mu, the time of a memory instruction,
     is read as measured at the same occupancy: max(L/n, 1/B).
+
+    By hand: 33 / max(32 x 6 / 16, 368 / 16).
+
+    >>> print(f"{zhang_owens(16, 32):.6f}")
+    1.434783
     """
     n, alpha = _checked(warps, intensity)
     memory_cycles = np.maximum(cu.memory_latency_cycles / n, 1 / cu.memory_per_cycle)
-    return np.asarray((alpha + 1) / np.maximum(_arithmetic_cycles(n, alpha, cu), memory_cycles))
+    return result((alpha + 1) / np.maximum(_arithmetic_cycles(n, alpha, cu), memory_cycles))
 
 
 def zhang_owens_peak(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Throughput [IPC] as zhang_owens, but mu = 1/B, measured once at full occupancy.
 
     Memory latency then has no place in the model, and few warps look as good as many.
+
+    By hand: 33 / max(32 x 6 / 16, 1 / 0.08).
+
+    >>> print(f"{zhang_owens_peak(16, 32):.2f}")
+    2.64
     """
     n, alpha = _checked(warps, intensity)
     arithmetic_cycles = _arithmetic_cycles(n, alpha, cu)
-    return np.asarray((alpha + 1) / np.maximum(arithmetic_cycles, 1 / cu.memory_per_cycle))
+    return result((alpha + 1) / np.maximum(arithmetic_cycles, 1 / cu.memory_per_cycle))
 
 
 def baghsorkhi(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
@@ -188,11 +246,16 @@ def baghsorkhi(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980
     (alpha + 1) / (alu + max(0, L - (n - 1) alu)), alu = alpha tau as in zhang_owens. The poster
     gives the model as a graph that its text does not hold. The reading: a warp pays for its own
     arithmetic and for what the others' arithmetic leaves uncovered of its memory latency.
+
+    By hand: 33 / (12 + 368 - 15 x 12).
+
+    >>> print(f"{baghsorkhi(16, 32):.3f}")
+    0.165
     """
     n, alpha = _checked(warps, intensity)
     alu = _arithmetic_cycles(n, alpha, cu)
     uncovered = np.maximum(0, cu.memory_latency_cycles - (n - 1) * alu)
-    return np.asarray((alpha + 1) / (alu + uncovered))
+    return result((alpha + 1) / (alu + uncovered))
 
 
 def baghsorkhi_shared(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
@@ -200,34 +263,60 @@ def baghsorkhi_shared(warps: ArrayLike, intensity: ArrayLike, cu: ComputeUnit = 
 
     n (alpha + 1) / (alu + max(L, (n - 1) alu)): the n warps share the path. Never below
     `baghsorkhi`, so it cannot underestimate as the poster says.
+
+    By hand: 16 x 33 / (12 + 368).
+
+    >>> print(f"{baghsorkhi_shared(16, 32):.6f}")
+    1.389474
     """
     n, alpha = _checked(warps, intensity)
     alu = _arithmetic_cycles(n, alpha, cu)
     length = alu + np.maximum(cu.memory_latency_cycles, (n - 1) * alu)
-    return np.asarray(n * (alpha + 1) / length)
+    return result(n * (alpha + 1) / length)
 
 
 def vendor_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
     """Warps for full throughput by NVIDIA's programming guide; section 2, after [8]: L T / alpha.
 
     Knows no arithmetic latency and no memory bandwidth.
+
+    By hand: 368 x 4 / 8.
+
+    >>> print(vendor_warps(8))
+    184.0
     """
     _, alpha = _checked(1, intensity)
-    return np.asarray(cu.memory_latency_cycles * cu.arithmetic_per_cycle / alpha)
+    return result(cu.memory_latency_cycles * cu.arithmetic_per_cycle / alpha)
 
 
-def saavedra_barrera_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
+def saavedra_barrera_warps(
+    intensity: ArrayLike, cu: ComputeUnit = GTX_980, switch_cycles: ArrayLike = 0.0
+) -> Floats:
     """Threads for full throughput by Saavedra-Barrera et al. (SPAA 1990); section 2, after [9].
 
-    1 + L / (R + C) for coarse-grained multithreading: R cycles of work, C to switch. With C = 0
-    and R = alpha t, as the poster sets them, 1 + L T / alpha.
+    1 + L / (R + C) for coarse-grained multithreading: R = alpha t cycles of work, C switch_cycles
+    to switch. The poster sets C to 0.
+
+    By hand: 1 + 368 / (8 / 4), and 1 + 368 / (8 / 4 + 2).
+
+    >>> print(saavedra_barrera_warps(8), saavedra_barrera_warps(8, switch_cycles=2))
+    185.0 93.0
     """
-    return np.asarray(1 + vendor_warps(intensity, cu))
+    _, alpha = _checked(1, intensity)
+    (switch,) = from_0(switch_cycles=switch_cycles)
+    work = alpha / cu.arithmetic_per_cycle
+    return result(1 + cu.memory_latency_cycles / (work + switch))
 
 
 def bounds_warps(intensity: ArrayLike, cu: ComputeUnit = GTX_980) -> Floats:
-    """Return the warps at which both bounds meet: the knee of classical_bounds."""
-    return np.asarray(throughput_bound(intensity, cu) / latency_bound(1, intensity, cu))
+    """Return the warps at which both bounds meet: the knee of classical_bounds.
+
+    By hand: 0.08 x 9 / (9 / (8 x 6 + 368)).
+
+    >>> print(f"{bounds_warps(8):.2f}")
+    33.28
+    """
+    return result(throughput_bound(intensity, cu) / latency_bound(1, intensity, cu))
 
 
 ThroughputModel = Callable[[ArrayLike, ArrayLike, ComputeUnit], Floats]
@@ -267,7 +356,7 @@ def warps_needed(
 def _single_warp(alpha: Floats, cu: ComputeUnit) -> Floats:
     """Lambda: (alpha + 1) / (alpha A + L), the throughput [IPC] of one warp alone."""
     chain = alpha * cu.arithmetic_latency_cycles + cu.memory_latency_cycles
-    return np.asarray((alpha + 1) / chain)
+    return result((alpha + 1) / chain)
 
 
 def _arithmetic_cycles(n: Floats, alpha: Floats, cu: ComputeUnit) -> Floats:

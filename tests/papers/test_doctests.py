@@ -5,7 +5,10 @@ from importlib import import_module
 
 import pytest
 
-MODULES = (*("wang_chu", "wang_chu_gpus", "wang_chu_inputs", "wang_chu_tiles", "max_overlap"),)
+MODULES = (
+    *("wang_chu", "wang_chu_gpus", "wang_chu_inputs", "wang_chu_tiles", "max_overlap"),
+    *("volkov", "nagasaka"),
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -50,7 +50,7 @@ class TestVirtualCounters:
 
     @pytest.mark.parametrize("time_ms", [0.0, -1.0, np.nan, np.inf])
     def test_no_time(self, time_ms: float) -> None:
-        with refused("time of a kernel must be positive"):
+        with refused("time_ms must be a finite number above 0"):
             nagasaka.per_second([[1.0]], [time_ms])
 
 
@@ -343,3 +343,24 @@ def test_untrained() -> None:
     training = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 3.0]])
     held_out = np.array([[5.0, 1.0, 1.0], [5.0, 0.0, 1.0]])
     assert unlearnt(training, held_out).tolist() == [[False, True, False], [False] * 3]
+
+
+def test_one_kernel_is_numbers() -> None:
+    """By hand: 2 J and 3 J an event, 4 and 5 events a second, 1 W: 24 W, the same as of a row."""
+    model = nagasaka.LinearPowerModel(energy_j=np.array([2.0, 3.0]), intercept_w=1.0)
+    assert nagasaka.estimate_power_w(model, [4.0, 5.0]) == 24
+    assert isinstance(nagasaka.estimate_power_w(model, [4.0, 5.0]), float)
+    np.testing.assert_array_equal(nagasaka.estimate_power_w(model, [[4.0, 5.0]]), [24])
+    np.testing.assert_array_equal(nagasaka.per_second([8.0, 10.0], 2000.0), [4, 5])
+
+
+def test_what_cannot_be_is_named() -> None:
+    model = nagasaka.LinearPowerModel(energy_j=np.array([2.0]), intercept_w=1.0)
+    with refused("counts must be a finite number of at least 0, not -1"):
+        nagasaka.per_second(-1, 10)
+    with refused("global_loads must be .* not -1"):
+        nagasaka.memory_accesses(-1, 0)
+    with refused("the model is of 1 counters, not of"):
+        nagasaka.estimate_power_w(model, [1.0, 2.0])
+    with refused("have no times of"):
+        nagasaka.per_second([[1.0, 2.0]], [1.0, 2.0, 3.0])

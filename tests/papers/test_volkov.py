@@ -234,3 +234,13 @@ def test_intensity_that_cannot_be(intensity: float) -> None:
 def test_cu_that_cannot_be(field: str, value: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         dataclasses.replace(GTX_980, **{field: value})
+
+
+def test_numbers_give_numbers() -> None:
+    for model in MODELS.values():
+        assert isinstance(model(16, 32, GTX_980), float)
+    # By hand: 1 + 368 / 2, and 1 + 368 / (2 + 2).
+    found = survey.saavedra_barrera_warps(np.array([8.0, 8.0]), switch_cycles=[0, 2])
+    assert found.tolist() == [185, 93]
+    with pytest.raises(InputError, match=r"switch_cycles must be .* not -1"):
+        survey.saavedra_barrera_warps(8, switch_cycles=-1)
