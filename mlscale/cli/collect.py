@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
-from contextlib import ExitStack, nullcontext
+import json
+import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.errors import InputError, UsageError, warn
+from mlscale.files import write_text
 
 if TYPE_CHECKING:
     from mlscale.collect.device import DeviceInfo
-    from mlscale.collect.entries import Entry
     from mlscale.collect.plan import Plan
+    from mlscale.collect.recording import Row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cu-counts",
-        type=_counts,
-        metavar="N,N,…|auto",
-        help="compute units (SMs) to run on; the table has what the driver grants (default: "
-        "auto, up to eight counts, all CUs among them)",
+        type=_numbers,
+        metavar="N,N,…",
+        help="compute units (SMs) to run on; the table has what the driver grants (default: up to "
+        "eight counts, evenly spaced, all CUs among them)",
     )
     for clock in ("engine", "memory"):
         parser.add_argument(
@@ -62,20 +63,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=_numbers,
             default=(),
             metavar="MHZ,MHZ,…",
-            help=f"{clock} clocks to hold, each the nearest one offered; needs --set-clocks",
+            help=f"{clock} clocks to hold (root), each the nearest one offered; they are reset at "
+            "the end, also after a crash (default: left alone)",
         )
     parser.add_argument(
         "--power-limits",
         type=_numbers,
         default=(),
         metavar="W,W,…",
-        help="board power limits to set, a table for each; needs --set-clocks",
-    )
-    parser.add_argument(
-        "--set-clocks",
-        action="store_true",
-        help="allow clocks and power limits to be set (root); they are reset at the end, also "
-        "after a crash. Without it none is touched, only observed",
+        help="board power limits to set (root), a table for each; reset likewise",
     )
     parser.add_argument(
         "--repeat",
@@ -86,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--power-seconds",
-        type=_seconds,
+        type=options.number_from_0,
         default=2.0,
         metavar="S",
         help="seconds over which power is averaged; 0 for time alone (default: %(default)g)",
@@ -114,116 +110,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Collect. Raises InputError."""
-    from mlscale.collect.device import NoDeviceError, find_device
+    from mlscale.collect.device import find_device
     from mlscale.collect.suite import select
 
-    entries = select(arguments.suite, arguments.kernels)
     if arguments.list_kernels:
-        lines = [[e.name, e.application, str(e.blocks), str(e.block)] for e in entries]
-        print(columns(["kernel", "application", "blocks", "threads"], lines))
+        entries = select(arguments.suite, arguments.kernels, arguments.backend)
+        lines = [[e.name, e.application, str(e.threads), str(e.block)] for e in entries]
+        print(columns(["kernel", "application", "threads", "of a block"], lines))
         return
-    settings = arguments.engine or arguments.memory or arguments.power_limits
-    if bool(settings) != arguments.set_clocks:
-        raise UsageError(
-            "--set-clocks goes with what is to be set, --engine, --memory or --power-limits, and "
-            "they with it"
-        )
     if arguments.micro:
         unused = ("suite", "kernels", "cu_counts", "power_limits", "power_seconds", "no_counters")
         options.refuse_unused(arguments, unused, "with --micro")
     if not arguments.output and not arguments.dry_run:
         raise UsageError("name a folder for the measurements with -o DIR")
-    try:
-        info = find_device(arguments.backend)
-    except NoDeviceError as error:
-        if not arguments.dry_run:
-            raise
-        warn(f"{error}; so the plan takes CU counts and clocks as they are asked for")
-        info = None
-    plan = _plan(arguments, entries, info)
-    print(_plan_text(plan, info) if info is None or arguments.dry_run else
-          _collect(arguments, plan, info))  # fmt: skip
+    info = find_device(arguments.backend)
+    plan = _plan(arguments, info)
+    print(_plan_text(plan, info) if arguments.dry_run else _collect(arguments, plan, info))
 
 
-def _plan(
-    arguments: argparse.Namespace, entries: tuple[Entry, ...], info: DeviceInfo | None
-) -> Plan:
-    """Return the plan with the CU counts and clocks that the device offers. Raises InputError.
+def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
+    """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
+    from mlscale.collect.clocks import offered
+    from mlscale.collect.micro_kernels import micro_entries
+    from mlscale.collect.plan import Plan, cu_counts
+    from mlscale.collect.suite import select
 
-    info: None takes them as they are asked for.
-    """
-    from mlscale.collect import plan as planning
-
-    engine, memory, suite = arguments.engine, arguments.memory, arguments.suite
-    power_s, counts = arguments.power_seconds, arguments.cu_counts
-    if info is None:
-        counts = counts or tuple(range(1, planning.AUTO_COUNTS + 1))
-    else:
-        if arguments.set_clocks:
-            engine, memory = _offered(engine, memory, info)
-        if arguments.micro:
-            from mlscale.collect.micro_kernels import micro_entries
-
-            suite, entries, counts, power_s = "micro", micro_entries(info), (info.cu_count,), 0.0
-        entries = tuple(entry for entry in entries if info.backend in entry.backends)
-        counts = planning.cu_counts(counts, info)
-        power_s = power_s if info.sensors else 0.0
+    settings = {
+        "engine_mhz": arguments.engine,
+        "memory_mhz": arguments.memory,
+        "cap_w": arguments.power_limits,
+    }
+    if any(settings.values()):
+        settings = offered(info, settings)
+    if arguments.micro:
+        return Plan("micro", micro_entries(info), (info.cu_count,), settings, arguments.repeat)
+    entries = select(arguments.suite, arguments.kernels, info.backend)
     if not entries:
         raise InputError("none of these kernels runs on this backend; 'tensor' needs CUDA or HIP")
-    return planning.Plan(
-        suite=suite,
-        kernels=tuple(entry.name for entry in entries),
-        cu_counts=counts,
-        engine_mhz=engine,
-        memory_mhz=memory,
-        power_limits_w=arguments.power_limits,
-        repeat=arguments.repeat,
-        power_s=power_s,
-    )
+    counts = cu_counts(arguments.cu_counts, info)
+    power_s = arguments.power_seconds if info.sensors else 0.0
+    return Plan(arguments.suite, entries, counts, settings, arguments.repeat, power_s)
 
 
-def _offered(
-    engine: tuple[int, ...], memory: tuple[int, ...], info: DeviceInfo
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the clocks that the board offers nearest to those asked for. Raises InputError."""
-    from mlscale.collect.clocks import offered_clocks
-    from mlscale.collect.plan import nearest_clocks
-
-    if info.sensors != "nvml":
-        raise InputError(
-            f"{info.name}: clocks and power limits are set by NVML alone. For AMD set them with "
-            "amd-smi and collect once for each setting; an MI300X refuses to hold its clocks "
-            "(--setsclk), performance determinism caps them instead"
-        )
-    if os.geteuid() != 0:
-        raise InputError("clocks and power limits are set by root; run it as root")
-    if not engine and not memory:
-        return engine, memory
-    return nearest_clocks(engine, memory, offered_clocks(info))
-
-
-def _plan_text(plan: Plan, info: DeviceInfo | None) -> str:
-    """Return what would be measured, and an estimate of its duration. info: of the device."""
+def _plan_text(plan: Plan, info: DeviceInfo) -> str:
+    """What would be measured, and an estimate of its duration."""
     minutes = max(1, round(plan.seconds / 60))
     duration = f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-    axes = (plan.cu_counts, plan.engine_mhz, plan.memory_mhz, plan.power_limits_w)
-    names = ("CUs", "engine", "memory", "limits")
-    device = "none at hand"
-    if info is not None:
-        how = info.cu_axis or "all at once"
-        device = f"{info.name} by {info.backend}, {info.cu_count} CUs ({how})"
-    power = f"{plan.power_s:g} s a sample" if plan.power_s else "-"
-    lines = [
-        f"device:   {device}",
-        f"kernels:  {len(plan.kernels)} of the suite '{plan.suite}'",
-        *(
-            f"{name + ':':<10}{', '.join(map(str, values)) or 'as they are'}"
-            for name, values in zip(names, axes, strict=True)
-        ),
-        f"power:    {power}",
-        f"samples:  {plan.samples}, about {duration} (an estimate)",
-    ]
-    return "\n".join(lines)
+    settings = {
+        name: ", ".join(map(str, values)) or "as they are" for name, values in plan.settings.items()
+    }
+    lines = {
+        "device": f"{info.name} by {info.backend}, {info.cu_count} CUs",
+        "kernels": f"{len(plan.entries)} of the suite '{plan.suite}'",
+        "CUs": f"{', '.join(map(str, plan.cu_counts))} ({info.cu_axis or 'all at once'})",
+        **settings,
+        "power": f"{plan.power_s:g} s a sample" if plan.power_s else "not measured",
+        "samples": f"{plan.samples}, about {duration} (an estimate)",
+    }
+    return "\n".join(f"{name + ':':<12}{what}" for name, what in lines.items())
 
 
 def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str:
@@ -232,89 +176,91 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
 
     from mlscale.collect import clocks, recording, running
 
-    with ExitStack() as stack:
-        stack.enter_context(clocks.stopped_like_ctrl_c())
-        folder = stack.enter_context(options.output_folder(arguments.output))
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
+        signal.signal(ending, signal.default_int_handler)
+    with options.output_folder(arguments.output) as folder:
         record = recording.begin(folder, info, plan, arguments.resume)
-        if record["finished"]:
+        if record["finished"] and not record["failed"]:
             return f"{folder}: was finished at {record['finished']}; nothing is left to measure"
-        bar = stack.enter_context(
-            tqdm(total=plan.samples, unit="sample", disable=None, leave=False)
-        )
         try:
-            is_set = plan.sets_clocks or clocks.left_behind(info)
-            with clocks.given_back(info) if is_set else nullcontext():
+            with (
+                clocks.given_back(info, plan.sets_board),
+                tqdm(total=plan.samples, unit="sample", disable=None, leave=False) as bar,
+            ):
                 failed = running.carry_out(plan, info, folder, bar.update)
-        except (InputError, KeyboardInterrupt) as stop:
-            kind: Any = KeyboardInterrupt if isinstance(stop, KeyboardInterrupt) else InputError
+        except KeyboardInterrupt:
             taken = len(recording.rows_of(folder, plan, info))
-            raise kind(
-                f"{str(stop) or 'interrupted'}; {taken} of {plan.samples} samples are in {folder}; "
-                "go on with --resume"
+            raise KeyboardInterrupt(
+                f"interrupted; {taken} of {plan.samples} samples are in {folder}; go on with "
+                "--resume"
             ) from None
-        bar.close()
         rows = recording.rows_of(folder, plan, info)
-        told = recording.notes(rows, plan, info, failed)
-        if all(kernel in failed for kernel in plan.kernels) or not rows:
-            recording.finish(folder, record, failed, told, whole=False)
-            raise InputError(f"{folder}: no kernel could be measured; {recording.RECORD} says why")
+        rows = [row for row in rows if row["kernel"] not in failed]
+        for line in recording.notes(rows, plan, info, failed):
+            warn(line)
+        if not rows:
+            raise InputError(f"{folder}: no kernel could be measured")
         if plan.suite == "micro":
-            from mlscale.cli.collect_micro import write
-
-            text = write(folder, rows, info, failed)
+            text = _write_micro(folder, rows, info)
         else:
-            text, why = _write(folder, rows, plan, info, failed, not arguments.no_counters)
-            told += why
-        recording.finish(folder, record, failed, told, whole=True)
-    for line in told:
-        warn(line)
+            text = _write(folder, rows, plan, info, not arguments.no_counters)
+        recording.finish(folder, record, failed)
     return text
 
 
 def _write(
-    folder: Path,
-    rows: list[dict[str, Any]],
-    plan: Plan,
-    info: DeviceInfo,
-    failed: dict[str, str],
-    wants_counters: bool,
-) -> tuple[str, list[str]]:
-    """Write the tables with their counters; return the summary, and what is missing."""
+    folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo, wants_counters: bool
+) -> str:
+    """Write the tables with their counters; the summary."""
     import numpy as np
 
-    from mlscale.collect import recording, running
-    from mlscale.collect.counters import Counters, collect_counters
+    from mlscale.collect import counters, recording
     from mlscale.data.devices import device_keys
+    from mlscale.data.grid import AXES
 
-    kernels = [kernel for kernel in plan.kernels if kernel not in failed]
+    kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     device = recording.device_name(info)
-    counters: Counters = {}
-    told: list[str] = []
-    if wants_counters:
-        job = folder / running.CACHE / f"job{plan.cu_counts[-1]}.json"
-        of_rows = {axis: max(row[axis] for row in rows) for axis in ("engine_mhz", "memory_mhz")}
-        counters, told = collect_counters(info, device, job, kernels, of_rows)
-    paths = recording.write_tables(folder, rows, plan, info, failed, counters)
+    of_kernels: counters.Counters = {}
+    if wants_counters and info.backend in counters.TOOLS:
+        base = {axis: max(row[axis] for row in rows) for axis in AXES}
+        of_kernels, missing = counters.collect_counters(
+            info, plan.suite, kernels, device, base, folder / "counters"
+        )
+        for line in missing:
+            warn(line)
+    paths = recording.write_tables(folder, rows, plan, info, of_kernels)
     spread = float(np.median([row["time_spread_percent"] for row in rows]))
     power = "without" if np.isnan([row["power_w"] for row in rows]).all() else "with"
-    onward = ""
     if device not in device_keys() and info.backend != "opencl":
-        onward = (
-            f"\n'{device}' is not in the device table, so 'bottleneck' does not apply; "
+        warn(
+            f"'{device}' is not in the device table, so 'bottleneck' does not apply; "
             "docs/collecting.md says how to describe a GPU"
         )
     return (
         f"{', '.join(map(str, paths))}: {len(rows)} samples of {len(kernels)} kernels on {device}, "
         f"{plan.configurations} configurations x {plan.repeat}, {power} power; median spread of "
-        f"the times {number(spread, 2)} %{onward}"
-    ), told
+        f"the times {number(spread, 2)} %"
+    )
+
+
+def _write_micro(folder: Path, rows: list[Row], info: DeviceInfo) -> str:
+    """Fit the parameters and write gpu.json; what there is to say of it."""
+    from mlscale.collect.micro_fit import gpu_document
+    from mlscale.collect.recording import device_name
+
+    document = gpu_document(rows, info, device_name(info))
+    path = folder / "gpu.json"
+    write_text(path, json.dumps(document, indent=1) + "\n")
+    numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]
+    note = (document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"})[
+        "note"
+    ]
+    table = columns(["quantity", ""], [[name, number(value)] for name, value in numbers])
+    return f"{path}: {document['device']}; {note}\n\n{table}"
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    numbers = tuple(sorted({int(part) for part in text.split(",")}))
-    if numbers[0] < 1:
-        raise ValueError
-    return numbers
+    return tuple(sorted({options.whole_number(part) for part in text.split(",")}))
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -322,14 +268,3 @@ def _names(text: str) -> tuple[str, ...]:
     if not all(names):
         raise ValueError
     return names
-
-
-def _counts(text: str) -> tuple[int, ...] | None:
-    return None if text == "auto" else _numbers(text)
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds <= 600:
-        raise argparse.ArgumentTypeError("must be from 0 to 600 seconds")
-    return seconds

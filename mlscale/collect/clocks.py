@@ -1,55 +1,92 @@
-"""Clocks and power limits that are set are given back: at the end, when stopped, after a crash.
+"""Clocks and power limits of an NVIDIA board: offered, set, and given back even after a crash.
 
-kernel_tuner sets them, in the worker's process. While it may, a marker stands in a folder of the
-user's state, held by a file lock. A marker that nobody holds is of a run that was killed: the next
-run resets the board first.
+While they may be set, a marker stands in a folder of the user's state, held by a file lock. A
+marker that nobody holds is of a run that was killed: the next run resets the board first.
 """
 
 import json
 import os
-import signal
-import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from mlscale.collect.device import DeviceInfo
 from mlscale.errors import InputError, warn
 
-RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks; nvidia-smi -pl WATTS"
+_RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks; nvidia-smi -pl WATTS"
+# Not from a manual: how long a board may take to run at a clock that was just set.
+_SETTLE_S = 0.2
+Settings = Mapping[str, tuple[int, ...]]
 
 
-def offered_clocks(info: DeviceInfo) -> dict[int, list[int]]:
-    """Engine clocks by memory clock [MHz] that the board lists; empty where it lists none."""
+def offered(info: DeviceInfo, asked: Settings) -> dict[str, tuple[int, ...]]:
+    """The settings of a plan at the clocks that the board offers, each the nearest one.
+
+    An engine clock is one that all of the memory clocks go with. Raises InputError where the
+    board offers none, or where nothing can be set.
+    """
+    if info.sensors != "nvml":
+        raise InputError(
+            f"{info.name}: clocks and power limits are set by NVML alone. For AMD set them with "
+            "amd-smi and collect once for each setting; an MI300X refuses to hold its clocks "
+            "(--setsclk), performance determinism caps them instead"
+        )
+    if os.geteuid() != 0:
+        raise InputError("clocks and power limits are set by root; run it as root")
     import pynvml
 
     board = _board(info)
     try:
-        memory = pynvml.nvmlDeviceGetSupportedMemoryClocks(board)
-        return {m: list(pynvml.nvmlDeviceGetSupportedGraphicsClocks(board, m)) for m in memory}
-    except pynvml.NVMLError:
-        return {}
+        memories = list(pynvml.nvmlDeviceGetSupportedMemoryClocks(board))
+        memory = _nearest(asked["memory_mhz"], memories)
+        engines = [
+            set(pynvml.nvmlDeviceGetSupportedGraphicsClocks(board, mhz))
+            for mhz in memory or [max(memories)]
+        ]
+    except pynvml.NVMLError as error:
+        raise InputError(f"{info.name} does not list the clocks that it takes ({error})") from None
+    common = sorted(set.intersection(*engines))
+    if not common:
+        raise InputError(f"no engine clock is offered at all of the memory clocks {memory} MHz")
+    return {**asked, "engine_mhz": _nearest(asked["engine_mhz"], common), "memory_mhz": memory}
 
 
-def left_behind(info: DeviceInfo) -> bool:
-    """Whether a run that was killed may have left the board set; `given_back` resets it."""
-    return _marker(info).exists()
+def set_board(info: DeviceInfo, settings: Mapping[str, int]) -> None:
+    """Hold the clocks [MHz] and limit the power [W] as far as they are given.
+
+    kernel_tuner 1.5.0 is not asked for it: it sets one locked clock together with a reading of
+    the other, which undoes the second of two where the board idles.
+    """
+    import pynvml
+
+    board = _board(info)
+    if mhz := settings.get("engine_mhz"):
+        pynvml.nvmlDeviceSetGpuLockedClocks(board, mhz, mhz)
+    if mhz := settings.get("memory_mhz"):
+        pynvml.nvmlDeviceSetMemoryLockedClocks(board, mhz, mhz)
+    if watts := settings.get("cap_w"):
+        pynvml.nvmlDeviceSetPowerManagementLimit(board, 1000 * watts)
+    time.sleep(_SETTLE_S)
 
 
 @contextmanager
-def given_back(info: DeviceInfo) -> Iterator[None]:
+def given_back(info: DeviceInfo, sets_board: bool) -> Iterator[None]:
     """Within the block the board may be set; after it the board is reset.
 
-    Raises InputError where the marker cannot be written, where another run holds the board, and
-    where the board cannot be reset.
+    Where nothing is to be set, only what a killed run left is reset. Raises InputError where the
+    marker cannot be written, where another run holds the board, and where it cannot be reset.
     """
     import fcntl
 
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    marker = Path(state) / "mlscale" / f"clocks-{info.uuid}.json"
+    if not sets_board and not marker.exists():
+        yield
+        return
     import pynvml
 
-    marker = _marker(info)
     try:
         marker.parent.mkdir(parents=True, exist_ok=True)
         file = marker.open("a+b", buffering=0)
@@ -70,7 +107,7 @@ def given_back(info: DeviceInfo) -> Iterator[None]:
             _reset(info, marker)
         limit = pynvml.nvmlDeviceGetPowerManagementLimit(_board(info))
         file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "power_limit_mw": limit}).encode())
+        file.write(json.dumps({"power_limit_mw": limit}).encode())
         os.fsync(file.fileno())
         try:
             yield
@@ -84,8 +121,6 @@ def _reset(info: DeviceInfo, marker: Path) -> None:
     import pynvml
 
     board, before = _board(info), json.loads(marker.read_bytes())["power_limit_mw"]
-    stopping = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
     try:
         with suppress(pynvml.NVMLError_NotSupported):
             pynvml.nvmlDeviceResetGpuLockedClocks(board)
@@ -94,9 +129,7 @@ def _reset(info: DeviceInfo, marker: Path) -> None:
         if pynvml.nvmlDeviceGetPowerManagementLimit(board) != before:
             pynvml.nvmlDeviceSetPowerManagementLimit(board, before)
     except pynvml.NVMLError as error:
-        raise InputError(f"the clocks could not be reset ({error}); run as root: {RESET}") from None
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping)
+        raise InputError(f"the board could not be reset ({error}); as root: {_RESET}") from None
 
 
 def _board(info: DeviceInfo) -> Any:
@@ -106,24 +139,5 @@ def _board(info: DeviceInfo) -> Any:
     return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{info.uuid}")
 
 
-def _marker(info: DeviceInfo) -> Path:
-    given = os.environ.get("XDG_STATE_HOME")
-    state = Path(given) if given else Path.home() / ".local" / "state"
-    return state / "mlscale" / f"clocks-{info.uuid}.json"
-
-
-@contextmanager
-def stopped_like_ctrl_c() -> Iterator[None]:
-    """Within the block, being asked to end (SIGTERM, SIGHUP) interrupts as Ctrl-C does."""
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _nearest(asked: tuple[int, ...], clocks: list[int]) -> tuple[int, ...]:
+    return tuple(sorted({min(clocks, key=lambda clock: abs(clock - mhz)) for mhz in asked}))

@@ -1,15 +1,14 @@
 """The device at hand: which backend finds one, and what it is."""
 
-import platform
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from mlscale.collect.entries import BACKENDS
+from mlscale.collect.suite import BACKENDS
 from mlscale.errors import InputError, missing_library
 
 _INSTALL = {
@@ -24,8 +23,8 @@ _GREEN_CONTEXTS = 12040
 _PROCESSOR_SET = 2**18
 
 
-class NoDeviceError(InputError):
-    """A backend finds no device, or its package is not there."""
+class _NoDeviceError(Exception):
+    """A backend finds no device."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,12 @@ class DeviceInfo:
         backend: 'cuda', 'hip' or 'opencl'.
         name: as the driver calls it.
         uuid: of this one board; of a device without one its name and driver.
+        driver: version of the driver or runtime.
         cu_count: all its compute units.
-        engine_mhz: highest engine clock [MHz], as far as the driver says, else 0.
-        memory_mhz: highest memory clock [MHz], likewise.
         l2_bytes: size of the L2 cache; of a processor 256 KiB.
         wave_size: threads that run together.
-        max_waves_per_cu: resident on a CU at most.
-        versions: of driver and runtime.
+        engine_mhz: highest engine clock [MHz], as far as the driver says, else 0.
+        memory_mhz: highest memory clock [MHz], likewise.
         capability: compute capability, times ten; 0 of what is not NVIDIA's.
         cu_axis: how fewer CUs are had: 'green contexts', 'CU mask', 'threads', or not ('').
         sensors: 'nvml', 'amdsmi', 'tegra', or none ('').
@@ -53,13 +51,12 @@ class DeviceInfo:
     backend: str
     name: str
     uuid: str
+    driver: str
     cu_count: int
-    engine_mhz: float
-    memory_mhz: float
     l2_bytes: int
     wave_size: int
-    max_waves_per_cu: int
-    versions: dict[str, str] = field(default_factory=dict)
+    engine_mhz: float = 0.0
+    memory_mhz: float = 0.0
     capability: int = 0
     cu_axis: str = ""
     sensors: str = ""
@@ -78,8 +75,8 @@ class DeviceInfo:
 def find_device(backend: str | None = None) -> DeviceInfo:
     """The first device of the backend, or of the first backend that has one.
 
-    Raises MissingLibraryError without kernel_tuner, and NoDeviceError, which says of each backend
-    what is missing.
+    Raises MissingLibraryError without kernel_tuner, and InputError without a device, which says
+    of each backend what is missing.
     """
     if find_spec("kernel_tuner") is None:
         raise missing_library("mlscale collect", "kernel_tuner", "collect")
@@ -90,9 +87,20 @@ def find_device(backend: str | None = None) -> DeviceInfo:
         except ImportError as error:
             package = getattr(error, "name", None) or error
             complaints.append(f"{name}: {package} is not installed ({_INSTALL[name]})")
-        except (RuntimeError, NoDeviceError) as error:
+        except (RuntimeError, _NoDeviceError) as error:
             complaints.append(f"{name}: {error}")
-    raise NoDeviceError(f"no device to measure on; {'; '.join(complaints)}")
+    raise InputError(f"no device to measure on; {'; '.join(complaints)}")
+
+
+def _of_properties(properties: Any) -> dict[str, Any]:
+    """What CUDA and HIP call alike."""
+    return {
+        "name": properties.name.decode(),
+        "uuid": str(UUID(bytes=properties.uuid.bytes)),
+        "cu_count": properties.multiProcessorCount,
+        "l2_bytes": properties.l2CacheSize,
+        "wave_size": properties.warpSize,
+    }
 
 
 def _cuda() -> DeviceInfo:
@@ -101,41 +109,36 @@ def _cuda() -> DeviceInfo:
     def ask(function: str, *given: Any) -> Any:
         status, *answer = getattr(runtime, function)(*given)
         if status != runtime.cudaError_t.cudaSuccess:
-            raise NoDeviceError(f"no NVIDIA GPU is visible ({function}: {status.name})")
+            raise _NoDeviceError(f"no NVIDIA GPU is visible ({function}: {status.name})")
         return answer[0]
 
     ask("cudaGetDeviceCount")
     properties, driver = ask("cudaGetDeviceProperties", 0), int(ask("cudaDriverGetVersion"))
-    uuid = str(UUID(bytes=properties.uuid.bytes))
-    highest, jetson = {}, _JETSON.exists()
-    with suppress(ImportError):
-        if not jetson:
-            highest = _nvml_clocks(f"GPU-{uuid}")
+    common = _of_properties(properties)
+    clocks: dict[str, Any] = {}
+    sensors = "tegra" if _JETSON.exists() else ""
+    if not sensors:
+        with suppress(ImportError):
+            clocks, sensors = _nvml_clocks(f"GPU-{common['uuid']}"), "nvml"
     return DeviceInfo(
         backend="cuda",
-        name=properties.name.decode(),
-        uuid=uuid,
-        cu_count=properties.multiProcessorCount,
-        engine_mhz=highest.get("SM", 0.0),
-        memory_mhz=highest.get("MEM", 0.0),
-        l2_bytes=properties.l2CacheSize,
-        wave_size=properties.warpSize,
-        max_waves_per_cu=properties.maxThreadsPerMultiProcessor // properties.warpSize,
-        versions={"cuda_driver": f"{driver // 1000}.{driver % 1000 // 10}"},
+        driver=f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         capability=10 * properties.major + properties.minor,
         cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
-        sensors="tegra" if jetson else "nvml" if highest else "",
+        sensors=sensors,
+        **common,
+        **clocks,
     )
 
 
-def _nvml_clocks(uuid: str) -> dict[str, float]:
+def _nvml_clocks(uuid: str) -> dict[str, Any]:
     """The highest clocks [MHz]."""
     import pynvml
 
     pynvml.nvmlInit()
     board = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-    kinds = {"SM": pynvml.NVML_CLOCK_SM, "MEM": pynvml.NVML_CLOCK_MEM}
-    return {k: float(pynvml.nvmlDeviceGetMaxClockInfo(board, c)) for k, c in kinds.items()}
+    kinds = {"engine_mhz": pynvml.NVML_CLOCK_SM, "memory_mhz": pynvml.NVML_CLOCK_MEM}
+    return {n: float(pynvml.nvmlDeviceGetMaxClockInfo(board, kind)) for n, kind in kinds.items()}
 
 
 def _hip() -> DeviceInfo:
@@ -144,20 +147,15 @@ def _hip() -> DeviceInfo:
     properties = hip.hipDeviceProp_t()
     status, *_ = hip.hipGetDeviceProperties(properties, 0)
     if status != hip.hipError_t.hipSuccess:
-        raise NoDeviceError(f"no AMD GPU is visible ({status.name}); see rocminfo")
+        raise _NoDeviceError(f"no AMD GPU is visible ({status.name}); see rocminfo")
     return DeviceInfo(
         backend="hip",
-        name=properties.name.decode(),
-        uuid=str(UUID(bytes=properties.uuid.bytes)),
-        cu_count=properties.multiProcessorCount,
+        driver=f"HIP {hip.hipRuntimeGetVersion()[1]}",
         engine_mhz=properties.clockRate / 1e3,
         memory_mhz=properties.memoryClockRate / 1e3,
-        l2_bytes=properties.l2CacheSize,
-        wave_size=properties.warpSize,
-        max_waves_per_cu=properties.maxThreadsPerMultiProcessor // properties.warpSize,
-        versions={"hip": str(hip.hipRuntimeGetVersion()[1])},
         cu_axis="CU mask",
         sensors="amdsmi" if find_spec("amdsmi") else "",
+        **_of_properties(properties),
     )
 
 
@@ -167,29 +165,26 @@ def _opencl() -> DeviceInfo:
     try:
         platforms = pyopencl.get_platforms()
     except pyopencl.Error as error:
-        raise NoDeviceError(f"no OpenCL platform ({error})") from None
+        raise _NoDeviceError(f"no OpenCL platform ({error})") from None
     devices = [
-        (p, d, device)
-        for p, of in enumerate(platforms)
-        for d, device in enumerate(of.get_devices())
+        (number, place, device)
+        for number, platform in enumerate(platforms)
+        for place, device in enumerate(platform.get_devices())
     ]
     if not devices:
-        raise NoDeviceError("no OpenCL platform has a device")
-    kinds = pyopencl.device_type
-    number, place, device = min(devices, key=lambda of: not of[2].type & kinds.GPU)
-    runtime = device.platform
+        raise _NoDeviceError("no OpenCL platform has a device")
+    gpu = pyopencl.device_type.GPU
+    number, place, device = min(devices, key=lambda of: not of[2].type & gpu)
     return DeviceInfo(
         backend="opencl",
         name=device.name,
-        uuid=f"{platform.node()}, {device.name}, {device.driver_version}",
+        uuid=f"{device.name}, {device.driver_version}",
+        driver=device.platform.version,
         cu_count=device.max_compute_units,
-        engine_mhz=float(device.max_clock_frequency),
-        memory_mhz=0.0,
-        l2_bytes=device.global_mem_cache_size if device.type & kinds.GPU else _PROCESSOR_SET,
+        l2_bytes=device.global_mem_cache_size if device.type & gpu else _PROCESSOR_SET,
         wave_size=32,
-        max_waves_per_cu=64,
-        versions={"opencl": runtime.version, "driver": device.driver_version},
-        cu_axis="threads" if runtime.name == _POCL else "",
+        engine_mhz=float(device.max_clock_frequency),
+        cu_axis="threads" if device.platform.name == _POCL else "",
         platform=number,
         place=place,
     )

@@ -1,8 +1,11 @@
 """One kernel measured by kernel_tuner: its parameters, its observers, and the check of its result.
 
-Runs in a worker's process; needs kernel_tuner.
+Needs kernel_tuner. `python -m mlscale.collect.measuring BACKEND SUITE KERNEL …` launches kernels
+once each, for a profiler.
 """
 
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,55 +13,93 @@ import numpy as np
 from kernel_tuner import run_kernel, tune_kernel
 from kernel_tuner.observers import BenchmarkObserver
 
-from mlscale.collect.device import DeviceInfo
-from mlscale.collect.entries import Entry
-from mlscale.collect.plan import ITERATIONS
-from mlscale.collect.sensors import SENSORS
+from mlscale.collect.clocks import set_board
+from mlscale.collect.device import DeviceInfo, find_device
+from mlscale.collect.plan import Plan
+from mlscale.collect.suite import Entry, select
 from mlscale.errors import InputError
 
+_ITERATIONS = 15
+_SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
 
-class _UsedUnits(BenchmarkObserver):  # type: ignore[misc]
-    """Writes down how many CUs a sample really had, as far as the backend knows."""
+def _nvml(power_s: float) -> Any:
+    from kernel_tuner.observers.nvml import NVMLObserver
+
+    power = ["nvml_power"] if power_s else []
+    observables = [*power, "core_freq", "mem_freq", "temperature"]
+    return NVMLObserver(observables, continuous_duration=power_s or 1)
+
+
+def _amdsmi(power_s: float) -> Any:
+    from kernel_tuner.observers.amd import AMDSMIObserver
+
+    power = ["power", "energy"] if power_s else []
+    observables = [*power, "core_freq", "mem_freq", "temperature"]
+    return AMDSMIObserver(
+        observables, use_continuous_observer=bool(power_s), continuous_duration=power_s or 1
+    )
+
+
+def _tegra(power_s: float) -> Any:
+    from kernel_tuner.observers.tegra import TegraObserver
+
+    return TegraObserver([*(["tegra_power", "tegra_energy"] if power_s else []), "core_freq"])
+
+
+# By DeviceInfo.sensors.
+_OBSERVERS: dict[str, Callable[[float], Any]] = {
+    "nvml": _nvml,
+    "amdsmi": _amdsmi,
+    "tegra": _tegra,
+}
+
+
+class _Configuration(BenchmarkObserver):  # type: ignore[misc]
+    """Sets the board for each configuration, and writes down how many CUs it really had."""
 
     def __init__(self, info: DeviceInfo) -> None:
         self._info = info
+        self._settings: dict[str, int] = {}
+
+    def register_configuration(self, params: dict[str, Any]) -> None:
+        """Called before a configuration is timed."""
+        settings = {name: params[name] for name in _SETTINGS if name in params}
+        if settings != self._settings:
+            set_board(self._info, settings)
+        self._settings = settings
 
     def get_results(self) -> dict[str, Any]:
-        """Of the sample that was just taken."""
-        if self._info.backend == "opencl":
-            return {"cu_count_observed": self.dev.ctx.devices[0].max_compute_units}
+        """Called when it was timed."""
         if self._info.cu_axis == "green contexts":
-            return {
-                "cu_count_observed": getattr(self.dev, "assigned_sm_count", self._info.cu_count)
-            }
+            granted = getattr(self.dev, "assigned_sm_count", self._info.cu_count)
+            return {"cu_count_granted": granted}
+        if self._info.backend == "opencl":
+            return {"cu_count_granted": self.dev.ctx.devices[0].max_compute_units}
         return {}
 
 
-def parameters(entry: Entry, job: dict[str, Any], info: DeviceInfo) -> dict[str, list[Any]]:
-    """What kernel_tuner varies, by its names; all combinations are measured."""
-    varied: dict[str, list[Any]] = {
+def parameters(entry: Entry, plan: Plan, info: DeviceInfo, cu_count: int) -> dict[str, list[Any]]:
+    """What kernel_tuner varies; all combinations are measured."""
+    share = round(100 * cu_count / info.cu_count, 4)
+    return {
         "block_size_x": [entry.block],
-        "repetition": list(range(job["repeat"])),
+        "repetition": list(range(plan.repeat)),
+        "cu_count": [cu_count],
+        **({"cuda_sm_percentage": [share]} if info.cu_axis == "green contexts" else {}),
+        **{axis: list(values) for axis, values in plan.settings.items() if values},
     }
-    if info.cu_axis == "green contexts":
-        varied["cuda_sm_percentage"] = [
-            round(100 * count / info.cu_count, 4) for count in job["cu_counts"]
-        ]
-    else:
-        varied["cu_count"] = list(job["cu_counts"])
-    settings = SENSORS[info.sensors].settings if info.sensors else {}
-    return varied | {name: list(job[axis]) for axis, name in settings.items() if job[axis]}
 
 
-def measure(entry: Entry, job: dict[str, Any], cache: Path, simulation: bool = False) -> list[Any]:
+def measure(
+    entry: Entry, plan: Plan, info: DeviceInfo, cu_count: int, cache: Path
+) -> list[dict[str, Any]]:
     """Check, time and observe the kernel at every configuration that the cache does not have.
 
-    simulation: play the cache back. Raises InputError where the result is wrong; whatever
-    kernel_tuner raises where the kernel cannot be compiled or run.
+    Raises InputError where a result is wrong or a configuration failed, and whatever kernel_tuner
+    raises where the kernel cannot be compiled or run.
     """
-    info = DeviceInfo(**job["info"])
     case = entry.case()
     errors: list[float] = []
 
@@ -66,21 +107,16 @@ def measure(entry: Entry, job: dict[str, Any], cache: Path, simulation: bool = F
         errors.append(case.error(result))
         return errors[-1] <= case.tolerance
 
-    varied = parameters(entry, job, info)
-    holds = any(job[axis] for axis in ("engine_mhz", "memory_mhz", "power_limits_w"))
-    observers = [_UsedUnits(info)]
-    if info.sensors and not simulation:
-        observers.append(SENSORS[info.sensors].observer(job["power_s"], holds))
+    sensors = [_OBSERVERS[info.sensors](plan.power_s)] if info.sensors else []
     try:
         results, _ = tune_kernel(
             **_launch(entry, info, case.arguments),
-            tune_params=varied,
+            tune_params=parameters(entry, plan, info, cu_count),
             answer=[a if n in case.expected else None for n, a in enumerate(case.arguments)],
             verify=verify,
-            iterations=ITERATIONS,
-            observers=observers,
+            iterations=_ITERATIONS,
+            observers=[_Configuration(info), *sensors],
             cache=str(cache),
-            simulation_mode=simulation,
         )
     except RuntimeError as error:
         if errors and not errors[-1] <= case.tolerance:
@@ -88,13 +124,10 @@ def measure(entry: Entry, job: dict[str, Any], cache: Path, simulation: bool = F
                 f"gives a wrong result: off by {errors[-1]:.1e}, {case.tolerance:.1e} is accepted"
             ) from None
         raise error from None
+    for result in results:
+        if "__error__" in result:
+            raise InputError(str(result["__error__"]))
     return list(results)
-
-
-def launch(entry: Entry, info: DeviceInfo) -> None:
-    """Launch the kernel once, on all CUs and at the clocks as they are, for a profiler."""
-    parameters = {"block_size_x": entry.block}
-    run_kernel(**_launch(entry, info, entry.case().arguments), params=parameters)
 
 
 def _launch(entry: Entry, info: DeviceInfo, arguments: tuple[Any, ...]) -> dict[str, Any]:
@@ -105,8 +138,20 @@ def _launch(entry: Entry, info: DeviceInfo, arguments: tuple[Any, ...]) -> dict[
         "grid_div_x": ["block_size_x"],
         "arguments": [np.ascontiguousarray(a) if a.shape else a for a in arguments],
         "lang": _LANGUAGES[info.backend],
-        "defines": {"KERNEL": entry.name, **dict(entry.macros)},
+        "defines": {"KERNEL": entry.name, **entry.macros},
         "platform": info.platform,
         "device": info.place,
         "quiet": True,
     }
+
+
+def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
+    """Launch each kernel once, on all CUs and at the clocks as they are."""
+    info = find_device(backend)
+    for entry in select(suite, kernels, backend):
+        launch = _launch(entry, info, entry.case().arguments)
+        run_kernel(**launch, params={"block_size_x": entry.block})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -1,14 +1,14 @@
 """From micro-benchmarks to parameters: a GPU for `wang-chu`, and the CU of Volkov's survey."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro_kernels import Probe
-from mlscale.data.devices import SECTOR_BYTES, Device
+from mlscale.collect.micro_kernels import Probe, probes
+from mlscale.data.devices import SECTOR_BYTES, Device, device_keys, load_device
 from mlscale.errors import InputError
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import fit_dram_delay, fit_dram_latency
@@ -30,6 +30,37 @@ class Setting:
     memory_mhz: float
     cycles: Mapping[str, float]
     ipc: Mapping[tuple[int, int], float]
+
+
+def gpu_document(
+    rows: Sequence[Mapping[str, Any]], info: DeviceInfo, device: str
+) -> dict[str, Any]:
+    """What gpu.json says, from the table's rows; Volkov's kernel at the highest clocks.
+
+    device: its key; where the device table lacks it, there is no entry for wang-chu, and four
+    schedulers a CU are assumed. Raises InputError where a benchmark failed.
+    """
+    times: dict[tuple[float, float], dict[str, float]] = {}
+    for row in rows:
+        clocks = (row["engine_mhz"], row["memory_mhz"])
+        times.setdefault(clocks, {})[row["kernel"]] = row["time_ms"]
+    settings = [setting(probes(info), times[clocks], *clocks) for clocks in sorted(times)]
+    known = load_device(device) if device in device_keys() else None
+    unit = compute_unit(settings[-1], info, known.schedulers_per_cu if known else 4)
+    return {
+        "format_version": 1,
+        "device": device,
+        "name": info.name,
+        "wang_chu": wang_chu_entry(settings, known) if known else None,
+        "compute_unit": asdict(unit),
+        "volkov": [
+            {"warps": warps, "intensity": intensity, "ipc": ipc}
+            for (warps, intensity), ipc in settings[-1].ipc.items()
+        ],
+        "settings": [
+            {"engine_mhz": s.engine_mhz, "memory_mhz": s.memory_mhz, **s.cycles} for s in settings
+        ],
+    }
 
 
 def setting(

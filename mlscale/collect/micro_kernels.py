@@ -7,14 +7,15 @@ of two lengths, from which the launch itself falls out; they are far apart, so t
 a time is less than 1.5 % in the difference.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.collect.cases import Case, bits
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.entries import Case, Entry, bits
+from mlscale.collect.suite import Entry
 from mlscale.data.devices import SECTOR_BYTES
 
 INTENSITIES = (1, 4, 16, 64, 256)
@@ -48,14 +49,13 @@ def probes(info: DeviceInfo) -> tuple[Probe, ...]:
         *(("l2_latency", cached, steps) for steps in (cached // 16 + 1, cached // 2 + 1)),
         *(("shared_latency", _SHARED_WORDS, steps) for steps in (2_000, 20_000)),
     ]
-    threads = 256 * 8 * info.cu_count
     reads = [
         *(("dram_delay", far, sweeps) for sweeps in (1, 5)),
         *(("l2_delay", cached, sweeps) for sweeps in (8, 64)),
     ]
     return (
         *(Probe(name, steps, _chase(name, words, steps)) for name, words, steps in chases),
-        *(_read(info, name, words, sweeps, threads) for name, words, sweeps in reads),
+        *(_read(info, name, words, sweeps) for name, words, sweeps in reads),
         *(_shared(info, rounds) for rounds in (500, 4_000)),
         *(_volkov(info, warps, alpha, far) for alpha in INTENSITIES for warps in WARPS),
     )
@@ -66,19 +66,24 @@ def micro_entries(info: DeviceInfo) -> tuple[Entry, ...]:
     return tuple(probe.entry for probe in probes(info))
 
 
+def _entry(source: str, name: str, case: partial[Case], threads: int, block: int) -> Entry:
+    return Entry(name, source, source, {}, threads, block, case)
+
+
 def _chase(quantity: str, words: int, steps: int) -> Entry:
     shared = quantity == "shared_latency"
+    case = partial(_chase_case, words, steps, shared)
+    entry = _entry("micro_chase", f"{quantity}_{steps}", case, 1, 1)
+    return replace(entry, macros={"IN_SHARED": int(shared)})
 
-    def case() -> Case:
-        order = np.random.default_rng(0).permutation(words) if shared else page_walk(words)
-        following = np.zeros(words, np.uint32)
-        following[order] = np.roll(order, -1)
-        at = (int(np.flatnonzero(order == 0)[0]) + steps) % len(order)
-        arguments = (following, np.zeros(1, np.uint32), np.int32(steps))
-        return Case(arguments, {1: lambda _: order[[at]]})
 
-    macros = (("IN_SHARED", str(int(shared))),)
-    return Entry(quantity, str(steps), 1, case, 1, "micro_chase", macros)
+def _chase_case(words: int, steps: int, shared: bool) -> Case:
+    order = np.random.default_rng(0).permutation(words) if shared else page_walk(words)
+    following = np.zeros(words, np.uint32)
+    following[order] = np.roll(order, -1)
+    at = (int(np.flatnonzero(order == 0)[0]) + steps) % len(order)
+    arguments = (following, np.zeros(1, np.uint32), np.int32(steps))
+    return Case(arguments, {1: lambda _: order[[at]]})
 
 
 def page_walk(words: int) -> Indices:
@@ -91,38 +96,41 @@ def page_walk(words: int) -> Indices:
     return np.concatenate([random.permutation(page) for page in pages])
 
 
-def _read(info: DeviceInfo, quantity: str, words: int, sweeps: int, threads: int) -> Probe:
+def _read(info: DeviceInfo, quantity: str, words: int, sweeps: int) -> Probe:
+    threads = 256 * 8 * info.cu_count
     per_thread = 8 * max(words // (32 * threads), 1)  # vectors of four words, eight at once
     words = 4 * per_thread * threads
+    case = partial(_read_case, words, threads, sweeps)
+    entry = _entry("micro_read", f"{quantity}_{sweeps}", case, threads, 256)
+    return Probe(quantity, sweeps * words * 4 / SECTOR_BYTES / info.cu_count, entry)
 
-    def case() -> Case:
-        data = bits(words)
 
-        def sums(at: Indices) -> Floats:
-            mine = data.reshape(-1, threads, 4)[:, at]
-            return np.asarray(mine.sum(axis=(0, 2), dtype=np.uint32) * np.uint32(sweeps))
+def _read_case(words: int, threads: int, sweeps: int) -> Case:
+    data = bits(words)
 
-        vectors = np.uint32(words // 4)
-        return Case((data, np.zeros(threads, np.uint32), vectors, np.int32(sweeps)), {1: sums})
+    def sums(at: Indices) -> Floats:
+        mine = data.reshape(-1, threads, 4)[:, at]
+        return np.asarray(mine.sum(axis=(0, 2), dtype=np.uint32) * np.uint32(sweeps))
 
-    work = sweeps * words * 4 / SECTOR_BYTES / info.cu_count
-    return Probe(quantity, work, Entry(quantity, str(sweeps), threads, case, source="micro_read"))
+    arguments = (data, np.zeros(threads, np.uint32), np.uint32(words // 4), np.int32(sweeps))
+    return Case(arguments, {1: sums})
 
 
 def _shared(info: DeviceInfo, rounds: int) -> Probe:
     threads = 1024 * info.cu_count
-
-    def case() -> Case:
-        data = bits(1024)
-
-        def sums(at: Indices) -> Floats:
-            total = sum(data[(at + 32 * j) % 1024] for j in range(16))
-            return np.asarray(total * np.uint32(rounds), np.uint32)
-
-        return Case((data, np.zeros(threads, np.uint32), np.int32(rounds)), {1: sums})
-
-    entry = Entry("shared_delay", str(rounds), threads, case, 1024, "micro_shared")
+    case = partial(_shared_case, threads, rounds)
+    entry = _entry("micro_shared", f"shared_delay_{rounds}", case, threads, 1024)
     return Probe("shared_delay", 16 * rounds * 1024 / info.wave_size, entry)
+
+
+def _shared_case(threads: int, rounds: int) -> Case:
+    data = bits(1024)
+
+    def sums(at: Indices) -> Floats:
+        total = sum(data[(at + 32 * j) % 1024] for j in range(16))
+        return np.asarray(total * np.uint32(rounds), np.uint32)
+
+    return Case((data, np.zeros(threads, np.uint32), np.int32(rounds)), {1: sums})
 
 
 def _volkov(info: DeviceInfo, warps: int, intensity: int, words: int) -> Probe:
@@ -131,8 +139,8 @@ def _volkov(info: DeviceInfo, warps: int, intensity: int, words: int) -> Probe:
     rounds = max(words // threads, 1)
     case = partial(_volkov_case, threads, rounds)
     block = min(info.wave_size * warps, _MOST_BLOCK)
-    macros = (("INTENSITY", str(intensity)),)
-    entry = Entry(f"volkov_{warps}", str(intensity), threads, case, block, "micro_volkov", macros)
+    entry = _entry("micro_volkov", f"volkov_{warps}_{intensity}", case, threads, block)
+    entry = replace(entry, macros={"INTENSITY": intensity})
     return Probe("volkov", warps * rounds * (intensity + 1), entry, warps, intensity)
 
 

@@ -1,19 +1,83 @@
-"""The suites: every kernel at every size that `mlscale collect` can run."""
+"""The suite: kernels at their sizes, each with its source, its launch and its known answer.
 
+suite.csv has a line for each: suite "full" has sizes for a GPU, "small" one size of each that a
+processor runs in some milliseconds.
+"""
+
+import csv
 import difflib
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
-from mlscale.collect import suite_arithmetic, suite_irregular, suite_streams
-from mlscale.collect.entries import Entry
+from mlscale.collect.cases import CASES, Case
 from mlscale.errors import InputError
 
-_PARTS = (suite_streams, suite_arithmetic, suite_irregular)
-# full: sizes for a GPU; small: each kernel at one size that a processor runs in some milliseconds.
-SUITES: dict[str, tuple[Entry, ...]] = {
-    name: tuple(entry for part in _PARTS for entry in part.entries(name == "small"))
-    for name in ("full", "small")
-}
+KERNELS = Path(__file__).parent / "kernels"
+BACKENDS = ("cuda", "hip", "opencl")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel at one size: a row of the table.
+
+    Attributes:
+        name: in the table, and of its function on the GPU, so that a profiler names it too.
+        application: what it is a size of.
+        source: the file in kernels/, without .cu.
+        macros: of the source, by name.
+        threads: of the launch, which is one-dimensional; rounded up to whole blocks.
+        block: threads of a block.
+        case: makes the arguments and what is expected; deterministic.
+        backends: that have what it needs.
+    """
+
+    name: str
+    application: str
+    source: str
+    macros: dict[str, Any]
+    threads: int
+    block: int
+    case: Callable[[], Case]
+    backends: tuple[str, ...] = BACKENDS
+
+    @property
+    def text(self) -> str:
+        """The source, with what makes it CUDA, HIP or OpenCL C before it."""
+        files = (KERNELS / "languages.h", KERNELS / f"{self.source}.cu")
+        return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@cache
+def entries(suite: str) -> tuple[Entry, ...]:
+    """The kernels of a suite, 'full' or 'small'."""
+    with Path(__file__).with_name("suite.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(_entry(row) for row in csv.DictReader(file) if row["suite"] == suite)
+
+
+def _entry(row: dict[str, str]) -> Entry:
+    return Entry(
+        name=row["kernel"],
+        application=row["application"],
+        source=row["source"],
+        macros=_pairs(row["macros"]),
+        threads=int(row["threads"]),
+        block=int(row["block"]),
+        case=partial(CASES[row["case"]], **_pairs(row["arguments"])),
+        backends=tuple(row["backends"].split()) or BACKENDS,
+    )
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """The pairs of 'n=4096 real=float32'; numbers as such."""
+    return {
+        name: json.loads(value) if value[0].isdigit() else value
+        for name, value in (pair.split("=") for pair in text.split())
+    }
 
 
 def select(suite: str, patterns: Sequence[str], backend: str | None = None) -> tuple[Entry, ...]:
@@ -22,17 +86,16 @@ def select(suite: str, patterns: Sequence[str], backend: str | None = None) -> t
     patterns: names of kernels or of applications, * for any characters. backend: what it cannot
     run is left out. Raises InputError.
     """
-    entries = SUITES[suite]
     wanted: set[str] = set()
     for pattern in patterns:
         names = [
             entry.name
-            for entry in entries
+            for entry in entries(suite)
             if fnmatchcase(entry.name, pattern) or fnmatchcase(entry.application, pattern)
         ]
         if not names:
-            known = [*(e.name for e in entries), *(e.application for e in entries)]
-            close = difflib.get_close_matches(pattern, known, n=1)
+            known = {name for entry in entries(suite) for name in (entry.name, entry.application)}
+            close = difflib.get_close_matches(pattern, sorted(known), n=1)
             hint = f"; is '{close[0]}' meant?" if close else ";"
             raise InputError(
                 f"there is no kernel or application '{pattern}' in the suite '{suite}'{hint} "
@@ -41,6 +104,6 @@ def select(suite: str, patterns: Sequence[str], backend: str | None = None) -> t
         wanted.update(names)
     return tuple(
         entry
-        for entry in entries
+        for entry in entries(suite)
         if (not patterns or entry.name in wanted) and backend in (None, *entry.backends)
     )

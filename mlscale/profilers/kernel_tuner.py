@@ -23,18 +23,23 @@ from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.files import parse_json_object, read_bytes
 
-# Tuned parameters that are settings of the GPU: the axis, and the factor to MHz.
+# Tuned parameters that are settings of the GPU, by the axis that they set.
 _CLOCKS = {
-    "nvml_gr_clock": ("engine_mhz", 1.0),
-    "nvml_mem_clock": ("memory_mhz", 1.0),
-    "tegra_gr_clock": ("engine_mhz", 1e-6),
+    "nvml_gr_clock": "engine_mhz",
+    "nvml_mem_clock": "memory_mhz",
+    "tegra_gr_clock": "engine_mhz",
 }
 _OTHER_SETTINGS = ("nvml_pwr_limit", "cuda_sm_percentage")
-_OBSERVED = {
-    "engine_mhz": ("pwr_core_freq", "core_freq"),
-    "memory_mhz": ("pwr_mem_freq", "mem_freq"),
+# What the observers call what they read, the best first; those of a long run under load have pwr_.
+_READINGS = {
+    "power_w": ("nvml_power", "ps_power", "amdsmi_power", "tegra_power"),
+    "engine_mhz_observed": ("pwr_core_freq", "core_freq", "amdsmi_core_freq"),
+    "memory_mhz_observed": ("pwr_mem_freq", "mem_freq", "amdsmi_mem_freq"),
+    "temperature_c": ("pwr_temperature", "temperature", "amdsmi_temperature"),
 }
-_POWER_W, _ENERGY_J = ("nvml_power", "ps_power"), ("nvml_energy", "ps_energy")
+_ENERGY_J = ("nvml_energy", "ps_energy")
+# No clock is so high in MHz: a larger number is in Hz, as of AMD SMI and of a Jetson.
+_HIGHEST_MHZ = 1e5
 _TOLERANCE = 0.02
 
 
@@ -85,7 +90,7 @@ def import_tuned(
     known = find_device(name) if name else None
     key = known.key if known else "-".join(name.lower().split()) if name else None
     fixed = dict(base or {})
-    tuned = {_CLOCKS[p][0] for t in tunings for p in t.parameters if p in _CLOCKS}
+    tuned = {_CLOCKS[p] for t in tunings for p in t.parameters if p in _CLOCKS}
     if known is not None:
         fixed.setdefault("cu_count", known.cu_count)
         if "memory_mhz" not in {*tuned, *fixed} and known.datasheet is not None:
@@ -116,8 +121,8 @@ def import_tuned(
     return imported
 
 
-def _read(path: Path) -> _Tuning:
-    """One file, of either kind. Raises InputError."""
+def read_document(path: Path) -> dict[str, Any]:
+    """A cache or a T4 file as it stands there, gzipped or not. Raises InputError."""
     content = read_bytes(path)
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
@@ -126,7 +131,31 @@ def _read(path: Path) -> _Tuning:
         json.loads(text)
     except ValueError:  # a cache of a tuning that was stopped is not closed
         text = text.rstrip(",") + "}}"
-    document = parse_json_object(text, str(path))
+    return parse_json_object(text, str(path))
+
+
+def readings(sample: Mapping[str, Any]) -> dict[str, float]:
+    """What was observed in a sample: power [W], clocks [MHz], temperature [C]; NaN where nothing.
+
+    A sensor that says 0 has said nothing. Power is measured, or the energy over the mean time.
+    """
+    values = {
+        column: float(next((sample[name] for name in names if name in sample), 0)) or math.nan
+        for column, names in _READINGS.items()
+    }
+    energy = next((sample[name] for name in _ENERGY_J if name in sample), math.nan)
+    if math.isnan(values["power_w"]):
+        values["power_w"] = float(energy) / float(sample["time"]) * 1e3
+    return {n: _mhz(value) if "_mhz" in n else value for n, value in values.items()}
+
+
+def _mhz(clock: float) -> float:
+    return clock / 1e6 if clock > _HIGHEST_MHZ else clock
+
+
+def _read(path: Path) -> _Tuning:
+    """One file, of either kind. Raises InputError."""
+    document = read_document(path)
     if isinstance(document.get("cache"), dict) and "tune_params_keys" in document:
         tuning = _Tuning(
             str(document.get("kernel_name", path.stem)),
@@ -193,33 +222,20 @@ def _rows(tuning: _Tuning, fixed: Mapping[str, float]) -> list[dict[str, Any]]:
             "application": tuning.kernel,
             **fixed,
             "time_ms": _time_ms(sample),
-            "power_w": _power_w(sample),
+            **readings(sample),
             "off_clock": False,
         }
-        for name, (axis, factor) in _CLOCKS.items():
-            if name not in tuning.parameters:
-                continue
-            row[axis] = float(sample[name]) * factor
-            seen = next((sample[n] for n in _OBSERVED[axis] if n in sample), math.nan) * factor
-            row[f"{axis}_observed"] = seen
-            row["off_clock"] |= abs(seen / row[axis] - 1) > _TOLERANCE
+        for name, axis in _CLOCKS.items():
+            if name in tuning.parameters:
+                row[axis] = _mhz(float(sample[name]))
+                off = abs(row[f"{axis}_observed"] / row[axis] - 1)
+                row["off_clock"] |= off > _TOLERANCE
         rows.append(row)
     return rows
 
 
-def _power_w(sample: dict[str, Any]) -> float:
-    """Mean power of the launch [W]: measured, or its energy over its time; NaN without either."""
-    for name in _POWER_W:
-        if name in sample:
-            return float(sample[name])
-    for name in _ENERGY_J:
-        if name in sample:
-            return float(sample[name]) / float(sample["time"]) * 1e3
-    return math.nan
-
-
 def _table(rows: list[dict[str, Any]], key: str, paths: Sequence[Path]) -> Table:
-    names = [*AXES, "time_ms", "power_w", "engine_mhz_observed", "memory_mhz_observed"]
+    names = [*AXES, "time_ms", *_READINGS]
     numbers = {
         name: np.array([row.get(name, math.nan) for row in rows], dtype=float) for name in names
     }

@@ -53,10 +53,6 @@ REFUSED = {
         "argument --max-slowdown: '-1' is not a finite number of at least 0"
     ),
     "collect": "name a folder for the measurements with -o DIR",
-    f"{COLLECT} --engine 800": (
-        "--set-clocks goes with what is to be set, --engine, --memory or --power-limits, and they "
-        "with it"
-    ),
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
     f"{COLLECT} --micro --no-counters": "--no-counters: of no effect with --micro",
     f"{STUDY} --clusters 3": ("--clusters: of no effect with the predictors of this study"),

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,11 @@ from mlscale.collect import clocks
 from mlscale.collect.device import DeviceInfo
 from mlscale.errors import DataWarning, InputError
 
-GPU = DeviceInfo("cuda", "made", "abc", 132, 0, 0, 1, 32, 64, sensors="nvml")
+GPU = DeviceInfo("cuda", "made", "abc", "CUDA 12.4", 132, 1, 32, sensors="nvml")
+
+
+# Engine clocks by memory clock.
+OFFERED = {3201: [345, 990, 1980], 1600: [345, 990]}
 
 
 class NvmlError(Exception):
@@ -38,8 +43,12 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
                 state.limit = given[1]
             if state.refuse and name.startswith("nvmlDeviceReset"):
                 raise state.refuse
-            state.done.append(name)
-            return {"nvmlDeviceGetSupportedMemoryClocks": [3201], "nvmlDeviceGetSupportedGraphicsClocks": [990, 1980]}.get(name)  # noqa: E501 # fmt: skip
+            state.done.append((name, *given[1:]))
+            if name == "nvmlDeviceGetSupportedMemoryClocks":
+                return list(OFFERED)
+            if name == "nvmlDeviceGetSupportedGraphicsClocks":
+                return OFFERED[given[1]]
+            return None
 
         return answer
 
@@ -52,18 +61,59 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     return state
 
 
-def test_offered(board: SimpleNamespace) -> None:
-    assert clocks.offered_clocks(GPU) == {3201: [990, 1980]}
+@pytest.mark.usefixtures("board")
+class TestOffered:
+    @pytest.fixture(autouse=True)
+    def _as_root(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    @pytest.mark.parametrize(
+        ("engine", "memory", "settings"),
+        [
+            ((1900,), (), ((1980,), ())),
+            ((1900, 300), (3000, 1600), ((345, 990), (1600, 3201))),
+            ((), (), ((), ())),
+        ],
+    )
+    def test_the_nearest_that_every_memory_clock_has(
+        self, engine: Any, memory: Any, settings: Any
+    ) -> None:
+        asked = {"engine_mhz": engine, "memory_mhz": memory, "cap_w": (300,)}
+        given = clocks.offered(GPU, asked)
+        assert (given["engine_mhz"], given["memory_mhz"]) == settings
+        assert given["cap_w"] == (300,)
+
+    def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without NVML, and without root."""
+        asked: dict[str, tuple[int, ...]] = {"engine_mhz": (990,), "memory_mhz": (), "cap_w": ()}
+        with pytest.raises(InputError, match="set by NVML alone"):
+            clocks.offered(replace(GPU, sensors=""), asked)
+        monkeypatch.setattr("os.geteuid", lambda: 1000)
+        with pytest.raises(InputError, match="run it as root"):
+            clocks.offered(GPU, asked)
+
+
+def test_what_is_set(board: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both clocks are locked by themselves; 300 W are 300 000 mW; what is not given stays."""
+    monkeypatch.setattr(clocks, "_SETTLE_S", 0)
+    clocks.set_board(GPU, {"engine_mhz": 990, "memory_mhz": 1600})
+    assert ("nvmlDeviceSetGpuLockedClocks", 990, 990) in board.done
+    assert ("nvmlDeviceSetMemoryLockedClocks", 1600, 1600) in board.done
+    assert board.limit == 600_000
+    board.done.clear()
+    clocks.set_board(GPU, {"cap_w": 300})
+    assert board.limit == 300_000
+    assert not [name for name, *_ in board.done if "Locked" in name]
 
 
 def test_the_marker_stands_while_the_board_may_be_set(board: SimpleNamespace) -> None:
-    with clocks.given_back(GPU):
+    with clocks.given_back(GPU, sets_board=True):
         assert json.loads(board.marker.read_text())["power_limit_mw"] == 600_000
         board.limit = 300_000  # as kernel_tuner sets it
-        assert "nvmlDeviceResetGpuLockedClocks" not in board.done
+        assert ("nvmlDeviceResetGpuLockedClocks",) not in board.done
     assert board.limit == 600_000
-    assert "nvmlDeviceResetGpuLockedClocks" in board.done
-    assert "nvmlDeviceResetMemoryLockedClocks" in board.done
+    assert ("nvmlDeviceResetGpuLockedClocks",) in board.done
+    assert ("nvmlDeviceResetMemoryLockedClocks",) in board.done
     assert not board.marker.exists()
 
 
@@ -71,36 +121,45 @@ def test_after_a_kill_the_next_run_resets_first(board: SimpleNamespace) -> None:
     """The marker of a run that nobody holds any more, with the limit of before it."""
     board.marker.parent.mkdir()
     board.marker.write_text('{"pid": 1, "power_limit_mw": 700000}')
-    assert clocks.left_behind(GPU)
-    manager = clocks.given_back(GPU)
+    manager = clocks.given_back(GPU, sets_board=False)
     with pytest.warns(DataWarning, match="was killed while it held the clocks"):
         manager.__enter__()
     assert board.limit == 700_000
     manager.__exit__(None, None, None)
-    assert not clocks.left_behind(GPU)
+    assert not board.marker.exists()
+    board.done.clear()
+    with clocks.given_back(GPU, sets_board=False):
+        assert not board.marker.exists()
+    assert board.done == []
 
 
 def test_two_runs_do_not_share_a_board(board: SimpleNamespace) -> None:
-    with clocks.given_back(GPU), pytest.raises(InputError, match="another mlscale collect"):
-        clocks.given_back(GPU).__enter__()
+    with (
+        clocks.given_back(GPU, sets_board=True),
+        pytest.raises(InputError, match="another mlscale collect"),
+    ):
+        clocks.given_back(GPU, sets_board=True).__enter__()
 
 
 def test_an_error_in_the_run_resets_too(board: SimpleNamespace) -> None:
-    with pytest.raises(KeyboardInterrupt), clocks.given_back(GPU):
+    with pytest.raises(KeyboardInterrupt), clocks.given_back(GPU, sets_board=True):
         raise KeyboardInterrupt
-    assert "nvmlDeviceResetGpuLockedClocks" in board.done
+    assert ("nvmlDeviceResetGpuLockedClocks",) in board.done
 
 
 def test_a_board_that_refuses_is_told_of_and_the_marker_stays(board: SimpleNamespace) -> None:
     board.refuse = NvmlError("no permission")
-    with pytest.raises(InputError, match="run as root: nvidia-smi"), clocks.given_back(GPU):
+    with (
+        pytest.raises(InputError, match="as root: nvidia-smi"),
+        clocks.given_back(GPU, sets_board=True),
+    ):
         pass
     assert board.marker.exists()
 
 
 def test_what_a_board_cannot_do_at_all_is_no_error(board: SimpleNamespace) -> None:
     board.refuse = NotSupportedError()
-    with clocks.given_back(GPU):
+    with clocks.given_back(GPU, sets_board=True):
         pass
     assert not board.marker.exists()
 
@@ -108,38 +167,4 @@ def test_what_a_board_cannot_do_at_all_is_no_error(board: SimpleNamespace) -> No
 def test_no_place_for_the_marker(board: SimpleNamespace, tmp_path: Path) -> None:
     (tmp_path / "mlscale").write_text("a file")
     with pytest.raises(InputError, match="without it clocks are not set"):
-        clocks.given_back(GPU).__enter__()
-
-
-class TestHeldClocks:
-    """kernel_tuner's own setter takes the other clock from a reading; ours from what was asked."""
-
-    @pytest.fixture
-    def held(self) -> Any:
-        pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
-        from mlscale.collect.held_clocks import HeldClocks
-
-        class Board(HeldClocks):
-            def __init__(self) -> None:
-                self.use_locked_clocks, self.modified_clocks = True, False
-                self.pwr_limit_default = None
-                self.locked_gr_clock, self.locked_mem_clock = 1980, 3201
-                self.done: list[tuple[int, int]] = []
-
-            def set_clocks(self, mem_clock: int, gr_clock: int) -> None:
-                self.done.append((mem_clock, gr_clock))
-                self.locked_mem_clock, self.locked_gr_clock = mem_clock, gr_clock
-
-        return Board()
-
-    def test_both_clocks_are_as_asked(self, held: Any) -> None:
-        """By hand: engine 990 at memory 3201, then memory 1600 at engine 990."""
-        held.gr_clock = 990
-        held.mem_clock = 1600
-        held.mem_clock = 1600
-        assert held.done == [(3201, 990), (1600, 990)]
-
-    def test_without_leave_nothing_is_set(self, held: Any) -> None:
-        held.use_locked_clocks = False
-        held.gr_clock = 990
-        assert held.done == []
+        clocks.given_back(GPU, sets_board=True).__enter__()

@@ -4,23 +4,18 @@ The stand-ins' numbers are made; they show what the command line asks for, and t
 take it. No GPU and no profiler is there.
 """
 
-import json
 import subprocess
 import sys
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pocl
 import pytest
 
-from mlscale.collect.counters import collect_counters, commands, metrics
-from mlscale.collect.device import DeviceInfo, find_device
-from mlscale.collect.plan import Plan
+from mlscale.collect.counters import Counters, collect_counters, commands, metrics
+from mlscale.collect.device import DeviceInfo
 
-H200 = DeviceInfo(
-    "cuda", "NVIDIA H200", "abc", 132, 1980.0, 3201.0, 50 << 20, 32, 64, capability=90
-)
-MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", 104, 1700.0, 1600.0, 8 << 20, 64, 32)
+H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", "d", 132, 50 << 20, 32, capability=90)
+MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", "d", 104, 8 << 20, 64)
 KERNELS = ("copy_1m", "fma_1chain")
 NCU = """
 import csv, sys
@@ -49,12 +44,15 @@ with open(given[given.index("--log-file") + 1], "w", newline="") as file:
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A job's file in a folder that is the path too."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is the path too."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    path = tmp_path / "job132.json"
-    path.write_text(json.dumps({**asdict(Plan("small", KERNELS, (132,))), "info": asdict(H200)}))
-    return path
+    return tmp_path
+
+
+def collected(folder: Path, info: DeviceInfo, device: str) -> tuple[Counters, list[str]]:
+    base = {"cu_count": float(info.cu_count), "engine_mhz": 1980.0, "memory_mhz": 3201.0}
+    return collect_counters(info, "small", KERNELS, device, base, folder / "counters")
 
 
 def stand_in(folder: Path, name: str, program: str) -> None:
@@ -63,45 +61,59 @@ def stand_in(folder: Path, name: str, program: str) -> None:
     path.chmod(0o755)
 
 
-def test_ncu(job: Path) -> None:
+def test_ncu(folder: Path) -> None:
     """4 MB read and 2 MB written in 50 us are 80 and 40 GB/s, though the clocks differ."""
-    stand_in(job.parent, "ncu", NCU)
-    counters, missing = collect_counters(H200, "h200", job, KERNELS, {})
+    stand_in(folder, "ncu", NCU)
+    counters, missing = collected(folder, H200, "h200")
     assert missing == []
     assert set(counters) == set(KERNELS)
     assert counters["copy_1m"]["ReadBandwidth"] == pytest.approx(80e9)
     assert counters["fma_1chain"]["WriteBandwidth"] == pytest.approx(40e9)
 
 
-def test_no_right(job: Path) -> None:
-    stand_in(job.parent, "ncu", "print('==ERROR== ERR_NVGPUCTRPERM')\nraise SystemExit(1)")
-    counters, [why] = collect_counters(H200, "h200", job, KERNELS, {})
+def test_no_right(folder: Path) -> None:
+    stand_in(folder, "ncu", "print('==ERROR== ERR_NVGPUCTRPERM')\nraise SystemExit(1)")
+    counters, [why] = collected(folder, H200, "h200")
     assert counters == {}
     assert "no right to read the GPU's counters" in why
 
 
-def test_a_profiler_that_fails(job: Path) -> None:
-    stand_in(job.parent, "ncu", "import sys\nsys.exit('no such metric')")
-    counters, [why] = collect_counters(H200, "h200", job, KERNELS, {})
+def test_a_profiler_that_fails(folder: Path) -> None:
+    stand_in(folder, "ncu", "import sys\nsys.exit('no such metric')")
+    counters, [why] = collected(folder, H200, "h200")
     assert counters == {}
     assert why == "there are no counters: ncu ended with 1: no such metric"
 
 
-def test_without_it_the_command_is_told(job: Path) -> None:
-    counters, [why] = collect_counters(MI210, "mi210", job, KERNELS, {})
+def test_one_kernel_that_cannot_be_profiled(folder: Path) -> None:
+    """The others' counters stay."""
+    dies = "if 'fma_1chain' in sys.argv:\n    sys.exit('gone')\n"
+    stand_in(folder, "ncu", NCU.replace("given = sys.argv[1:]\n", f"{dies}given = sys.argv[1:]\n"))
+    counters, missing = collected(folder, H200, "h200")
+    assert set(counters) == {"copy_1m"}
+    assert missing == ["fma_1chain has no counters: ncu ended with 1: gone"]
+
+
+def test_an_export_that_cannot_be_read(folder: Path) -> None:
+    program = "import sys\nopen(sys.argv[sys.argv.index('--log-file') + 1], 'w').write('no table')"
+    stand_in(folder, "ncu", program)
+    counters, [why] = collected(folder, H200, "h200")
+    assert counters == {}
+    assert why.startswith("there are no counters: ")
+    assert "ncu.csv" in why
+
+
+def test_without_it_the_command_is_told(folder: Path) -> None:
+    counters, [why] = collected(folder, MI210, "mi210")
     assert counters == {}
     assert "rocprofv3 is not on the path; by hand: rocprofv3 --kernel-trace --output-format" in why
-    assert why.count("-m mlscale.collect.worker") == 3  # a trace, and two passes of counters
-    assert why.count("--launch") == 3
-
-
-def test_opencl_has_none(job: Path) -> None:
-    assert collect_counters(replace(H200, backend="opencl"), "x", job, KERNELS, {}) == ({}, [])
+    launch = "-m mlscale.collect.measuring hip small copy_1m fma_1chain"
+    assert why.count(launch) == 3  # a trace, and two passes of counters
 
 
 def test_passes_hold_what_the_hardware_counts_at_once() -> None:
     """docs/profiling.md: 8 counters of SQ, 4 of TCC (of which the sizes take up to three)."""
-    for line in commands(MI210, Path("job.json"), KERNELS, Path("out"))[1:]:
+    for line in commands(MI210, "small", KERNELS, Path("out"))[1:]:
         assert sum(name.startswith("SQ_") for name in line) <= 8
         assert sum(name.startswith("TCC_") for name in line) <= 4
 
@@ -112,14 +124,12 @@ def test_metrics_by_capability() -> None:
     assert "dram__bytes_op_read.sum" in metrics(120)
 
 
-def test_the_worker_launches_each_kernel_once(tmp_path: Path) -> None:
+def test_each_kernel_is_launched_once(tmp_path: Path) -> None:
     """By OpenCL; what a profiler would see."""
     pocl.needs_pocl()
-    info, job = find_device("opencl"), tmp_path / "job.json"
-    plan = {**asdict(Plan("small", ("copy_1m",), (info.cu_count,))), "info": asdict(info)}
-    job.write_text(json.dumps(plan))
+    module = [sys.executable, "-m", "mlscale.collect.measuring"]
     done = subprocess.run(
-        [sys.executable, "-m", "mlscale.collect.worker", str(job), "--launch"],
+        [*module, "opencl", "small", "copy_1m"],
         env=pocl.environment(tmp_path),
         check=False,
         capture_output=True,

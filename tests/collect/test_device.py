@@ -9,7 +9,8 @@ import pocl
 import pytest
 
 from mlscale.collect import device
-from mlscale.collect.device import NoDeviceError, find_device
+from mlscale.collect.device import find_device
+from mlscale.errors import InputError
 
 UUID = bytes(range(16))
 
@@ -48,7 +49,7 @@ class Runtime(SimpleNamespace):
     def cudaGetDeviceProperties(self, _: int) -> Any:  # noqa: N802
         properties = SimpleNamespace(
             name=b"NVIDIA H200", uuid=SimpleNamespace(bytes=UUID), multiProcessorCount=132,
-            l2CacheSize=60 << 20, warpSize=32, maxThreadsPerMultiProcessor=2048, major=9, minor=0,
+            l2CacheSize=60 << 20, warpSize=32, major=9, minor=0,
         )  # fmt: skip
         return 0, properties
 
@@ -63,11 +64,11 @@ NVML = SimpleNamespace(
 
 
 def test_an_h200(use: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2048 threads are 64 warps; 12.4 has green contexts, 12.3 has none."""
+    """CUDA 12.4 has green contexts, 12.3 has none."""
     use(cuda__bindings__runtime=Runtime(driver=12040), pynvml=NVML)
     info = find_device()
     assert (info.backend, info.name, info.cu_count) == ("cuda", "NVIDIA H200", 132)
-    assert (info.engine_mhz, info.memory_mhz, info.max_waves_per_cu) == (1980, 3201, 64)
+    assert (info.engine_mhz, info.memory_mhz, info.driver) == (1980, 3201, "CUDA 12.4")
     assert (info.cu_axis, info.sensors) == ("green contexts", "nvml")
     assert info.environment(8) == {}
     assert info.capability == 90
@@ -85,13 +86,12 @@ def test_a_jetson_has_its_own_sensors(
 
 
 def test_an_mi210(use: Any) -> None:
-    """kHz to MHz; 2048 threads are 32 waves of 64."""
+    """kHz to MHz."""
 
     def properties_of(properties: Any, _: int) -> Any:
         vars(properties).update(
             name=b"AMD Instinct MI210", uuid=SimpleNamespace(bytes=UUID), multiProcessorCount=104,
             clockRate=1_700_000, memoryClockRate=1_600_000, l2CacheSize=8 << 20, warpSize=64,
-            maxThreadsPerMultiProcessor=2048,
         )  # fmt: skip
         return (0,)
 
@@ -101,15 +101,15 @@ def test_an_mi210(use: Any) -> None:
     )  # fmt: skip
     use(hip__hip=hip)
     info = find_device("hip")
-    assert (info.engine_mhz, info.memory_mhz, info.max_waves_per_cu) == (1700, 1600, 32)
+    assert (info.engine_mhz, info.memory_mhz, info.wave_size) == (1700, 1600, 64)
     assert (info.cu_axis, info.sensors) == ("CU mask", "")  # without amdsmi
 
 
 def test_no_gpu_is_told_with_what_to_install(use: Any) -> None:
     use(cuda__bindings__runtime=Runtime(driver=0))
-    with pytest.raises(NoDeviceError, match=r"no NVIDIA GPU is visible .*cudaErrorNoDevice"):
+    with pytest.raises(InputError, match=r"no NVIDIA GPU is visible .*cudaErrorNoDevice"):
         find_device("cuda")
-    with pytest.raises(NoDeviceError, match=r"hip is not installed \(pip install 'mlscale\[coll"):
+    with pytest.raises(InputError, match=r"hip is not installed \(pip install 'mlscale\[coll"):
         find_device("hip")
 
 

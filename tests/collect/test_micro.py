@@ -6,15 +6,15 @@ a launch on top, and every time is off by 1 % (normal). The probes are those tha
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import tidy
 
-from mlscale.cli import collect_micro
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro_fit import Setting, compute_unit, setting, wang_chu_entry
+from mlscale.collect.micro_fit import Setting, compute_unit, gpu_document, setting, wang_chu_entry
 from mlscale.collect.micro_kernels import page_walk, probes
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
@@ -23,9 +23,7 @@ from mlscale.papers.volkov import ComputeUnit, classical_bounds
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
 from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row, load_gpu
 
-GPU = DeviceInfo(
-    "cuda", "NVIDIA GeForce GTX 980", "u", 16, 1216.0, 3505.0, 2 << 20, 32, 64, sensors="nvml"
-)
+GPU = DeviceInfo("cuda", "NVIDIA GeForce GTX 980", "u", "d", 16, 2 << 20, 32, sensors="nvml")
 CLOCKS = [(600.0, 2000.0), (1200.0, 2000.0), (600.0, 3500.0), (1200.0, 3500.0)]
 TRUTH, LAUNCH_MS, NOISE = load_gpu("gtx980"), 0.004, 0.01
 
@@ -140,31 +138,9 @@ class TestProbes:
             setting(probes(GPU), {}, 1000.0, 1000.0)
 
 
-def test_what_is_written(tmp_path: Path) -> None:
-    """The rows as the table would have them, from the simulated GPU at one setting."""
-    engine, memory = CLOCKS[1]
-    rows = []
-    measured = SETTINGS[1]
-    for probe in probes(GPU):
-        cycles = measured.cycles.get(probe.quantity, 0) * probe.work
-        if probe.quantity == "volkov":
-            cycles = probe.work / measured.ipc[probe.warps, probe.intensity]
-        clocks = {"engine_mhz": engine, "memory_mhz": memory}
-        rows.append({"kernel": probe.entry.name, "time_ms": cycles / engine / 1e3, **clocks})
-    text = collect_micro.write(tmp_path, rows, GPU, {})
-    document = json.loads((tmp_path / "gpu.json").read_text())
-    assert document["device"] == "gtx980"
-    assert document["wang_chu"]["l2_latency"] == pytest.approx(222, rel=0.05)
-    assert len(document["volkov"]) == 35
-    assert "classical bounds" in text
-    with pytest.raises(InputError, match="dram_delay_1 does not compile"):
-        collect_micro.write(tmp_path, rows, GPU, {"dram_delay_1": "does not compile"})
-
-
-@pytest.fixture
-def gpu_file(tmp_path: Path) -> Path:
-    """gpu.json of the simulated GPU at all settings, without noise in what the models are given."""
-    rows = [
+def rows(*settings: Setting) -> list[dict[str, Any]]:
+    """The rows as the table would have them, without noise in what the models are given."""
+    return [
         {
             "kernel": probe.entry.name,
             "time_ms": (
@@ -177,11 +153,29 @@ def gpu_file(tmp_path: Path) -> Path:
             "engine_mhz": measured.engine_mhz,
             "memory_mhz": measured.memory_mhz,
         }
-        for measured in SETTINGS
+        for measured in settings
         for probe in probes(GPU)
     ]
-    collect_micro.write(tmp_path, rows, GPU, {})
-    return tmp_path / "gpu.json"
+
+
+def test_what_is_written() -> None:
+    """At one setting; then of a GPU that the device table lacks, then with a benchmark missing."""
+    document = gpu_document(rows(SETTINGS[1]), GPU, "gtx980")
+    assert document["device"] == "gtx980"
+    assert document["wang_chu"]["l2_latency"] == pytest.approx(222, rel=0.05)
+    assert len(document["volkov"]) == 35
+    assert gpu_document(rows(SETTINGS[1]), GPU, "another")["wang_chu"] is None
+    few = [row for row in rows(SETTINGS[1]) if row["kernel"] != "dram_delay_1"]
+    with pytest.raises(InputError, match="micro-benchmarks failed: dram_delay_1"):
+        gpu_document(few, GPU, "gtx980")
+
+
+@pytest.fixture
+def gpu_file(tmp_path: Path) -> Path:
+    """gpu.json of the simulated GPU at all settings."""
+    path = tmp_path / "gpu.json"
+    path.write_text(json.dumps(gpu_document(rows(*SETTINGS), GPU, "gtx980")))
+    return path
 
 
 class TestGpuFile:

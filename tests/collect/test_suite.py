@@ -17,57 +17,55 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlscale.collect import suite_arithmetic as arithmetic
-from mlscale.collect import suite_irregular as irregular
-from mlscale.collect import suite_streams as streams
+from mlscale.collect import cases
+from mlscale.collect.cases import Case
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.entries import KERNELS, Case, Entry, size_name
 from mlscale.collect.micro_kernels import micro_entries
-from mlscale.collect.suite import SUITES, select
+from mlscale.collect.suite import KERNELS, Entry, entries, select
 from mlscale.errors import InputError
 
-GPU = DeviceInfo("cuda", "made", "u", 2, 1000.0, 1000.0, 4096, 32, 64)
+GPU = DeviceInfo("cuda", "made", "u", "d", 2, 4096, 32)
 MICRO = [entry for entry in micro_entries(GPU) if "_64" not in entry.name]
 # Each source at a size of some hundred threads.
 TINY = {
-    "copy": (1000, partial(streams._copy, 1000)),
-    "triad": (1000, partial(streams._triad, 1000, np.float32)),
-    "triad_fp64": (700, partial(streams._triad, 700, np.float64)),
-    "strided": (1024, partial(streams._strided, 1024, 8)),
-    "gather": (1000, partial(streams._gather, 1000, 64)),
-    "stencil2d": (1600, partial(streams._stencil2d, 40)),
-    "stencil3d": (1728, partial(streams._stencil3d, 12)),
-    "transpose_naive": (4096, partial(streams._transpose, 64)),
-    "transpose_tiled": (2304, partial(streams._transpose, 96)),
-    "l2_set": (1024, partial(streams._sweep, 4096, 3, 1024)),
-    "chase": (1, partial(streams._chase, 32, 100, 1)),
-    "chase_many": (256, partial(streams._chase, 64, 50, 256)),
-    "matmul_naive": (2304, partial(arithmetic._matmul, 48)),
-    "matmul_tiled": (2304, partial(arithmetic._matmul, 48)),
-    "tensor": (256, partial(arithmetic._tensor, 64)),
-    "nbody": (512, partial(arithmetic._nbody, 512)),
-    "monte_carlo": (512, partial(arithmetic._monte_carlo, 512, 100)),
-    "special": (512, partial(arithmetic._special, 512, 20, 1e-5)),
-    "special_fast": (512, partial(arithmetic._special, 512, 20, 1e-3)),
-    "fma": (256, partial(arithmetic._chains, 256, 50, 4, np.float32)),
-    "fma_fp64": (256, partial(arithmetic._chains, 256, 50, 1, np.float64)),
-    "few_threads": (32, partial(arithmetic._chains, 32, 50, 1, np.float32)),
-    "integer": (512, partial(arithmetic._integer, 512, 30, 1)),
-    "divergence": (512, partial(arithmetic._integer, 512, 20, 4)),
-    "collatz": (700, partial(arithmetic._collatz, 700)),
-    "reduction": (512, partial(irregular._reduction, 8192)),
-    "scan": (1024, partial(irregular._scan, 1024)),
-    "histogram_shared": (512, partial(irregular._histogram, 8192, 256, np.uint8)),
-    "histogram_shared_skewed": (512, partial(irregular._histogram, 8192, 256, np.uint8, 85)),
-    "histogram_global": (1000, partial(irregular._histogram, 1000, 16, np.int32)),
-    "bitonic_block": (2048, partial(irregular._sorted, 4096)),
-    "bitonic_step": (2048, partial(irregular._exchanged, 4096, 16)),
-    "fft_stage": (1024, partial(irregular._butterflies, 2048, 64)),
-    "fft_block": (1024, partial(irregular._transformed, 2048)),
-    "spmv_scalar": (300, partial(irregular._spmv, 300)),
-    "spmv_warp": (9600, partial(irregular._spmv, 300)),
-    "shared_conflict": (512, partial(irregular._conflicts, 512, 2, 40)),
-    "shared_heavy": (256, partial(irregular._looked_up, 256, 50)),
+    "copy": (1000, partial(cases._copy, 1000)),
+    "triad": (1000, partial(cases._triad, 1000, "float32")),
+    "triad_fp64": (700, partial(cases._triad, 700, "float64")),
+    "strided": (1024, partial(cases._strided, 1024, 8)),
+    "gather": (1000, partial(cases._gather, 1000, 64)),
+    "stencil2d": (1600, partial(cases._stencil2d, 40)),
+    "stencil3d": (1728, partial(cases._stencil3d, 12)),
+    "transpose_naive": (4096, partial(cases._transpose, 64)),
+    "transpose_tiled": (2304, partial(cases._transpose, 96)),
+    "l2_set": (1024, partial(cases._sweep, 4096, 3, 1024)),
+    "chase": (1, partial(cases._chase, 32, 100, 1)),
+    "chase_many": (256, partial(cases._chase, 64, 50, 256)),
+    "matmul_naive": (2304, partial(cases._matmul, 48)),
+    "matmul_tiled": (2304, partial(cases._matmul, 48)),
+    "tensor": (256, partial(cases._tensor, 64)),
+    "nbody": (512, partial(cases._nbody, 512)),
+    "monte_carlo": (512, partial(cases._monte_carlo, 512, 100)),
+    "special": (512, partial(cases._special, 512, 20, 1e-5)),
+    "special_fast": (512, partial(cases._special, 512, 20, 1e-3)),
+    "fma": (256, partial(cases._chains, 256, 50, 4, "float32")),
+    "fma_fp64": (256, partial(cases._chains, 256, 50, 1, "float64")),
+    "few_threads": (32, partial(cases._chains, 32, 50, 1, "float32")),
+    "integer": (512, partial(cases._hashes, 512, 30, 1)),
+    "divergence": (512, partial(cases._hashes, 512, 20, 4)),
+    "collatz": (700, partial(cases._collatz, 700)),
+    "reduction": (512, partial(cases._reduction, 8192)),
+    "scan": (1024, partial(cases._scan, 1024)),
+    "histogram_shared": (512, partial(cases._histogram, 8192, 256, "uint8")),
+    "histogram_shared_skewed": (512, partial(cases._histogram, 8192, 256, "uint8", 85)),
+    "histogram_global": (1000, partial(cases._histogram, 1000, 16, "int32")),
+    "bitonic_block": (2048, partial(cases._sorted_blocks, 4096)),
+    "bitonic_step": (2048, partial(cases._exchanged, 4096, 16)),
+    "fft_stage": (1024, partial(cases._butterflies, 2048, 64)),
+    "fft_block": (1024, partial(cases._transformed, 2048)),
+    "spmv_scalar": (300, partial(cases._spmv, 300)),
+    "spmv_warp": (9600, partial(cases._spmv, 300)),
+    "shared_conflict": (512, partial(cases._conflicts, 512, 2, 40)),
+    "shared_heavy": (256, partial(cases._looked_up, 256, 50)),
 }
 
 
@@ -78,7 +76,7 @@ def tiny(entry: Entry) -> Entry:
 
 
 # The last of an application in the small suite: fma in four chains.
-ENTRIES = [*{e.application: tiny(e) for e in SUITES["small"]}.values(), *MICRO]
+ENTRIES = [*{e.application: tiny(e) for e in entries("small")}.values(), *MICRO]
 Run = Callable[[Entry, Case], list[np.ndarray]]
 
 
@@ -93,8 +91,8 @@ def run_on_cpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     shim = Path(__file__).parents[1] / "cuda_on_cpu.h"
     lines += [f'#include "{shim}"', f'#include "{KERNELS / "languages.h"}"']
     for entry in ENTRIES:
-        source = KERNELS / f"{entry.source or entry.application}.cu"
-        macros = {"KERNEL": entry.name, **dict(entry.macros)}
+        source = KERNELS / f"{entry.source}.cu"
+        macros = {"KERNEL": entry.name, **entry.macros}
         lines += [f"#define {name} {value}" for name, value in macros.items()]
         lines += [f"namespace of_{entry.name} {{", f'#include "{source}"', "}"]
         lines += [f"#undef {name}" for name in (*macros, "WAVE")]
@@ -119,7 +117,9 @@ def run_on_cpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
                 for value, array in zip(values, held, strict=True)
             )
         )
-        getattr(loaded, f"run_{entry.name}")(entry.blocks, entry.block, pointers)
+        getattr(loaded, f"run_{entry.name}")(
+            -(-entry.threads // entry.block), entry.block, pointers
+        )
         return held
 
     return run
@@ -135,16 +135,19 @@ def test_a_kernel_leaves_what_its_reference_says(run_on_cpu: Run, entry: Entry) 
 
 
 def test_every_source_is_run() -> None:
-    names = {entry.source or entry.application for entry in (*ENTRIES, *SUITES["full"])}
+    full, small = entries("full"), entries("small")
+    names = {entry.source for entry in (*ENTRIES, *full)}
     assert {path.stem for path in KERNELS.glob("*.cu")} == names
-    assert {e.application for e in SUITES["full"]} == {e.application for e in SUITES["small"]}
-    assert len({entry.name for entry in SUITES["full"]}) == 90
+    assert {e.application for e in full} == {e.application for e in small}
+    assert len({entry.name for entry in full}) == 90
 
 
-@pytest.mark.parametrize(("n", "name"), [(65536, "64k"), (2**22, "4m"), (96, "96"), (1025, "1025")])
-def test_names_of_sizes(n: int, name: str) -> None:
-    """By hand."""
-    assert size_name(n) == name
+@pytest.mark.parametrize("suite", ["full", "small"])
+def test_names_tell_the_application_and_launches_are_whole_blocks(suite: str) -> None:
+    """Slips of a line of suite.csv."""
+    for entry in entries(suite):
+        assert entry.name.startswith(f"{entry.application}_")
+        assert entry.threads % entry.block == 0, entry.name
 
 
 class TestSelect:
