@@ -127,8 +127,10 @@ def add_gpu(parser: argparse.ArgumentParser) -> None:
 
 
 def output_file(text: str) -> Path:
-    """Return a file to write; its folder must exist. Raises InputError."""
+    """Return a file to write; its folder must exist. Raises InputError, before the work."""
     path = Path(text)
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; give the name of a file to write")
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
     return path

@@ -77,9 +77,10 @@ class TestKernels:
 
 class TestTheFile:
     def test_is_told_and_is_the_same_twice(self, capsys: Capture, folder: Path) -> None:
-        given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o"]
+        given = ["report", folder / "model.mlscale", folder / "profile.csv"]
+        given += ["--kernel", "<b>latency1", "-o"]
         out, err = succeed(capsys, *given, folder / "r.html")
-        assert (out, err) == (f"{folder / 'r.html'}: 20 of 24 kernels\n", "")
+        assert (out, err) == (f"{folder / 'r.html'}: 1 of 24 kernels\n", "")
         first = (folder / "r.html").read_bytes()
         succeed(capsys, *given, folder / "r.html")
         assert (folder / "r.html").read_bytes() == first
@@ -108,7 +109,10 @@ class TestTheFile:
         for package in ("mlscale 0", "python 3", "numpy ", "scikit-learn "):
             assert package in made_with
 
-    def test_is_written_whole_or_not_at_all(self, capsys: Capture, folder: Path) -> None:
+    def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+        self, capsys: Capture, folder: Path
+    ) -> None:
+        (folder / "model.mlscale").write_text("never read")
         given = ["report", folder / "model.mlscale", folder / "profile.csv", "-o"]
         assert "is a directory" in refuse(capsys, folder, *given, folder)
         nowhere = folder / "nowhere" / "r.html"

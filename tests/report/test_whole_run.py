@@ -61,11 +61,16 @@ def foot(table: Node) -> dict[str, list[str]]:
     return {label: values for label, *values in filled}
 
 
+@cache
+def run_of_25() -> tuple[Profiles, Node]:
+    """The section of a run of 25 kernels, of which the largest are shown in full."""
+    profiles = application(25)
+    return profiles, the_run(profiles, tuple(largest_kernels(profiles)))[1]
+
+
 class TestEveryKernel:
     def test_stands_once_and_shares_are_of_the_whole(self) -> None:
-        profiles = application(25)
-        kernels = tuple(largest_kernels(profiles))
-        _, run = the_run(profiles, kernels)
+        profiles, run = run_of_25()
         shown, others = below(run, "Kernels"), below(run, "The other 5 kernels")
         names = [*column(shown, "kernel"), *column(others, "kernel")]
         assert sorted(names) == sorted(profiles.kernels)
@@ -79,8 +84,7 @@ class TestEveryKernel:
 
     def test_sums_are_those_of_the_launches(self) -> None:
         """By hand: nine times 1, eight times 30 and eight times 2.5 launches."""
-        profiles = application(25)
-        _, run = the_run(profiles, tuple(largest_kernels(profiles)))
+        _, run = run_of_25()
         sums = foot(below(run, "Kernels"))
         assert sums["whole run"] == ["269", "100.0"]
         parts = [sums["these 20"], sums["the other 5, below"]]

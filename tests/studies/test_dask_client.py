@@ -79,6 +79,7 @@ def test_a_killed_worker_changes_nothing(
     assert "cluster-count.csv" in found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
     capsys: Capture,

@@ -54,6 +54,7 @@ def test_measured_gpus(data_folder: Path, name: str) -> None:
     assert error(table, "power") <= POWER[name]
 
 
+@pytest.mark.slow
 def test_simulated_set() -> None:
     """Below ExtraTrees, which errs by 10.3 % with the same columns."""
     assert error(read(path("simulated-gcn3.parquet")), "time") < 9

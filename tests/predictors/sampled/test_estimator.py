@@ -26,14 +26,11 @@ from mlscale.predictors.sampled.estimator import Sampled
 BASES = (made.TOP, made.MIDDLE)
 
 
-def fitted(quantity: str = "time", **options: object) -> Sampled:
-    return Sampled(quantity=quantity).fit(made.measurements(**options), made.TOP)  # type: ignore[arg-type]
-
-
 @pytest.fixture(scope="module")
 def trained() -> dict[str, Sampled]:
     """Of each quantity, on 60 kernels without noise, at the highest clock."""
-    return {quantity: fitted(quantity) for quantity in ("time", "power")}
+    table = made.measurements()
+    return {q: Sampled(quantity=q).fit(table, made.TOP) for q in ("time", "power")}
 
 
 def new_kernels(noise: float = 0.0) -> Measurements:
@@ -46,11 +43,12 @@ class TestKnownTruth:
 
     @pytest.mark.parametrize("base", BASES)
     @pytest.mark.parametrize(("quantity", "bound"), [("time", 1.0), ("power", 1.5)])
-    def test_new_kernels_are_predicted(self, base: object, quantity: str, bound: float) -> None:
-        predictor = Sampled(quantity=quantity).fit(made.measurements(), base)  # type: ignore[arg-type]
+    def test_new_kernels_are_predicted(
+        self, trained: dict[str, Sampled], base: HardwareConfig, quantity: str, bound: float
+    ) -> None:
         new = new_kernels()
-        surfaces = predictor.predict(new.profiles(base))  # type: ignore[arg-type]
-        errors = 100 * np.abs(surfaces.values / new.relative(quantity, base) - 1)  # type: ignore[arg-type]
+        surfaces = trained[quantity].predict(new.profiles(base))
+        errors = 100 * np.abs(surfaces.values / new.relative(quantity, base) - 1)
         assert errors.mean() < bound
 
     def test_sharpness_is_recovered(self, trained: dict[str, Sampled]) -> None:
@@ -77,7 +75,7 @@ class TestKnownTruth:
             return replace(table, time_samples=samples)
 
         new = slower(new_kernels())
-        predictor = Sampled().fit(slower(made.measurements()), made.TOP)
+        predictor = Sampled(bases=0).fit(slower(made.measurements()), made.TOP)
         values = predictor.predict(new.profiles(made.TOP)).values
         ratio = values / new.relative("time", made.TOP)
         assert 100 * np.abs(ratio - 1).mean() < 1.2
@@ -96,7 +94,7 @@ class TestKnownTruth:
             samples[..., 1] = random.uniform(0, 0.9, samples.shape[1])[None, :, None, None, None]
             return replace(table, counter_samples=samples, power_samples=None)
 
-        predictor = Sampled().fit(blind(made.measurements(count=90)), made.TOP)
+        predictor = Sampled(bases=0).fit(blind(made.measurements(count=90)), made.TOP)
         new = blind(new_kernels())
         profiles, lowest = new.profiles(made.TOP), new.grid.config((0, 0, 0))
         point = MeasuredPoint(lowest, new.profiles(lowest).time_ms, None)
@@ -182,7 +180,8 @@ class TestIntervals:
     @pytest.mark.parametrize("quantity", ["time", "power"])
     def test_hold_what_they_promise_on_known_noise(self, quantity: str) -> None:
         # 2 % noise on every number; 45 kernels x 6 clocks. Within 7 points of 90 %.
-        predictor = fitted(quantity, noise=0.02, count=90)
+        table = made.measurements(noise=0.02, count=90)
+        predictor = Sampled(quantity=quantity, bases=0).fit(table, made.TOP)
         new = new_kernels(noise=0.02)
         surfaces = predictor.predict_interval(new.profiles(made.TOP), 0.9)
         truth = new.relative(quantity, made.TOP)
@@ -325,8 +324,8 @@ def test_kernels_with_faulty_power_are_not_trained_on() -> None:
     power = table.power_samples.copy()
     power[0, 4, 0, 3] *= 0.5
     with pytest.warns(DataWarning, match="not trained on.*: kernel4$"):
-        predictor = Sampled().fit(replace(table, power_samples=power), made.TOP)
-    others = Sampled().fit(table.select([k for k in range(60) if k != 4]), made.TOP)
+        predictor = Sampled(bases=0).fit(replace(table, power_samples=power), made.TOP)
+    others = Sampled(bases=0).fit(table.select([k for k in range(60) if k != 4]), made.TOP)
     profiles = new_kernels().profiles(made.TOP)
     assert same_bits(predictor.predict(profiles).values, others.predict(profiles).values)
 
@@ -351,7 +350,7 @@ def test_explains_by_what_was_measured(trained: dict[str, Sampled]) -> None:
 
 class TestFile:
     def test_a_saved_model_predicts_the_same_to_the_last_bit(self, tmp_path: Path) -> None:
-        model = train(made.measurements(), made.TOP)
+        model = train(made.measurements(count=24), made.TOP, "sampled", bases=2)
         save(model, tmp_path / "m.mlscale")
         profiles = new_kernels().profiles(made.TOP)
         before, after = (

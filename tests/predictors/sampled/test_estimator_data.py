@@ -19,6 +19,7 @@ FILES = {
 
 # Bounds [%] above what was measured when this was written, and their share of the mean surface's
 # error: regression only.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 @pytest.mark.parametrize(
     ("gpu", "quantity", "bound", "share"),
