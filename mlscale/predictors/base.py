@@ -19,6 +19,7 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
+from mlscale.predictors.reach import within_reach
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
@@ -232,8 +233,9 @@ def predict_surfaces(
 ) -> Surfaces:
     """Predict once: with intervals where a coverage is given and the predictor has them.
 
-    Raises InputError on a coverage that is not between 0 and 1, and where the predictor gives
-    anything but surfaces of finite, positive factors for these kernels.
+    Near the base they are no wider than time and power can change there, see `reach`. Raises
+    InputError on a coverage that is not between 0 and 1, and where the predictor gives anything
+    but surfaces of finite, positive factors for these kernels.
     """
     if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
@@ -242,7 +244,7 @@ def predict_surfaces(
     else:
         surfaces = predictor.predict(profiles, grid)
     _check_surfaces(predictor.name, surfaces, profiles, grid)
-    return surfaces
+    return within_reach(surfaces, predictor.quantity)
 
 
 def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:

@@ -61,8 +61,12 @@ class FoldPrediction:
     @property
     def predicted(self) -> Floats:
         """Return the predicted quantity in its unit, (K, C, E, M) [ms] or [W]."""
+        return self.in_units(self.surfaces.values)
+
+    def in_units(self, factors: Floats) -> Floats:
+        """Return factors of these kernels, such as an end of the intervals, in [ms] or [W]."""
         profiles = self.held_out.profiles(self.surfaces.base)
-        return absolute_values(self.surfaces.values, profiles.quantity(self.predictor.quantity))
+        return absolute_values(factors, profiles.quantity(self.predictor.quantity))
 
     @property
     def errors(self) -> Floats:

@@ -13,16 +13,17 @@ import numpy as np
 
 from mlscale.advice import objectives as advice
 from mlscale.advice.objectives import Limits
-from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import HardwareConfig, Index
+from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
+from mlscale.predictions import coverage_of_each
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.baselines import RateBound
 from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.errors import CLUSTERS, clusters_of
+from mlscale.studies.goal import Choice, Goal, rows_of, run_of
 from mlscale.studies.runs import Run, random_runs
 from mlscale.studies.splits import SPLITS
 from mlscale.studies.statistics import split_error, standard_error
@@ -31,63 +32,6 @@ HIGHEST, BASE, FIXED = "highest-clocks", "stay-at-base", "best-fixed"
 STRATEGIES = (HIGHEST, BASE, FIXED)
 NO_LIMITS = Limits()
 ENERGY_OBJECTIVES = ("energy", "edp", "ed2p")
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is best on one table: objectives, limits, and static power to add [W], from a base."""
-
-    base: HardwareConfig
-    objectives: tuple[str, ...]
-    limits: Limits
-    static_power_w: float = 0.0
-
-    def power_w(self, data: Measurements) -> Floats | None:
-        """Measured power with the static power, (K, C, E, M) [W]; None where not measured."""
-        return None if data.power_w is None else data.power_w + self.static_power_w
-
-    def best(
-        self, objective: str, time_ms: Floats, power_w: Floats | None, launches: Floats, base: Index
-    ) -> Index:
-        """The best configuration of a run; where none keeps the limits, the least breach.
-
-        time_ms [ms] and power_w [W] are (K, C, E, M), launches (K,). As in `advise`, limits of
-        time are the run's, and one of power is every kernel's.
-        """
-        run_ms, run_w, peak_w = _run(time_ms, power_w, launches)
-        base_ms = float(run_ms[base])
-        if not self.keeps(time_ms, power_w, launches, base).any():
-            return _least(advice.limit_ratio(self.limits, run_ms, peak_w, base_ms))
-        return advice.best_index(
-            objective, run_ms, run_w, base_ms, self.limits, peak_power_w=peak_w
-        )
-
-    def keeps(self, time_ms: Floats, power_w: Floats | None, launches: Floats, base: Index) -> Mask:
-        """Where a run of kernels (K, C, E, M) keeps the limits, (C, E, M)."""
-        run_ms, _, peak_w = _run(time_ms, power_w, launches)
-        return advice.feasible(self.limits, run_ms, peak_w, float(run_ms[base]))
-
-    def best_fixed(
-        self, objective: str, data: Measurements, trainings: Sequence[Sequence[int]]
-    ) -> list[Index]:
-        """For each set of training kernels the one configuration that serves them best.
-
-        The one at which the fewest of them break a limit, of these the one of the least mean
-        ratio of the objective to what `best` would reach from the measured surfaces.
-        """
-        base = data.grid.index(self.base)
-        values = advice.objective_values(objective, data.time_ms, self.power_w(data))
-        ratios, broken = np.empty(values.shape), np.empty(values.shape)
-        for k in range(len(values)):
-            costs = _rows(data.time_ms, self.power_w(data), [k])
-            ratios[k] = values[k] / values[k][self.best(objective, *costs, np.ones(1), base)]
-            broken[k] = ~self.keeps(*costs, np.ones(1), base)
-        fixed = []
-        for training in trainings:
-            breaches = broken[list(training)].sum(axis=0)
-            mean = ratios[list(training)].mean(axis=0)
-            fixed.append(_least(np.where(breaches == breaches.min(), mean, np.inf)))
-        return fixed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -191,27 +135,29 @@ class RegretStudy(Study):
         no configuration keeps the limits is left out.
         """
         rows = (
-            self._choice(part, objective, run, (c, e, m))
+            self._choice(part, objective, run, choice)
             for part, result in zip(self.parts, results, strict=True)
-            for objective, indices in result.items()
-            for run, (c, e, m) in zip(self._judged(part), indices, strict=True)
+            for objective, choices in result.items()
+            for run, choice in zip(self._judged(part), choices, strict=True)
         )
         return [row for row in rows if row is not None]
 
     def _judged(self, part: Part) -> list[Run]:
         return judged(part, self.tables[part.table], self.runs)
 
-    def _choice(self, part: Part, objective: str, run: Run, chosen: Index) -> Row | None:
+    def _choice(self, part: Part, objective: str, run: Run, choice: Choice) -> Row | None:
+        chosen, saving_range = choice
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
-        costs = _rows(data.time_ms, goal.power_w(data), run.kernels)
+        costs = rows_of(data.time_ms, goal.power_w(data), run.kernels)
         feasible = goal.keeps(*costs, np.array(run.launches), base)
         if not feasible.any():
             return None
-        time_ms, power_w, _ = _run(*costs, np.array(run.launches))
+        time_ms, power_w, _ = run_of(*costs, np.array(run.launches))
         values = advice.objective_values(objective, time_ms, power_w)
         least = float(values[feasible].min())
         regret = float(100 * (values[chosen] / least - 1)) if feasible[chosen] else None
+        low, high = saving_range or (None, None)
         return {
             "table": part.table,
             "objective": objective,
@@ -223,6 +169,8 @@ class RegretStudy(Study):
             "breaks_limits": not feasible[chosen],
             "regret_percent": regret,
             "saving_percent": float(advice.saving_percent(values[chosen], values[base])),
+            "saving_low_percent": low,
+            "saving_high_percent": high,
             "best_saving_percent": float(advice.saving_percent(least, values[base])),
             "slowdown_percent": float(advice.slowdown_percent(time_ms[chosen], time_ms[base])),
         }
@@ -277,6 +225,7 @@ class RegretStudy(Study):
                 f"{name}_mean": float(np.mean([row[f"{name}_percent"] for row in group]))
                 for name in ("saving", "best_saving", "slowdown")
             },
+            "interval_holds_percent": _interval_holds_percent(group),
         }
 
     def _standard_error(self, compared: Rows) -> float | None:
@@ -328,10 +277,11 @@ def judged(part: Part, data: Measurements, runs: int) -> list[Run]:
 
 def part_choices(
     part: Part, data: Measurements, goal: Goal, runs: int = 0
-) -> dict[str, list[Index]]:
+) -> dict[str, list[Choice]]:
     """Choose for every held-out kernel, or run of them, from what was learnt without it.
 
-    Gives by objective the index chosen for each of `judged`. A kernel is predicted from its fold,
+    Gives by objective what is chosen for each of `judged`; for runs, with the interval of its
+    saving where the predictors give intervals. A kernel is predicted from its fold,
     and the fixed configuration is learnt from what no fold of the run's kernels holds out. Raises
     InputError.
     """
@@ -340,50 +290,56 @@ def part_choices(
     subjects = judged(part, data, runs)
     if part.candidate.name in (HIGHEST, BASE):
         always = base if part.candidate.name == BASE else data.grid.index("highest")
-        return {o: [always] * len(subjects) for o in objectives}
+        return {o: [Choice(always)] * len(subjects) for o in objectives}
     if part.candidate.name == FIXED:
         trained_on = {int(k): set(train.tolist()) for train, test in part.folds(data) for k in test}
         trainings = [
             sorted(set.intersection(*(trained_on[k] for k in run.kernels))) for run in subjects
         ]
-        return {o: goal.best_fixed(o, data, trainings) for o in objectives}
-    predicted = _predictions(part, data, goal)
-    costs = [(*_rows(*predicted, run.kernels), np.array(run.launches)) for run in subjects]
-    return {o: [goal.best(o, *of_run, base) for of_run in costs] for o in objectives}
+        return {o: [*map(Choice, goal.best_fixed(o, data, trainings))] for o in objectives}
+    sides = _predictions(part, data, goal, with_intervals=runs > 0)
+    choices: dict[str, list[Choice]] = {o: [] for o in objectives}
+    for run in subjects:
+        launches = np.array(run.launches)
+        costs = [(*rows_of(*side, run.kernels), launches) for side in sides]
+        for objective, of_objective in choices.items():
+            best = goal.best(objective, *costs[0], base)
+            ends = goal.saving_range(objective, costs, best, base) if runs else None
+            of_objective.append(Choice(best, ends))
+    return choices
 
 
-def _predictions(part: Part, data: Measurements, goal: Goal) -> tuple[Floats, Floats | None]:
-    """Predicted time [ms] and power [W], (K, C, E, M); NaN of kernels that no fold holds out."""
+def _predictions(
+    part: Part, data: Measurements, goal: Goal, with_intervals: bool
+) -> list[tuple[Floats, Floats | None]]:
+    """Predicted time [ms] and power [W], (K, C, E, M); NaN of kernels that no fold holds out.
+
+    With intervals these at their low and at their high ends too, NaN where there are none.
+    """
     has_power = data.power_samples is not None and part.candidate.predicts("power")
     quantities = ("time", "power") if has_power else ("time",)
-    make = partial(part.predictors, quantities, intervals=False)
-    shape = (len(data.kernels), *data.grid.shape)
+    sides = ("values", "low", "high") if with_intervals else ("values",)
+    make = partial(part.predictors, quantities, intervals=with_intervals)
+    coverage = coverage_of_each(len(quantities)) if with_intervals else None
+    shape = (len(sides), len(data.kernels), *data.grid.shape)
     costs = {quantity: np.full(shape, np.nan) for quantity in quantities}
     folds = part.folds(data)
     held_out = [test for _, test in folds for _ in quantities]
-    predictions = cross_validate(data, part.bases, folds, make)
+    predictions = cross_validate(data, part.bases, folds, make, coverage=coverage)
     for test, fold in zip(held_out, predictions, strict=True):
-        costs[fold.predictor.quantity][test] = fold.predicted
-    return costs["time"], costs["power"] + goal.static_power_w if has_power else None
+        for place, side in enumerate(sides):
+            factors = getattr(fold.surfaces, side)
+            if factors is not None:
+                costs[fold.predictor.quantity][place, test] = fold.in_units(factors)
+    power_w = costs["power"] + goal.static_power_w if has_power else [None] * len(sides)
+    return list(zip(costs["time"], power_w, strict=True))
 
 
-def _rows(
-    time_ms: Floats, power_w: Floats | None, kernels: Sequence[int]
-) -> tuple[Floats, Floats | None]:
-    """Time and power of some kernels by position, (n, C, E, M)."""
-    rows = list(kernels)
-    return time_ms[rows], None if power_w is None else power_w[rows]
-
-
-def _run(
-    time_ms: Floats, power_w: Floats | None, launches: Floats
-) -> tuple[Floats, Floats | None, Floats | None]:
-    """Time [ms] and power [W] of a run of kernels, and the power of its most demanding kernel."""
-    peak_w = None if power_w is None else power_w.max(axis=0)
-    return *advice.run_in_sequence(time_ms, power_w, launches), peak_w
-
-
-def _least(values: Floats) -> Index:
-    """Where the least value stands."""
-    c, e, m = np.unravel_index(int(np.nanargmin(values)), values.shape)
-    return int(c), int(e), int(m)
+def _interval_holds_percent(group: Rows) -> float | None:
+    """How often the interval of a saving holds what is measured; None where there is none."""
+    held = [
+        row["saving_low_percent"] <= row["saving_percent"] <= row["saving_high_percent"]
+        for row in group
+        if row["saving_low_percent"] is not None
+    ]
+    return 100 * sum(held) / len(held) if held else None

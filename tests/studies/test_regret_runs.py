@@ -1,7 +1,7 @@
 """Regret of whole runs: closed forms, brute force, and nothing learnt from the run itself."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,8 +12,9 @@ from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Measurements
+from mlscale import ConfigGrid, Measurements, Profiles, Surfaces
 from mlscale.advice.objectives import Limits
+from mlscale.predictors.nearest import Nearest
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
@@ -130,6 +131,58 @@ class TestKnownTruth:
         time_ms, power_w = DATA.time_ms[pair], DATA.power_w[pair]  # type: ignore[index]
         launches = np.array([share, 1.0]) / time_ms[:, *base]
         assert goal.keeps(time_ms, power_w, launches, base)[1, 0, -1] == keeps
+
+
+@dataclass
+class Certain(Nearest):
+    """`nearest`, which is exact on these data, with intervals of 4 % around so many times that."""
+
+    name = "certain"
+    factor: ClassVar[float] = 1.0
+
+    def predict_interval(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        assert coverage == 0.95  # of time and of power, so that both hold 90 times in 100
+        surfaces = self.predict(profiles, grid)
+        return replace(surfaces, low=surfaces.values * 0.96, high=surfaces.values * 1.04)
+
+
+class Missing(Certain):
+    """Its time is 20 % too long wherever it is not at the base."""
+
+    name = "missing"
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        surfaces = super().predict(profiles, grid)
+        if self.quantity == "power":
+            return surfaces
+        values = 1.2 * surfaces.values
+        values[:, *surfaces.grid.index(surfaces.base)] = 1.0
+        return replace(surfaces, values=values)
+
+
+class TestIntervals:
+    @pytest.mark.parametrize(("predictor", "percent"), [(Certain, 100.0), (Missing, 0.0)])
+    def test_how_often_they_hold_the_runs_saving(
+        self, predictor: type[Nearest], percent: float
+    ) -> None:
+        """By definition; every run's best is not the base."""
+        of = planned(predictors=[predictor(features="raw")], features=())
+        rows = {row["advisor"]: row for row in of.rows(of.results())}
+        assert rows[predictor.name]["interval_holds_percent"] == percent
+        assert rows["best-fixed"]["interval_holds_percent"] is None
+
+    def test_of_a_saving_by_hand(self) -> None:
+        """Of 3 x 2 ms x 10 W + 4 ms x 5 W = 80 mJ: a choice of 40 mJ, 20 to 160 at the ends."""
+        goal = regret.Goal(MID, ("energy",), Limits())
+        time_ms = np.array([[2.0, 1.0], [4.0, 2.0]])[:, None, :, None]
+        power_w = np.array([10.0, 5.0])[:, None, None, None] * np.ones_like(time_ms)
+        launches = np.array([3.0, 1.0])
+        ends = [(time_ms * f, power_w * f, launches) for f in (1.0, 0.5**0.5, 2.0)]
+        assert goal.saving_range("energy", ends, (0, 1, 0), (0, 0, 0)) == pytest.approx((-100, 75))
+        none = [(time_ms * np.nan, power_w, launches)]
+        assert goal.saving_range("energy", ends + none, (0, 1, 0), (0, 0, 0)) is None
 
 
 class TestBruteForce:

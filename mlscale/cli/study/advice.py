@@ -85,13 +85,18 @@ def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
         "worst",
         f"worst {what}",
     ]
-    headers += ["saves %", "time %", *(["breaks limits %"] if under else [])]
+    has_intervals = any(row["interval_holds_percent"] is not None for row in rows)
+    headers += ["saves %", *(["interval holds %"] if has_intervals else [])]
+    headers += ["time %", *(["breaks limits %"] if under else [])]
     lines = []
     for row in rows:
         figures = ["mean", "standard_error", "median", "p90"]
         line = [row["advisor"], row["features"] or ""]
         line += [two_digits(row[f"regret_{figure}"]) for figure in figures]
         line += [two_digits(row["worst_regret"]), _worst(row), two_digits(row["saving_mean"])]
+        if has_intervals:
+            holds = row["interval_holds_percent"]
+            line.append("-" if holds is None else f"{holds:.1f}")
         line.append(f"{row['slowdown_mean']:+.1f}")
         lines.append(line + ([f"{row['breaks_limits_percent']:.1f}"] if under else []))
     first = rows[0]

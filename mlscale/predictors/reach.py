@@ -1,0 +1,47 @@
+"""Intervals near the base: a small step of a clock cannot change time or power by much.
+
+Intervals are calibrated over whole grids, whose steps are coarse; a GPU without training data is
+predicted at each of its own clocks, the nearest of them a percent from the base. What is measured
+there differs from the base by little more than a law at its extreme gives: time at most in
+proportion to a clock or to the CU count, power to the cube of the engine clock (activity x V^2 f,
+the voltage V at most in proportion to f).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mlscale.arrays import Floats
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.surfaces import Surfaces
+
+NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
+LARGEST_EXPONENTS = {
+    "time": {"cu_count": 1, "engine_mhz": 1, "memory_mhz": 1},
+    "power": {"cu_count": 1, "engine_mhz": 3, "memory_mhz": 1},
+}
+
+
+def reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> Floats:
+    """How far the log of a factor can be from 0, (C, E, M): 0 at the base."""
+    at_base = base.as_dict()
+    distance = sum(
+        exponent * np.abs(np.log(grid.settings()[axis] / at_base[axis]))
+        for axis, exponent in LARGEST_EXPONENTS[quantity].items()
+    )
+    return np.asarray(np.where(distance > 0, distance + NOISE, 0.0)).reshape(grid.shape)
+
+
+def within_reach(surfaces: Surfaces, quantity: str) -> Surfaces:
+    """The surfaces, no end of an interval further from the value than the value can be off.
+
+    Value and truth lie on the same side of the base, so they differ by at most the reach.
+    """
+    if surfaces.low is None or surfaces.high is None:
+        return surfaces
+    factor = np.exp(reach(quantity, surfaces.grid, surfaces.base))
+    return replace(
+        surfaces,
+        low=np.maximum(surfaces.low, surfaces.values / factor),
+        high=np.minimum(surfaces.high, surfaces.values * factor),
+    )

@@ -1,0 +1,87 @@
+"""Intervals near the base: bounds by hand, what is measured near the base, a GPU's next clock."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mlscale
+from mlscale import ConfigGrid, DataWarning
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.public import path
+from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale.data.surfaces import Surfaces
+from mlscale.predictors.reach import NOISE, reach, within_reach
+from mlscale.profilers import import_profile
+from mlscale.shipped import model_for, shipped_model
+
+GRID = ConfigGrid((16, 32), (500.0, 1000.0), (1000.0, 1100.0))
+BASE = HardwareConfig(32, 1000.0, 1000.0)
+MEASURED = (
+    "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
+    "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
+    "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
+    "sampled/a100-spec-accel-dcgm.csv",
+    "sampled/rtx8000-microbenchmark-dcgm.csv",
+)
+
+
+def test_reach_by_hand() -> None:
+    """ln 2 for half the clock or the CUs, three times that of power by the engine clock."""
+    two, memory = np.log(2), np.log(1.1)
+    of_time, of_power = reach("time", GRID, BASE), reach("power", GRID, BASE)
+    assert of_time[1, 1, 0] == of_power[1, 1, 0] == 0
+    assert of_time[1, 0, 1] == pytest.approx(two + memory + NOISE)
+    assert of_power[1, 0, 1] == pytest.approx(3 * two + memory + NOISE)
+    assert of_time[0, 1, 0] == of_power[0, 1, 0] == pytest.approx(two + NOISE)
+
+
+@given(st.floats(0, 3), st.floats(-3, 3))
+def test_ends_only_come_nearer_and_hold_the_value(half_width: float, log_value: float) -> None:
+    values = np.full((1, *GRID.shape), np.exp(log_value))
+    low, high = values * np.exp(-half_width), values * np.exp(half_width)
+    bound = within_reach(Surfaces(GRID, BASE, values, (), low, high), "power")
+    assert bound.low is not None
+    assert bound.high is not None
+    assert (bound.low >= low).all()
+    assert (bound.high <= high).all()
+    assert (bound.low <= values).all()
+    assert (bound.high >= values).all()
+    within = np.log(bound.high / values) <= reach("power", GRID, BASE) + 1e-9
+    assert within.all()
+
+
+@pytest.mark.parametrize("file", MEASURED)
+@pytest.mark.parametrize("base", ["mid", "highest"])
+def test_measured_changes_stay_within_it(data_folder: Path, file: str, base: str) -> None:
+    """Of what is measured within 15 % of the base at least 95 % is no further off than that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        table = read_nv_dvfs(data_folder / file, None)
+    at = table.grid.config(base)
+    settings, at_base = table.grid.settings(), at.as_dict()
+    distance = sum(np.abs(np.log(settings[axis] / at_base[axis])) for axis in settings)
+    near = (distance > 0) & (distance < 0.15)
+    for quantity in ("time", "power"):
+        change = np.abs(np.log(table.relative(quantity, at))).reshape(len(table.kernels), -1)
+        within = change <= reach(quantity, table.grid, at).ravel()
+        assert within[:, near].mean() >= 0.95, quantity
+
+
+def test_the_next_clock_of_a_gpu_without_training_data() -> None:
+    """1965 of 1980 MHz: times within 2.8 %, powers within 4.4 % of what is predicted, by hand."""
+    clocks = {"engine_mhz": 1980, "memory_mhz": 2619}
+    export = path("h100-by-hand.csv")
+    profiles = import_profile(export, device="h100-sxm5", base=clocks, power=520)
+    _, model = shipped_model(profiles)
+    advice = mlscale.advise(model_for(model, profiles), profiles, "energy")
+    for quantity, percent in (("time", 2.8), ("power", 4.4)):
+        surfaces = advice.surfaces[quantity]
+        assert surfaces.high is not None
+        next_clock = surfaces.grid.index(HardwareConfig(132, 1965, 2619))
+        most = 100 * (surfaces.high / surfaces.values - 1)[:, *next_clock]
+        assert (most > 1).all()
+        assert (most <= percent).all()
