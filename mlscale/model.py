@@ -1,14 +1,16 @@
 """A trained model: a predictor of time and perhaps one of power, for one base configuration."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
+from mlscale.data.extrapolation import widened
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, warn
 from mlscale.predictions import Predictions
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
@@ -23,6 +25,7 @@ from mlscale.predictors.base import (
     UsesMeasuredPoints,
     fit_all,
     for_other_gpus,
+    predict_beyond,
     predict_surfaces,
 )
 from mlscale.unprofiled import refuse_times_alone, with_unprofiled
@@ -34,7 +37,8 @@ class Model:
 
     predictors: by quantity, 'time' and, where the training data have it, 'power'. card: what a
     reader should know of the training, JSON values only. untrained: whether it is for a GPU that
-    it has no training data of.
+    it has no training data of. trained_range: the settings that training speaks for, where the grid
+    goes beyond them; else None.
     """
 
     device: str
@@ -43,6 +47,7 @@ class Model:
     predictors: dict[str, Predictor]
     card: dict[str, Any]
     untrained: bool = False
+    trained_range: ConfigGrid | None = None
 
     def __repr__(self) -> str:
         kinds = " and ".join(f"{q} by {p.name}" for q, p in self.predictors.items())
@@ -80,6 +85,21 @@ class Model:
             untrained=True,
         )
 
+    def extrapolating(self, configs: Iterable[HardwareConfig]) -> "Model":
+        """Return the model on a grid that also has these configurations' settings beyond its own.
+
+        What lies beyond is flagged, and its intervals are wider. Without such settings the model is
+        returned as it is.
+        """
+        steps = {axis: set(getattr(self.grid, axis)) for axis in AXES}
+        for config in configs:
+            for axis, own in steps.items():
+                setting, trained = getattr(config, axis), getattr(self.grid, axis)
+                if not trained[0] <= setting <= trained[-1]:
+                    own.add(setting)
+        grid = ConfigGrid(**{axis: tuple(sorted(own)) for axis, own in steps.items()})
+        return self if grid == self.grid else replace(self, grid=grid, trained_range=self.grid)
+
     def predict(self, profiles: Profiles, coverage: float | None = None) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
@@ -97,18 +117,31 @@ class Model:
         if has_power:
             power_kind(self, profiles)
         profiled = profiles.profiled
-        grid = self.grid if self.untrained else None
-        times = predict_surfaces(self.predictors["time"], profiled, grid, coverage)
-        surfaces = {"time": times}
+        surfaces = {"time": self._surfaces(self.predictors["time"], profiled, coverage)}
         if has_power:
             power = self.predictors["power"]
-            if isinstance(power, PredictsFromTimes):
-                power, grid = power.with_times(times), times.grid
-            surfaces["power"] = predict_surfaces(power, profiled, grid, coverage)
+            surfaces["power"] = self._power(power, profiled, surfaces["time"], coverage)
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
             profiles, surfaces = with_unprofiled(profiles, surfaces)
-        return Predictions(profiles, surfaces, coverage, warnings)
+        return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
+
+    def _surfaces(
+        self, predictor: Predictor, profiles: Profiles, coverage: float | None
+    ) -> Surfaces:
+        if self.trained_range is not None:
+            return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
+        grid = self.grid if self.untrained else None
+        return predict_surfaces(predictor, profiles, grid, coverage)
+
+    def _power(
+        self, predictor: Predictor, profiles: Profiles, times: Surfaces, coverage: float | None
+    ) -> Surfaces:
+        if not isinstance(predictor, PredictsFromTimes):
+            return self._surfaces(predictor, profiles, coverage)
+        from_times = predictor.with_times(times)
+        surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
+        return surfaces if self.trained_range is None else widened(surfaces, self.trained_range)
 
     def why_no_power(self, profiles: Profiles) -> str | None:
         """Return why power of these profiles is not predicted, None where it is."""

@@ -53,8 +53,9 @@ _UNREADABLE = (
 def save(model: Model, path: Path | str) -> None:
     """Write a model file whole or not at all. Raises InputError."""
     path = Path(path)
-    if model.untrained:
-        raise InputError(f"{path}: a model turned to {model.device} is not saved; save what it was")
+    if model.untrained or model.trained_range is not None:
+        turned = f"turned to {model.device}" if model.untrained else "that extrapolates"
+        raise InputError(f"{path}: a model {turned} is not saved; save what it was")
     arrays: list[np.ndarray[Any, Any]] = []
     document = {
         "format": FORMAT,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
@@ -34,10 +34,11 @@ COLUMNS = (
 )
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
 INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
-INTERPOLATED = "interpolated"
+INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
 
 Column = NDArray[Any]
 Targets = Sequence[HardwareConfig]
+Marks = tuple[str, ...]
 
 
 def coverage_of_each(count: int) -> float:
@@ -54,12 +55,14 @@ class Predictions(Mapping[str, Surfaces]):
 
     surfaces: by quantity, 'time' and, where model and profiles have it, 'power'. coverage: of
     their intervals, None without. warnings: what a reader should know of all of them.
+    trained_range: the settings that training speaks for, where the grid goes beyond; else None.
     """
 
     profiles: Profiles
     surfaces: dict[str, Surfaces]
     coverage: float | None = None
     warnings: tuple[str, ...] = ()
+    trained_range: ConfigGrid | None = None
 
     def __repr__(self) -> str:
         return (
@@ -120,10 +123,11 @@ class Predictions(Mapping[str, Surfaces]):
         """Return the table of `mlscale predict`: COLUMNS, a row for each kernel and target.
 
         targets: by default every configuration of the grid; between two of its steps a
-        prediction is interpolated, and flagged so. What cannot be given is NaN; the flags of a
-        row are joined by '; '. Raises InputError outside the grid's range.
+        prediction is interpolated, beyond the trained range extrapolated, and flagged so. What
+        cannot be given is NaN; the flags of a row are joined by '; '. Raises InputError outside
+        the grid's range.
         """
-        configs, interpolated = self._targets(targets)
+        configs, marks = self._targets(targets)
         kernels, count = len(self.profiles.kernels), len(configs)
         table: dict[str, Column] = dict.fromkeys(COLUMNS, np.full(kernels * count, np.nan))
         table["kernel"] = np.repeat(np.array(self.profiles.kernels, dtype=object), count)
@@ -141,12 +145,12 @@ class Predictions(Mapping[str, Surfaces]):
                     ends = absolute_values(self._at(bound, targets), at_base)
                     table[f"{name}_{side}"] = ends.ravel()
         table["energy_mj"] = table["time_ms"] * table["power_w"]
-        notes = np.array(["; ".join(flags) for flags in self.flags], dtype=object)
-        table["flags"] = np.repeat(notes, count)
-        if interpolated.any():
-            notes = np.array(["; ".join((INTERPOLATED, *f)) for f in self.flags], dtype=object)
-            between = np.tile(interpolated, kernels)
-            table["flags"] = np.where(between, np.repeat(notes, count), table["flags"])
+        table["flags"] = np.full(kernels * count, "", dtype=object)
+        for mark in dict.fromkeys(marks):
+            texts = ["; ".join((*mark, *flags)) for flags in self.flags]
+            rows = np.tile(np.array([own == mark for own in marks]), kernels)
+            notes = np.repeat(np.array(texts, dtype=object), count)
+            table["flags"] = np.where(rows, notes, table["flags"])
         return table
 
     def rows(self, targets: Targets | None = None) -> list[dict[str, Any]]:
@@ -154,18 +158,14 @@ class Predictions(Mapping[str, Surfaces]):
 
         Slow for many kernels. Raises InputError outside the grid's range.
         """
-        _, interpolated = self._targets(targets)
+        _, marks = self._targets(targets)
         columns = {
             name: [None] * len(column)
             if column.dtype.kind == "f" and np.isnan(column).all()
             else column.tolist()
             for name, column in self.columns(targets).items()
         }
-        columns["flags"] = [
-            [*([INTERPOLATED] if between else []), *flags]
-            for flags in self.flags
-            for between in interpolated
-        ]
+        columns["flags"] = [[*mark, *flags] for flags in self.flags for mark in marks]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self, targets: Targets | None = None) -> "pd.DataFrame":
@@ -174,12 +174,18 @@ class Predictions(Mapping[str, Surfaces]):
 
         return pd.DataFrame(self.columns(targets))
 
-    def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], Mask]:
-        """Return each row's configuration, and whether it is between steps of the grid."""
+    def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], list[Marks]]:
+        """Return each row's configuration, and its flags, whatever the kernel."""
         configs = list(self.grid if targets is None else targets)
-        grid = self.grid
-        on_grid = [all(getattr(c, axis) in getattr(grid, axis) for axis in AXES) for c in configs]
-        return configs, ~np.array(on_grid, dtype=bool)
+        return configs, [(*self._between(c), *self._beyond(c)) for c in configs]
+
+    def _between(self, config: HardwareConfig) -> Marks:
+        on_grid = all(getattr(config, axis) in getattr(self.grid, axis) for axis in AXES)
+        return () if on_grid else (INTERPOLATED,)
+
+    def _beyond(self, config: HardwareConfig) -> Marks:
+        is_inside = self.trained_range is None or self.trained_range.spans(config)
+        return () if is_inside else (EXTRAPOLATED,)
 
     def _at(self, values: Floats, targets: Targets | None) -> Floats:
         """Return factors (K, T) at the targets, by default everywhere on the grid."""

@@ -12,7 +12,7 @@ import numpy as np
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device import Device
 from mlscale.data.devices import are_same_chip, find_device
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
 from mlscale.data.sampled import is_sampled
@@ -30,6 +30,7 @@ OF_SAMPLED_RUNS = {
     "v100": "v100.mlscale",
 }
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
+FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
 EVEN_STEPS = 25  # of the engine clock, on a GPU whose list of clocks is not known
 
 
@@ -73,33 +74,19 @@ def choice_note(name: str, profiles: Profiles) -> str:
     return note
 
 
-def extrapolations(
-    model: Model, profiles: Profiles, targets: Sequence[HardwareConfig]
-) -> list[str]:
-    """Tell of targets below the clocks that a model is trusted at on the profiles' GPU.
-
-    model: as it was trained. Raises InputError on a clock that the GPU does not reach.
-    """
-    predictor = model.predictors["time"]
-    if not targets or not isinstance(predictor, PredictsOtherGpus):
-        return []
-    device = device_with_peaks(profiles.device)
-    grid = offered_grid(device, profiles, predictor.trained_grids())
+def extrapolations(model: Model) -> list[str]:
+    """Tell of settings of a model's grid beyond those that its training speaks for."""
+    trained = model.trained_range
     notes = []
-    for axis in ("engine_mhz", "memory_mhz"):
-        lowest, highest = getattr(grid, axis)[0], getattr(grid, axis)[-1]
-        if device.datasheet is not None:
-            highest = max(highest, getattr(device.datasheet, axis))
-        asked = [getattr(target, axis) for target in targets]
-        if max(asked) > (1 + BEYOND) * highest:
-            raise InputError(
-                f"{axis} {max(asked):g} is above what {profiles.device} reaches, {highest:g}"
-            )
-        if min(asked) < lowest:
-            notes.append(
-                f"{axis} {min(asked):g} is below {lowest:g}, the lowest that the training data "
-                "speak for: extrapolated, and its interval with it"
-            )
+    for axis in AXES if trained else ():
+        known, own = getattr(trained, axis), getattr(model.grid, axis)
+        for asked, end, below in ((own[0], known[0], True), (own[-1], known[-1], False)):
+            if (asked < end) if below else (asked > end):
+                side, most = ("below", "lowest") if below else ("above", "highest")
+                notes.append(
+                    f"{axis} {asked:g} is {side} {end:g}, the {most} that the training data speak "
+                    "for: extrapolated, with a wider interval"
+                )
     return notes
 
 
@@ -108,19 +95,24 @@ def model_for(
     profiles: Profiles,
     targets: Sequence[HardwareConfig] = (),
     peaks: Profiles | None = None,
+    extrapolate: bool = False,
 ) -> Model:
     """The model as it is where it fits the profiles' GPU and base, else turned to them.
 
     targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
-    `Model.for_gpu`. Raises InputError where the predictor of time cannot predict another GPU,
-    the peaks of the GPU are not known, or the profiles are times alone.
+    `Model.for_gpu`. extrapolate: beyond the trained settings too, at the targets, or by default
+    at what the GPU offers up to FARTHEST times beyond. Raises InputError where the predictor of
+    time cannot predict another GPU, the peaks of the GPU are not known, a clock is above what it
+    reaches, or the profiles are times alone.
     """
-    if (model.device, model.base) == (profiles.device, profiles.base):
-        return model
     predictor = model.predictors["time"]
-    if isinstance(predictor, PredictsOtherBases):
-        grid = predictor.grid_from(profiles)
-        return replace(model, device=profiles.device, grid=grid, base=profiles.base)
+    is_its_own = (model.device, model.base) == (profiles.device, profiles.base)
+    if is_its_own or isinstance(predictor, PredictsOtherBases):
+        if not is_its_own and isinstance(predictor, PredictsOtherBases):
+            grid = predictor.grid_from(profiles)
+            model = replace(model, device=profiles.device, grid=grid, base=profiles.base)
+        beyond = targets or _offered_beyond(model, profiles)
+        return model.extrapolating(beyond) if extrapolate else model
     if not isinstance(predictor, PredictsOtherGpus):
         raise InputError(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
@@ -128,18 +120,69 @@ def model_for(
         )
     refuse_times_alone(profiles)
     device = device_with_peaks(profiles.device)
+    trained = offered_grid(device, profiles, predictor.trained_grids())
+    grid = trained
     if targets:
+        _require_reachable(device, trained, targets)
         grid = ConfigGrid.spanning([profiles.base, *targets])
-    else:
-        grid = offered_grid(device, profiles, predictor.trained_grids())
-    return model.for_gpu(profiles.device, grid, profiles.base, peaks)
+    elif extrapolate:
+        grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
+    turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)
+    lowest = [getattr(grid, axis)[0] < getattr(trained, axis)[0] for axis in AXES[1:]]
+    return replace(turned, trained_range=_up_to(trained, grid)) if any(lowest) else turned
 
 
-def offered_grid(device: Device, profiles: Profiles, trained: tuple[ConfigGrid, ...]) -> ConfigGrid:
+def _up_to(trained: ConfigGrid, grid: ConfigGrid) -> ConfigGrid:
+    """The trained settings and all of a grid above them, which the GPU itself is known to reach."""
+    steps = {
+        axis: tuple(sorted({*own, *(s for s in getattr(grid, axis) if s > own[-1])}))
+        for axis in AXES
+        for own in [getattr(trained, axis)]
+    }
+    return ConfigGrid(**steps)
+
+
+def _require_reachable(
+    device: Device, trained: ConfigGrid, targets: Sequence[HardwareConfig]
+) -> None:
+    """Raise InputError on a clock that the GPU does not reach."""
+    for axis in AXES[1:]:
+        highest = getattr(trained, axis)[-1]
+        if device.datasheet is not None:
+            highest = max(highest, getattr(device.datasheet, axis))
+        most = max(getattr(target, axis) for target in targets)
+        if most > (1 + BEYOND) * highest:
+            raise InputError(f"{axis} {most:g} is above what {device.key} reaches, {highest:g}")
+
+
+def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
+    """What a GPU offers beyond the model's grid, at most FARTHEST times; none of an unknown GPU."""
+    device = find_device(profiles.device)
+    if device is None:
+        return []
+    offered = {
+        "cu_count": (device.cu_count,) if len(model.grid.cu_count) > 1 else (),
+        "engine_mhz": device.engine_clocks_mhz() or _even_clocks(device),
+        "memory_mhz": device.memory_clocks_mhz(),
+    }
+    base = profiles.base.as_dict()
+    return [
+        HardwareConfig(**{**base, axis: step})  # type: ignore[arg-type]
+        for axis, steps in offered.items()
+        for step in steps
+        if getattr(model.grid, axis)[0] / FARTHEST
+        <= step
+        <= getattr(model.grid, axis)[-1] * FARTHEST
+    ]
+
+
+def offered_grid(
+    device: Device, profiles: Profiles, trained: tuple[ConfigGrid, ...], beyond: float = 1.0
+) -> ConfigGrid:
     """Span the clocks that a GPU offers around the base of its profiles.
 
     trained: the grids of the training tables. No clock is lower, as a share of the GPU's highest,
-    than the lowest of any table is of its own. The CU count is the base's.
+    than the lowest of any table is of its own, divided by `beyond`. The CU count is the base's.
     """
     base = profiles.base
     clocks = {
@@ -150,7 +193,7 @@ def offered_grid(device: Device, profiles: Profiles, trained: tuple[ConfigGrid, 
     for axis, offered in clocks.items():
         own = getattr(base, axis)
         steps = np.array([*offered, own])
-        lowest = min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained)
+        lowest = min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained) / beyond
         steps = steps[(steps >= lowest * steps.max()) | (steps == own)]
         axes.append(tuple(np.unique(steps).tolist()))
     return ConfigGrid((base.cu_count,), *axes)

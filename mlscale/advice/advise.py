@@ -10,13 +10,15 @@ from mlscale.advice.recommendation import Advice, Recommendation, Run
 from mlscale.advice.search import Search
 from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.data.devices import known_device
+from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
-from mlscale.predictions import Predictions, coverage_of_each
+from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
+BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
 
 
@@ -98,11 +100,12 @@ def advise(
     except InputError as error:
         subject = f"kernel '{profiles.kernels[0]}'" if run.is_one_launch else "the whole run"
         raise InputError(f"{subject}: {error}") from None
+    trained = predictions.trained_range
     kernels = tuple(
-        search.for_kernel(k, kernel, predictions.flags[k])
+        _flagged(search.for_kernel(k, kernel, predictions.flags[k]), trained)
         for k, kernel in enumerate(profiles.kernels)
     )
-    whole_run = replace(whole_run, flags=_slower_kernels(limits, kernels))
+    whole_run = _flagged(replace(whole_run, flags=_slower_kernels(limits, kernels)), trained)
     warnings += _idle_warning(run)
     warnings += feature_warnings(model, profiles)
     return Advice(
@@ -116,6 +119,13 @@ def advise(
         warnings=tuple(warnings),
         surfaces=surfaces,
     )
+
+
+def _flagged(recommendation: Recommendation, trained: ConfigGrid | None) -> Recommendation:
+    """The recommendation, with a flag where its best lies beyond the trained range."""
+    if trained is None or trained.spans(recommendation.best.config):
+        return recommendation
+    return replace(recommendation, flags=(BEST_IS_BEYOND, *recommendation.flags))
 
 
 def _run(profiles: Profiles) -> Run:

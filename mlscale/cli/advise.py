@@ -26,6 +26,7 @@ _OF_ADVICE = (
     "max_time",
     "max_slowdown",
     "static_power",
+    "extrapolate",
     *levers.OPTIONS,
 )
 

@@ -14,7 +14,7 @@ from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import UsageError
 from mlscale.model import warnings_for
-from mlscale.predictions import COVERAGE, INTERPOLATED, Predictions
+from mlscale.predictions import COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 
 FORMATS = ("table", "csv", "json", "parquet")
 INTERVAL = f"{COVERAGE:.0%} from"
@@ -29,6 +29,7 @@ TABLE = (  # heading, column, significant digits
     ("to", "power_w_high", 4),
     ("energy mJ", "energy_mj", 4),
 )
+MARKS = (INTERPOLATED, EXTRAPOLATED)
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
 SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -89,8 +90,8 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     axes = [[f"{value:g}" for value in rows[axis].tolist()] for axis in AXES]
     shown = [column for column in TABLE if not np.isnan(rows[column[1]]).all()]
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
-    marks = [flags.split("; ")[0] for flags in rows["flags"].tolist()]
-    marks = [mark if mark == INTERPOLATED else "" for mark in marks]
+    flags = [text.split("; ")[:2] for text in rows["flags"].tolist()]
+    marks = [", ".join(flag for flag in own if flag in MARKS) for own in flags]
     headers = ["kernel", "CUs", "engine MHz", "memory MHz", *(heading for heading, _, _ in shown)]
     shown_names = kernel_names(predictions.profiles.kernels)
     names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]

@@ -100,6 +100,7 @@ def _command(arguments: argparse.Namespace) -> str:
         if getattr(arguments, name) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
     words += ["--profiled-only"] * arguments.profiled_only
+    words += ["--extrapolate"] * arguments.extrapolate
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]
     for also in arguments.also:

@@ -17,7 +17,7 @@ from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
-from mlscale.shipped import choice_note, extrapolations, model_for, shipped_model
+from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
 from mlscale.text import listed, plain_number, share_in_percent, shortened
 
 
@@ -64,6 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out kernels without counters, which a trace knows by their time alone "
         "(default: they are predicted like the mean of the others)",
+    )
+    parser.add_argument(
+        "--extrapolate",
+        action="store_true",
+        help="predict beyond the trained clocks and CU counts too: where --at asks for it, else "
+        f"wherever the GPU can be set to, up to {FARTHEST:g} times beyond; flagged, with wider "
+        "intervals",
     )
     group = parser.add_argument_group("what FILE does not say")
     group.add_argument(
@@ -136,13 +143,17 @@ def read(
         if peaks:
             options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
         targets = [model.grid.parse(text) for text in at]
+        model = model_for(model, profiles, targets, extrapolate=arguments.extrapolate)
     else:
         targets = [
             _config(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
         ]
-        trained = model
-        model = model_for(trained, profiles, targets, _peaks(peaks, profiles))
-        notes += extrapolations(trained, profiles, targets)
+        peak_profiles = _peaks(peaks, profiles)
+        model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate)
+    if model.trained_range is None:
+        why = f"as {name} is trained on all settings asked for, and on all that the GPU offers"
+        options.refuse_unused(arguments, ["extrapolate"], why)
+    notes += extrapolations(model)
     profile_name = ", ".join(Path(file).name for file in files)
     return Subject(model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes))
 

@@ -99,6 +99,12 @@ class ConfigGrid:
         return " x ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in counts)
 
     @property
+    def bounds(self) -> str:
+        """The lowest and highest settings for a reader: 'cu 16 to 16, engine 500 to 1000, …'."""
+        ends = {axis: (getattr(self, axis)[0], getattr(self, axis)[-1]) for axis in AXES}
+        return ", ".join(f"{SHORT_NAMES[a]} {low:g} to {high:g}" for a, (low, high) in ends.items())
+
+    @property
     def mid(self) -> HardwareConfig:
         """The mid-grid configuration: index length // 2 of each axis."""
         c, e, m = (length // 2 for length in self.shape)

@@ -112,7 +112,7 @@ def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tup
         if not steps[0] <= target <= steps[-1]:
             raise InputError(
                 f"{axis} {target:g} is outside the grid ({format_steps(getattr(grid, axis))}); "
-                "the model does not extrapolate"
+                "the model does not extrapolate unless asked to (--extrapolate)"
             )
         upper = int(np.searchsorted(steps, target))
         if steps[upper] == target:

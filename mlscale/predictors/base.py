@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_c
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.extrapolation import by_power_laws, widened
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
@@ -245,6 +246,25 @@ def predict_surfaces(
         surfaces = predictor.predict(profiles, grid)
     _check_surfaces(predictor.name, surfaces, profiles, grid)
     return within_reach(surfaces, predictor.quantity)
+
+
+def predict_beyond(
+    predictor: Predictor,
+    profiles: Profiles,
+    trained: ConfigGrid,
+    grid: ConfigGrid,
+    coverage: float | None = None,
+) -> Surfaces:
+    """Predict on a grid that goes beyond the trained one, with wider intervals there.
+
+    By the predictor's own law where it predicts other grids, else as `by_power_laws` goes on.
+    Raises InputError as `predict_surfaces` does.
+    """
+    if isinstance(predictor, PredictsOtherGpus):
+        surfaces = predict_surfaces(predictor, profiles, grid, coverage)
+    else:
+        surfaces = by_power_laws(predict_surfaces(predictor, profiles, None, coverage), grid)
+    return widened(surfaces, trained)
 
 
 def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:

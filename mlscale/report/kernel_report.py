@@ -25,6 +25,7 @@ UNITS = {"time": "ms", "power": "W", "energy": "mJ"}
 class KernelReport:
     """One kernel at every configuration of the grid.
 
+    trained_range: what training speaks for, where the grid goes beyond; else None.
     quantities: by name (the keys of UNITS, as far as they can be given), (C, E, M) in that
     unit. intervals: low and high of time and power, where the predictor gives them; they hold at
     once. advice: the best for it alone, its part of the run and its flags. place: between the
@@ -42,6 +43,7 @@ class KernelReport:
     counters: dict[str, float]
     grid: ConfigGrid
     base: Index
+    trained_range: ConfigGrid | None
     quantities: dict[str, Floats]
     intervals: dict[str, Interval]
     explanations: dict[str, Explanation]
@@ -113,6 +115,7 @@ def kernel_reports(
                 counters={counter: value for counter, value in counters if not math.isnan(value)},
                 grid=model.grid,
                 base=model.grid.index(model.base),
+                trained_range=model.trained_range,
                 quantities=quantities,
                 intervals={
                     quantity: (of.low[k], of.high[k])

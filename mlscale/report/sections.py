@@ -336,13 +336,17 @@ def extrapolation(report: KernelReport) -> Markup:
     """What lies outside the training data, and the flags that `predict` prints."""
     inside = "every feature lies inside the training range" if report.explanations else "none"
     flags = joined(paragraph("Flags, as predict prints them:"), bullets(report.advice.flags))
+    beyond = (
+        "none is interpolated or outside it"
+        if report.trained_range is None
+        else f"those outside {report.trained_range.bounds} are extrapolated, with wider intervals"
+    )
     own = paragraph("A kernel of this name is among the training kernels.")
     return joined(
         element("h3", "What is extrapolated"),
         flags if report.advice.flags else paragraph(f"Flags: {inside}."),
         paragraph(
-            f"All {report.grid.size} configurations shown are steps of the model's grid; none is "
-            "interpolated or outside it."
+            f"All {report.grid.size} configurations shown are steps of the model's grid; {beyond}."
         ),
         own if report.was_trained_on else None,
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Rows = list[Row]
 Tables = dict[str, Measurements]
+Edge = tuple[str, str]  # an axis, and 'lowest' or 'highest'
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Part:
     split: None where everything is held out of other tables. quantity: None where the study needs
     all. clusters: None for a candidate that has none. bases:
     where the kernels are profiled. fold: the number of the one fold that is meant; None for all.
+    edge: the outermost step that is left out of the training, see `ExtrapolationStudy`.
     """
 
     table: str
@@ -44,6 +46,7 @@ class Part:
     clusters: int | None = None
     bases: tuple[HardwareConfig, ...] = ()
     fold: int | None = None
+    edge: Edge | None = None
 
     def folds(self, data: Measurements) -> list[Fold]:
         """Return the folds. Raises InputError where the table has too few applications."""

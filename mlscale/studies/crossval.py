@@ -27,6 +27,7 @@ from mlscale.predictors.base import (
     Training,
     fit_all,
     for_other_gpus,
+    predict_beyond,
     predict_surfaces,
 )
 from mlscale.studies.failures import own_failures
@@ -102,7 +103,8 @@ def cross_validate(
     quantities are fitted as one batch where they can be. pool: the tables to train on instead of
     `data`; an application that is held out is held out of all of them. unseen: `data` is of a GPU
     or grid that no table of the pool is of; the predictors learn its peaks from the base profiles
-    of the other kernels, where there are any. coverage: of the intervals; None for none. Raises
+    of the other kernels, where there are any; else where the first table of the pool is on
+    another grid, `data`'s is predicted beyond it. coverage: of the intervals; None for none. Raises
     InputError where something cannot be fitted or predicted.
     """
     cases = [
@@ -131,15 +133,19 @@ def cross_validate(
             with own_failures(predictor, "learn_peaks", data.device):
                 for_other_gpus(predictor).learn_peaks(data.select(train).profiles(base), data.grid)
     train_seconds = (time.perf_counter() - started) / len(cases)
+    trained = pool[0][0].grid if pool else data.grid
     for _, test, base, predictor in cases:
         held_out = data.select(test)
         started = time.perf_counter()
         if isinstance(predictor, Oracle):
             surfaces = predictor.predict_measured(held_out)
         else:
-            grid = data.grid if unseen else None
+            profiles, grid = held_out.profiles(base), data.grid if unseen else None
             with own_failures(predictor, "predict", data.device):
-                surfaces = predict_surfaces(predictor, held_out.profiles(base), grid, coverage)
+                if trained == data.grid or unseen:
+                    surfaces = predict_surfaces(predictor, profiles, grid, coverage)
+                else:
+                    surfaces = predict_beyond(predictor, profiles, trained, data.grid, coverage)
         predict_seconds = time.perf_counter() - started
         yield FoldPrediction(predictor, held_out, surfaces, train_seconds, predict_seconds)
 

@@ -13,6 +13,7 @@ from mlscale.studies import wu2015
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
 from mlscale.studies.errors import ErrorStudy
+from mlscale.studies.extrapolation import ExtrapolationStudy
 from mlscale.studies.next_point import NextPointStudy
 from mlscale.studies.regret import RegretStudy
 
@@ -28,6 +29,7 @@ STUDIES: dict[str, type[Study]] = {
     **dict.fromkeys(wu2015.STUDIES, wu2015.WuStudy),
     "advice": RegretStudy,
     "next-profile": NextPointStudy,
+    "extrapolation": ExtrapolationStudy,
 }
 
 
@@ -41,9 +43,10 @@ def study(
     """Measure errors by cross-validation; a row of figures for each case, errors in percent.
 
     name: 'errors', 'compare', 'base-configuration', 'cluster-count', 'error-distribution',
-    'oracle', 'advice' or 'next-profile'. tables: measurements or their files; several in a list,
-    or in a dict by name. predictors: names ('nearest', 'package.module:Class'), classes or objects,
-    whose own hyper-parameters are kept. jobs: processes; as many as there are cores.
+    'oracle', 'advice', 'next-profile' or 'extrapolation'. tables: measurements or their files;
+    several in a list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'),
+    classes or objects, whose own hyper-parameters are kept. jobs: processes; as many as there are
+    cores.
 
     options: of every study base='mid', split='leave-one-application-out' and seeds, how many; and
     those of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8, and of

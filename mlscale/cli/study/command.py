@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import options
-from mlscale.cli.study import advice, errors, next_profile, wu2015
+from mlscale.cli.study import advice, errors, extrapolation, next_profile, wu2015
 from mlscale.cli.study.run import carry_out
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -14,7 +14,9 @@ from mlscale.studies.base import Study
 from mlscale.studies.study import plan, settings_of
 
 MODULES = {
-    name: module for module in (errors, wu2015, advice, next_profile) for name in module.SUMMARIES
+    name: module
+    for module in (errors, wu2015, advice, next_profile, extrapolation)
+    for name in module.SUMMARIES
 }
 
 

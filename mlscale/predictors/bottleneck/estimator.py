@@ -9,6 +9,7 @@ import numpy as np
 from mlscale.arrays import Floats, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
+from mlscale.data.extrapolation import positions
 from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -238,7 +239,9 @@ class Bottleneck(Predictor):
         time = prior = self.time_.prior(kernels, gpu, number)
         if self.power_ is not None:
             base_w = _power_at_base(profiles)
-            prior = self.power_.prior(kernels.use, base_w, gpu, time)
+            trained = self.time_.gpus[0].grid
+            other_grid = None if gpu.grid == trained else trained
+            prior = self.power_.prior(kernels.use, base_w, gpu, time, other_grid)
         points = measured_ratios(profiles, gpu.grid, self.power_ is not None)
         posterior = condition(prior, points)
         flags = self.time_.flags(kernels, gpu)
@@ -271,7 +274,7 @@ class Bottleneck(Predictor):
                 f"power is learnt on the GPU itself, here '{first.device}'; "
                 f"the profile is of '{profiles.device}'"
             )
-        if grid is None or self.power_ is not None:
+        if grid is None or (self.power_ is not None and profiles.base != first.base):
             if len(known) == 1:
                 on_training_grid(self.name, (first.grid, first.base), profiles, grid)
             raise InputError(
@@ -292,7 +295,9 @@ class Bottleneck(Predictor):
             )
         for number, gpu in enumerate(self.time_.gpus):
             if (gpu.device, gpu.base) == (profiles.device, profiles.base):
-                return replace(gpu, grid=grid), number, (OTHER_GRID,)
+                holds_trained = positions(gpu.grid, grid) is not None
+                notes = () if holds_trained else (OTHER_GRID,)
+                return replace(gpu, grid=grid), number, notes
         note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
         for gpu in (*self.others_, *self.time_.gpus):
             if gpu.device == profiles.device:

@@ -7,6 +7,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
+from mlscale.data.extrapolation import carried
 from mlscale.data.grid import ConfigGrid
 from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, GridRatios, base_position
 from mlscale.predictors.bottleneck.process import standardised
@@ -56,9 +57,12 @@ class PowerSplit:
         return xp.log(watts / watts[..., base])
 
 
-def energy_weights(grid: ConfigGrid, base: Any) -> list[Floats]:
-    """Return weights (E, N), (M, N) of a grid's engine and memory steps at its configurations."""
-    tables = GridRatios.of(grid, base).tables[1:]
+def energy_weights(grid: ConfigGrid, base: Any, trained: ConfigGrid | None = None) -> list[Floats]:
+    """Return weights (E, N), (M, N) of engine and memory steps at a grid's configurations.
+
+    trained: the grid of these steps, None where it is the same.
+    """
+    tables = GridRatios.of(grid, base, trained).tables[1:]
     return [np.tile(weights, len(grid.cu_count)) for weights in tables]
 
 
@@ -80,16 +84,28 @@ class PowerModel:
     misfit: Floats
 
     def prior(
-        self, use: KernelUse, base_w: Floats, gpu: GpuPeaks, time: SurfacePrior
+        self,
+        use: KernelUse,
+        base_w: Floats,
+        gpu: GpuPeaks,
+        time: SurfacePrior,
+        trained: ConfigGrid | None = None,
     ) -> SurfacePrior:
         """Return the prior of the log time ratios and, after them, the log power ratios: (K, 2 N).
 
         base_w (K,): watts at the base. Its latents are those of the time and the log odds of phi.
+        trained: the grid of training where the GPU's is another one; beyond it, idle watts and
+        energies per work are what they are at its nearest step.
         """
         base = base_position(gpu.grid, gpu.base)
-        core, memory = energy_weights(gpu.grid, gpu.base)
+        core, memory = energy_weights(gpu.grid, gpu.base, trained)
         log_core, log_memory = self.log_core @ core, self.log_memory @ memory
-        split = PowerSplit(np, self.idle_w, base_w, log_core, log_memory, base)
+        idle_w, misfit = self.idle_w, self.misfit
+        if trained is not None:
+            idle_w = carried(idle_w, trained, gpu.grid)
+            halves = np.split(misfit, 2, axis=1)
+            misfit = np.hstack([carried(half, trained, gpu.grid) for half in halves])
+        split = PowerSplit(np, idle_w, base_w, log_core, log_memory, base)
 
         def log_ratios(latents: Floats) -> Floats:
             log_time = time.log_ratios(latents[:-1])
@@ -103,7 +119,7 @@ class PowerModel:
             log_ratios,
             np.vstack([time.mean, odds]),
             np.vstack([time.variance, variance]),
-            self.misfit,
+            misfit,
         )
 
     def state(self) -> dict[str, Any]:

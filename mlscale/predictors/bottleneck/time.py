@@ -9,6 +9,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, UseSources, kernel_use
+from mlscale.data.extrapolation import carried, positions
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.traffic import LARGEST_SHARE
@@ -77,6 +78,10 @@ class KernelTraits:
             {name: values[rows] for name, values in self.launch.items()},
         )
 
+    def at(self, configurations: Indices) -> Self:
+        """Return the same with the rule's log time ratios at some configurations."""
+        return replace(self, rule=None if self.rule is None else self.rule[:, configurations])
+
     @property
     def without_rule(self) -> Mask:
         """Which kernels the rule has nothing to say of, (K,)."""
@@ -130,15 +135,17 @@ class TimeModel:
     def prior(self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None) -> SurfacePrior:
         """Return what is known of the log time ratios (K, N) before any further measured point.
 
-        number: of the GPU among the trained ones, None for another.
+        number: of the GPU among the trained ones, None for another. On a grid that goes beyond the
+        trained one, corrections and misfit stay what they are at its nearest step; on one that
+        does not hold all of its steps there are none.
         """
         points = self.process.points_of(gpu.inputs(kernels.use))
         mean, variance = self.process.latents(points, number)
-        misfit = np.zeros((1, gpu.grid.size))
         trained = gpu.grid if number is None else self.gpus[number].grid
-        at_home = number if gpu.grid == trained else None
-        if at_home is not None:
-            misfit = self.misfits[at_home]
+        home = None if number is None else positions(trained, gpu.grid)
+        misfit = np.zeros((1, gpu.grid.size))
+        if number is not None and home is not None:
+            misfit = carried(self.misfits[number], trained, gpu.grid)
         ratios = GridRatios.of(gpu.grid, gpu.base, trained)
         load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
         curve = BottleneckCurve.of(np, self.values, number, load, ratios)
@@ -152,9 +159,12 @@ class TimeModel:
             return log_time if base is None else log_time - log_time[:, base]
 
         missed = np.zeros(gpu.grid.size)
-        if at_home is not None:
-            missed = self._missed(kernels, gpu, at_home, log_ratios(mean))
-            missed = missed if base is None else missed - missed[..., base]
+        if number is not None and gpu.grid == trained:
+            missed = self._missed(kernels, gpu, number, log_ratios(mean))
+        elif number is not None and home is not None:
+            at_home = self.prior(kernels.at(home), self.gpus[number], number).predicted()
+            missed = carried(at_home - log_ratios(mean)[:, home], trained, gpu.grid)
+        missed = missed if base is None else missed - missed[..., base]
         variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
         return SurfacePrior(lambda latents: log_ratios(latents) + missed, mean, variances, misfit)
 

@@ -1,0 +1,57 @@
+"""mlscale study extrapolation: errors beyond the outermost step that was trained on."""
+
+import argparse
+from typing import Any
+
+from mlscale.cli.study import options
+from mlscale.cli.study.text import two_digits
+from mlscale.cli.text import columns
+from mlscale.data.grid import HardwareConfig
+from mlscale.studies.base import Rows, grouped
+from mlscale.studies.errors import CLUSTERS
+
+SUMMARIES = {
+    "extrapolation": "errors at the outermost step of each axis, which is not trained on",
+}
+
+
+def parents(_: str) -> list[argparse.ArgumentParser]:
+    """Return the parsers with the options of the study."""
+    return [
+        options.predictors(several=True, default="bottleneck where it applies, and wu"),
+        options.features(several=True),
+        options.quantities(),
+        options.base(),
+        options.clusters(str(CLUSTERS)),
+        options.common("the table extrapolation"),
+    ]
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """Return a block for each table, quantity and edge."""
+    by_block = grouped(document["rows"], "table", "quantity", "axis", "end")
+    return "\n\n".join(_block(document, rows) for rows in by_block.values())
+
+
+def _block(document: dict[str, Any], rows: Rows) -> str:
+    first = rows[0]
+    covered = any(row["coverage_outside"] is not None for row in rows)
+    headers = ["predictor", "features", "inside", "std. error", "outside", "std. error"]
+    headers += ["outside / inside", "if trained on it"]
+    headers += ["inside in 90 %", "outside in 90 %"] if covered else []
+    lines = []
+    for row in rows:
+        figures = ["mape_inside", "standard_error_inside", "mape_outside"]
+        figures += ["standard_error_outside", "ratio", "mape_trained"]
+        cells = [row["predictor"], row["features"] or "", *(two_digits(row[f]) for f in figures)]
+        if covered:
+            shares = [row["coverage_inside"], row["coverage_outside"]]
+            cells += ["" if share is None else f"{share:.1f}" for share in shares]
+        lines.append(cells)
+    return (
+        f"{first['table']}: error of {first['quantity']} [%] at {first['axis']} "
+        f"{first['step']:g}, the {first['end']}, which is not trained on, "
+        f"{first['n_kernels']} kernels, base {HardwareConfig(**first['base'])}, "
+        f"{document['protocol']}; std. error over {first['standard_error_over']}\n"
+        f"{columns(headers, lines)}"
+    )

@@ -1,0 +1,90 @@
+"""Surfaces beyond the grid that they were measured on: how they are carried there, and how far."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices
+from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.surfaces import Surfaces
+
+WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
+
+
+def carried(values: Floats, grid: ConfigGrid, to: ConfigGrid, by_slope: bool = False) -> Floats:
+    """Return values (..., N) on one grid as (..., N') on another, linear in the axes' logarithms.
+
+    Beyond the first and the last step of an axis they stay as they are there; by_slope: they go on
+    as between the two outermost steps, so that logs of a power law are met exactly.
+    """
+    outer = values.shape[:-1]
+    weights = [_weights(getattr(grid, axis), getattr(to, axis), by_slope) for axis in AXES]
+    stacked = values.reshape(-1, *grid.shape)
+    moved = np.einsum("kcem,xc,ye,zm->kxyz", stacked, *weights, optimize=True)
+    return np.asarray(moved.reshape(*outer, to.size))
+
+
+def positions(grid: ConfigGrid, within: ConfigGrid) -> Indices | None:
+    """Return where a grid's configurations stand in a raveled other one; None where some do not."""
+    if any(not set(getattr(grid, axis)) <= set(getattr(within, axis)) for axis in AXES):
+        return None
+    indices = [[getattr(within, a).index(step) for step in getattr(grid, a)] for a in AXES]
+    return np.ravel_multi_index(np.ix_(*indices), within.shape).ravel()
+
+
+def _weights(steps: Sequence[float], to: Sequence[float], by_slope: bool) -> Floats:
+    """Return weights (T, S) of the steps' values in those at T settings."""
+    known, own = np.log(np.array(steps, float)), np.log(np.array(to, float))
+    weights = np.transpose([np.interp(own, known, one) for one in np.eye(len(known))])
+    if by_slope and len(known) > 1:
+        for first, second, end in ((0, 1, own < known[0]), (-1, -2, own > known[-1])):
+            over = (own[end] - known[first]) / (known[first] - known[second])
+            weights[end, first], weights[end, second] = 1 + over, -over
+    return np.asarray(weights)
+
+
+def distance_beyond(trained: ConfigGrid, grid: ConfigGrid) -> Floats:
+    """Return how far each configuration of a grid is outside the trained range, (C, E, M).
+
+    The logarithms beyond the nearest trained step, summed over the axes; 0 inside.
+    """
+    distances = []
+    for axis in AXES:
+        known, own = (np.log(np.array(getattr(one, axis), float)) for one in (trained, grid))
+        distances.append(np.maximum(known[0] - own, 0) + np.maximum(own - known[-1], 0))
+    cu, engine, memory = np.ix_(*distances)
+    return np.asarray(cu + engine + memory)
+
+
+def widened(surfaces: Surfaces, trained: ConfigGrid) -> Surfaces:
+    """Return surfaces whose intervals are wider beyond the trained range, in log ratios.
+
+    By 1 + WIDENING times the distance beyond it: by 1.4 where a clock is 0.8 of the lowest trained.
+    """
+    values, low, high = surfaces.values, surfaces.low, surfaces.high
+    if low is None or high is None:
+        return surfaces
+    times = 1 + WIDENING * distance_beyond(trained, surfaces.grid)
+    low, high = (np.asarray(values * (end / values) ** times) for end in (low, high))
+    return replace(surfaces, low=low, high=high)
+
+
+def by_power_laws(surfaces: Surfaces, grid: ConfigGrid) -> Surfaces:
+    """Return surfaces on a wider grid: along each axis as between the two outermost steps.
+
+    For predictors that know no law of their own. Intervals are as wide as at the nearest step.
+    """
+    count = len(surfaces.values)
+    logs = np.log(surfaces.values).reshape(count, -1)
+    wider = carried(logs, surfaces.grid, grid, by_slope=True)
+
+    def end(own: Floats | None) -> Floats | None:
+        if own is None:
+            return None
+        off = carried(np.log(own).reshape(count, -1) - logs, surfaces.grid, grid)
+        return np.asarray(np.exp(wider + off).reshape(-1, *grid.shape))
+
+    values = np.exp(wider).reshape(-1, *grid.shape)
+    ends = end(surfaces.low), end(surfaces.high)
+    return Surfaces(grid, surfaces.base, values, surfaces.flags, *ends)
