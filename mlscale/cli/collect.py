@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=_numbers,
             default=(),
             metavar="MHZ,MHZ,…",
-            help=f"{clock} clocks to hold (root), each the nearest one offered; they are reset at "
-            "the end, also after a crash (default: left alone)",
+            help=f"{clock} clocks to hold (root); they are reset at the end, also after a crash "
+            "(default: left alone)",
         )
     parser.add_argument(
         "--power-limits",
@@ -87,11 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds over which power is averaged; 0 for time alone (default: %(default)g)",
     )
-    parser.add_argument(
-        "--no-counters",
-        action="store_true",
-        help="do not run ncu or rocprofv3 (default: run it if it is on the path)",
-    )
     parser.add_argument("--resume", action="store_true", help="go on with what DIR holds")
     task = parser.add_mutually_exclusive_group()
     task.add_argument(
@@ -101,25 +96,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gpu', and the models of the survey beside Volkov's kernel",
     )
     task.add_argument(
-        "--dry-run", action="store_true", help="print the plan and how long it takes, and end"
-    )
-    task.add_argument(
-        "--list-kernels", action="store_true", help="print the kernels of the suite, and end"
+        "--dry-run",
+        action="store_true",
+        help="print the plan, its kernels and how long it takes, and end",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Collect. Raises InputError."""
     from mlscale.collect.device import find_device
-    from mlscale.collect.suite import select
 
-    if arguments.list_kernels:
-        entries = select(arguments.suite, arguments.kernels, arguments.backend)
-        lines = [[e.name, e.application, str(e.threads), str(e.block)] for e in entries]
-        print(columns(["kernel", "application", "threads", "of a block"], lines))
-        return
     if arguments.micro:
-        unused = ("suite", "kernels", "cu_counts", "power_limits", "power_seconds", "no_counters")
+        unused = ("suite", "kernels", "cu_counts", "power_limits", "power_seconds")
         options.refuse_unused(arguments, unused, "with --micro")
     if not arguments.output and not arguments.dry_run:
         raise UsageError("name a folder for the measurements with -o DIR")
@@ -130,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
     """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
-    from mlscale.collect.clocks import offered
+    from mlscale.collect.clocks import require_settable
     from mlscale.collect.micro_kernels import micro_entries
     from mlscale.collect.plan import Plan, cu_counts
     from mlscale.collect.suite import select
@@ -141,7 +129,7 @@ def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
         "cap_w": arguments.power_limits,
     }
     if any(settings.values()):
-        settings = offered(info, settings)
+        require_settable(info)
     if arguments.micro:
         return Plan("micro", micro_entries(info), (info.cu_count,), settings, arguments.repeat)
     entries = select(arguments.suite, arguments.kernels, info.backend)
@@ -161,7 +149,7 @@ def _plan_text(plan: Plan, info: DeviceInfo) -> str:
     }
     lines = {
         "device": f"{info.name} by {info.backend}, {info.cu_count} CUs",
-        "kernels": f"{len(plan.entries)} of the suite '{plan.suite}'",
+        "kernels": f"{len(plan.entries)}: {', '.join(entry.name for entry in plan.entries)}",
         "CUs": f"{', '.join(map(str, plan.cu_counts))} ({info.cu_axis or 'all at once'})",
         **settings,
         "power": f"{plan.power_s:g} s a sample" if plan.power_s else "not measured",
@@ -203,14 +191,12 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
         if plan.suite == "micro":
             text = _write_micro(folder, rows, info)
         else:
-            text = _write(folder, rows, plan, info, not arguments.no_counters)
+            text = _write(folder, rows, plan, info)
         recording.finish(folder, record, failed)
     return text
 
 
-def _write(
-    folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo, wants_counters: bool
-) -> str:
+def _write(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) -> str:
     """Write the tables with their counters; the summary."""
     import numpy as np
 
@@ -221,7 +207,7 @@ def _write(
     kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     device = recording.device_name(info)
     of_kernels: counters.Counters = {}
-    if wants_counters and info.backend in counters.TOOLS:
+    if info.backend in counters.TOOLS:
         base = {axis: max(row[axis] for row in rows) for axis in AXES}
         of_kernels, missing = counters.collect_counters(
             info, plan.suite, kernels, device, base, folder / "counters"

@@ -18,11 +18,6 @@ from mlscale.profilers import import_exports
 
 TOOLS = {"cuda": "ncu", "hip": "rocprofv3"}
 _HERE = Path(__file__).parent
-_NO_RIGHT = "ERR_NVGPUCTRPERM"
-_HOW_TO_ALLOW = (
-    "no right to read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let the driver allow "
-    "it (NVreg_RestrictProfilingToAdminUsers=0)"
-)
 Counters = dict[str, dict[str, float]]
 
 
@@ -103,13 +98,10 @@ def _of_kernel(
         done = subprocess.run(  # noqa: S603
             line, capture_output=True, text=True, errors="replace", check=False
         )
-        log = folder / "ncu.csv"
-        written = log.read_text(errors="replace") if log.exists() else ""
-        if _NO_RIGHT in done.stdout + done.stderr + written:
-            raise InputError(_HOW_TO_ALLOW)
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
-            raise InputError(f"{tool} ended with {done.returncode}: {last}")
+            logs = "".join(path.read_text(errors="replace") for path in folder.glob("*.csv"))
+            last = (done.stdout + done.stderr + logs).strip().splitlines()[-1:]
+            raise InputError(f"{tool} ended with {done.returncode}: {''.join(last)[:300]}")
     if tool == "ncu":  # whose file says the clocks of the launch
         base = {"cu_count": base["cu_count"]}
     with warnings.catch_warnings():

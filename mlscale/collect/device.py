@@ -1,7 +1,6 @@
 """The device at hand: which backend finds one, and what it is."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,7 +38,7 @@ class DeviceInfo:
         cu_count: all its compute units.
         l2_bytes: size of the L2 cache; of a processor 256 KiB.
         wave_size: threads that run together.
-        engine_mhz: highest engine clock [MHz], as far as the driver says, else 0.
+        engine_mhz: highest engine clock [MHz] for a table where none was observed; 0 is unknown.
         memory_mhz: highest memory clock [MHz], likewise.
         capability: compute capability, times ten; 0 of what is not NVIDIA's.
         cu_axis: how fewer CUs are had: 'green contexts', 'CU mask', 'threads', or not ('').
@@ -114,31 +113,15 @@ def _cuda() -> DeviceInfo:
 
     ask("cudaGetDeviceCount")
     properties, driver = ask("cudaGetDeviceProperties", 0), int(ask("cudaDriverGetVersion"))
-    common = _of_properties(properties)
-    clocks: dict[str, Any] = {}
-    sensors = "tegra" if _JETSON.exists() else ""
-    if not sensors:
-        with suppress(ImportError):
-            clocks, sensors = _nvml_clocks(f"GPU-{common['uuid']}"), "nvml"
+    sensors = "tegra" if _JETSON.exists() else "nvml" if find_spec("pynvml") else ""
     return DeviceInfo(
         backend="cuda",
         driver=f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         capability=10 * properties.major + properties.minor,
         cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
         sensors=sensors,
-        **common,
-        **clocks,
+        **_of_properties(properties),
     )
-
-
-def _nvml_clocks(uuid: str) -> dict[str, Any]:
-    """The highest clocks [MHz]."""
-    import pynvml
-
-    pynvml.nvmlInit()
-    board = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-    kinds = {"engine_mhz": pynvml.NVML_CLOCK_SM, "memory_mhz": pynvml.NVML_CLOCK_MEM}
-    return {n: float(pynvml.nvmlDeviceGetMaxClockInfo(board, kind)) for n, kind in kinds.items()}
 
 
 def _hip() -> DeviceInfo:

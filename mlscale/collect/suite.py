@@ -5,17 +5,17 @@ processor runs in some milliseconds.
 """
 
 import csv
-import difflib
+import fnmatch
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from mlscale.collect.cases import CASES, Case
 from mlscale.errors import InputError
+from mlscale.text import near_names
 
 KERNELS = Path(__file__).parent / "kernels"
 BACKENDS = ("cuda", "hip", "opencl")
@@ -80,30 +80,25 @@ def _pairs(text: str) -> dict[str, Any]:
     }
 
 
-def select(suite: str, patterns: Sequence[str], backend: str | None = None) -> tuple[Entry, ...]:
-    """The entries of a suite that are asked for, in its order; all without patterns.
+def select(suite: str, patterns: Sequence[str], backend: str) -> tuple[Entry, ...]:
+    """The kernels of a suite that are asked for and that the backend can run; all without patterns.
 
-    patterns: names of kernels or of applications, * for any characters. backend: what it cannot
-    run is left out. Raises InputError.
+    patterns: names of kernels or of applications, * for any characters. Raises InputError.
     """
-    wanted: set[str] = set()
+    named = {name: entry for entry in entries(suite) for name in (entry.name, entry.application)}
     for pattern in patterns:
-        names = [
-            entry.name
-            for entry in entries(suite)
-            if fnmatchcase(entry.name, pattern) or fnmatchcase(entry.application, pattern)
-        ]
-        if not names:
-            known = {name for entry in entries(suite) for name in (entry.name, entry.application)}
-            close = difflib.get_close_matches(pattern, sorted(known), n=1)
-            hint = f"; is '{close[0]}' meant?" if close else ";"
+        if not fnmatch.filter(named, pattern):
+            near = "".join(f"; is '{name}' meant?" for name in near_names(pattern, named, most=1))
             raise InputError(
-                f"there is no kernel or application '{pattern}' in the suite '{suite}'{hint} "
-                "'mlscale collect --list-kernels' lists them"
+                f"there is no kernel or application '{pattern}' in the suite '{suite}'{near}"
             )
-        wanted.update(names)
     return tuple(
         entry
         for entry in entries(suite)
-        if (not patterns or entry.name in wanted) and backend in (None, *entry.backends)
+        if backend in entry.backends
+        and any(
+            fnmatch.fnmatch(name, pattern)
+            for pattern in patterns or "*"
+            for name in (entry.name, entry.application)
+        )
     )

@@ -16,7 +16,6 @@ import pytest
 from command import Capture, refuse, succeed
 
 from mlscale import read
-from mlscale.collect.suite import entries
 from mlscale.data.tables import read_table
 from mlscale.profilers.kernel_tuner import read_document
 
@@ -142,16 +141,10 @@ def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:
     given = ("--dry-run", "--kernels", "copy,scan", "--cu-counts", "1", "--repeat", "4")
     out, _ = succeed(capsys, "collect", "--backend", "opencl", *given, "-o", tmp_path / "o")
     lines = dict(line.split(":", 1) for line in out.splitlines())
-    assert lines["kernels"].strip() == "5 of the suite 'full'"
+    assert lines["kernels"].strip() == "5: copy_4m, copy_16m, copy_64m, scan_4m, scan_32m"
     assert lines["engine_mhz"].strip() == "as they are"
     assert lines["samples"].strip().startswith("20, about ")
     assert not (tmp_path / "o").exists()
-
-
-def test_the_kernels_are_listed(capsys: Capture) -> None:
-    out, _ = succeed(capsys, "collect", "--list-kernels")
-    assert len(out.splitlines()) == 2 + len(entries("full"))
-    assert ["nbody_4k", "nbody", "4096", "256"] in [line.split() for line in out.splitlines()]
 
 
 class TestRefused:
@@ -159,7 +152,6 @@ class TestRefused:
         ("given", "message"),
         [
             ([], "name a folder for the measurements with -o DIR"),
-            (["--list-kernels", "--kernels", "no"], "there is no kernel or application 'no'"),
             (["--micro", "--kernels", "copy"], "--kernels: of no effect with --micro"),
             (["--power-seconds", "-1"], "is not a finite number of at least 0"),
             (["--cu-counts", "0"], "is not a whole number of at least 1"),
@@ -167,6 +159,12 @@ class TestRefused:
     )
     def test_options(self, capsys: Capture, tmp_path: Path, given: list[str], message: str) -> None:
         assert message in refuse(capsys, tmp_path, "collect", *given)
+
+    def test_a_kernel_that_there_is_not(self, capsys: Capture, tmp_path: Path) -> None:
+        pocl.needs_pocl()
+        given = ("--backend", "opencl", "--kernels", "copi", "-o", tmp_path / "o")
+        message = refuse(capsys, tmp_path, "collect", *given)
+        assert "no kernel or application 'copi' in the suite 'full'; is 'copy' meant?" in message
 
     def test_more_units_than_there_are(self, capsys: Capture, tmp_path: Path) -> None:
         pocl.needs_pocl()

@@ -54,7 +54,7 @@ REFUSED = {
     ),
     "collect": "name a folder for the measurements with -o DIR",
     f"{COLLECT} --dry-run --micro": "argument --micro: not allowed with argument --dry-run",
-    f"{COLLECT} --micro --no-counters": "--no-counters: of no effect with --micro",
+    f"{COLLECT} --micro --cu-counts 4": "--cu-counts: of no effect with --micro",
     f"{STUDY} --clusters 3": ("--clusters: of no effect with the predictors of this study"),
     "study errors t.csv --quantity time --features raw+power": (
         "--features: of no effect with the predictors of this study"

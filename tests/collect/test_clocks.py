@@ -16,10 +16,6 @@ from mlscale.errors import DataWarning, InputError
 GPU = DeviceInfo("cuda", "made", "abc", "CUDA 12.4", 132, 1, 32, sensors="nvml")
 
 
-# Engine clocks by memory clock.
-OFFERED = {3201: [345, 990, 1980], 1600: [345, 990]}
-
-
 class NvmlError(Exception):
     """As pynvml's."""
 
@@ -33,7 +29,7 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     """A board with a limit of 600 W; `done` is what was asked of it, `refuse` makes it refuse."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     state = SimpleNamespace(limit=600_000, done=[], refuse=None, marker=None)
-    state.marker = tmp_path / "mlscale" / "clocks-abc.json"
+    state.marker = tmp_path / "mlscale" / "clocks-abc" / "before.json"
 
     def ask(name: str) -> Any:
         def answer(*given: Any) -> Any:
@@ -44,10 +40,6 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
             if state.refuse and name.startswith("nvmlDeviceReset"):
                 raise state.refuse
             state.done.append((name, *given[1:]))
-            if name == "nvmlDeviceGetSupportedMemoryClocks":
-                return list(OFFERED)
-            if name == "nvmlDeviceGetSupportedGraphicsClocks":
-                return OFFERED[given[1]]
             return None
 
         return answer
@@ -61,36 +53,15 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     return state
 
 
-@pytest.mark.usefixtures("board")
-class TestOffered:
-    @pytest.fixture(autouse=True)
-    def _as_root(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("os.geteuid", lambda: 0)
-
-    @pytest.mark.parametrize(
-        ("engine", "memory", "settings"),
-        [
-            ((1900,), (), ((1980,), ())),
-            ((1900, 300), (3000, 1600), ((345, 990), (1600, 3201))),
-            ((), (), ((), ())),
-        ],
-    )
-    def test_the_nearest_that_every_memory_clock_has(
-        self, engine: Any, memory: Any, settings: Any
-    ) -> None:
-        asked = {"engine_mhz": engine, "memory_mhz": memory, "cap_w": (300,)}
-        given = clocks.offered(GPU, asked)
-        assert (given["engine_mhz"], given["memory_mhz"]) == settings
-        assert given["cap_w"] == (300,)
-
-    def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without NVML, and without root."""
-        asked: dict[str, tuple[int, ...]] = {"engine_mhz": (990,), "memory_mhz": (), "cap_w": ()}
-        with pytest.raises(InputError, match="set by NVML alone"):
-            clocks.offered(replace(GPU, sensors=""), asked)
-        monkeypatch.setattr("os.geteuid", lambda: 1000)
-        with pytest.raises(InputError, match="run it as root"):
-            clocks.offered(GPU, asked)
+def test_what_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without NVML, and without root."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    clocks.require_settable(GPU)
+    with pytest.raises(InputError, match="set by NVML alone"):
+        clocks.require_settable(replace(GPU, sensors=""))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(InputError, match="run it as root"):
+        clocks.require_settable(GPU)
 
 
 def test_what_is_set(board: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +90,8 @@ def test_the_marker_stands_while_the_board_may_be_set(board: SimpleNamespace) ->
 
 def test_after_a_kill_the_next_run_resets_first(board: SimpleNamespace) -> None:
     """The marker of a run that nobody holds any more, with the limit of before it."""
-    board.marker.parent.mkdir()
-    board.marker.write_text('{"pid": 1, "power_limit_mw": 700000}')
+    board.marker.parent.mkdir(parents=True)
+    board.marker.write_text('{"power_limit_mw": 700000}')
     manager = clocks.given_back(GPU, sets_board=False)
     with pytest.warns(DataWarning, match="was killed while it held the clocks"):
         manager.__enter__()
@@ -136,7 +107,7 @@ def test_after_a_kill_the_next_run_resets_first(board: SimpleNamespace) -> None:
 def test_two_runs_do_not_share_a_board(board: SimpleNamespace) -> None:
     with (
         clocks.given_back(GPU, sets_board=True),
-        pytest.raises(InputError, match="another mlscale collect"),
+        pytest.raises(InputError, match="another mlscale writes there"),
     ):
         clocks.given_back(GPU, sets_board=True).__enter__()
 
@@ -162,9 +133,3 @@ def test_what_a_board_cannot_do_at_all_is_no_error(board: SimpleNamespace) -> No
     with clocks.given_back(GPU, sets_board=True):
         pass
     assert not board.marker.exists()
-
-
-def test_no_place_for_the_marker(board: SimpleNamespace, tmp_path: Path) -> None:
-    (tmp_path / "mlscale").write_text("a file")
-    with pytest.raises(InputError, match="without it clocks are not set"):
-        clocks.given_back(GPU, sets_board=True).__enter__()

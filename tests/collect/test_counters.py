@@ -75,7 +75,7 @@ def test_no_right(folder: Path) -> None:
     stand_in(folder, "ncu", "print('==ERROR== ERR_NVGPUCTRPERM')\nraise SystemExit(1)")
     counters, [why] = collected(folder, H200, "h200")
     assert counters == {}
-    assert "no right to read the GPU's counters" in why
+    assert why == "there are no counters: ncu ended with 1: ==ERROR== ERR_NVGPUCTRPERM"
 
 
 def test_a_profiler_that_fails(folder: Path) -> None:

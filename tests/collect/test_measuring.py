@@ -38,7 +38,7 @@ MI210 = DeviceInfo(
     "hip", "AMD Instinct MI210", "def", "d", 104, 8 << 20, 64, 1700.0, 1600.0,
     cu_axis="CU mask", sensors="amdsmi",
 )  # fmt: skip
-[ENTRY] = select("small", ["copy"])
+[ENTRY] = select("small", ["copy"], "cuda")
 GRANTED = {8: 8, 16: 16, 32: 32, 60: 64, 100: 104, 132: 132}  # groups of 8, as the driver rounds up
 AS_IT_IS: dict[str, tuple[int, ...]] = {"engine_mhz": (), "memory_mhz": (), "cap_w": ()}
 CUDA = Plan(

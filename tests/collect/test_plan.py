@@ -38,7 +38,7 @@ def test_what_tells_a_process_its_count() -> None:
 
 def test_samples_and_seconds() -> None:
     """2 kernels x 2 counts x 3 clocks x 2 times; 4 processes x 1 s + 24 x (0.6 + 1) s."""
-    entries = select("full", ["copy_4m", "copy_16m"])
+    entries = select("full", ["copy_4m", "copy_16m"], "cuda")
     settings = {"engine_mhz": (1, 2, 3), "memory_mhz": (), "cap_w": ()}
     plan = Plan("full", entries, (1, 2), settings, repeat=2, power_s=1.0)
     assert (plan.configurations, plan.samples, plan.sets_board) == (6, 24, True)

@@ -152,7 +152,7 @@ def test_names_tell_the_application_and_launches_are_whole_blocks(suite: str) ->
 
 class TestSelect:
     def test_names_applications_and_patterns(self) -> None:
-        names = [e.name for e in select("full", ["copy", "scan_4m", "nbody_*k"])]
+        names = [e.name for e in select("full", ["copy", "scan_4m", "nbody_*k"], "cuda")]
         assert names[0] == "copy_4m"
         assert names[-1] == "scan_4m"
         assert len(names) == 3 + 1 + 3
@@ -163,4 +163,4 @@ class TestSelect:
 
     def test_a_name_that_is_none(self) -> None:
         with pytest.raises(InputError, match="'copi' in the suite 'full'; is 'copy' meant"):
-            select("full", ["copi"])
+            select("full", ["copi"], "cuda")
