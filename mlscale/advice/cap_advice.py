@@ -33,7 +33,7 @@ from mlscale.predictions import coverage_of_each
 
 LEAST_STEP_W = 25.0  # between the caps of a sweep
 MOST_STEPS = 20
-NO_INTERVAL = "no interval: its upper end is below the clocks tried"  # of a run under a cap
+OPEN_INTERVAL = "one end of each interval is not known: there it would be below the clocks tried"
 CLOCK_TOLERANCE = 1.01  # clocks nearer than this are the same
 
 
@@ -43,7 +43,8 @@ class CappedRun:
 
     engine_mhz: the mean over its time. slowdown_percent: of time, against the base;
     saving_percent: of the objective against the base, of energy where the objective is time;
-    their ranges where the predictors give intervals whose upper ends the cap is not too low for.
+    their ranges where the predictors give intervals. Where at the high ends of power the cap is
+    too low for the clocks tried, the longest time and the least saving are infinite: not known.
     """
 
     engine_mhz: float
@@ -210,13 +211,14 @@ class _Runs:
         slowdown_range = saving_range = None
         if self.ends is not None:
             low, high = self.ends
+            slowdowns, savings = (
+                [of(one, place) for one in (low, curve, high)]
+                for of in (self._slowdown, self._saving)
+            )
             if high.too_low[place]:
-                flags += (NO_INTERVAL,)
-            else:
-                slowdown_range = interval_ends(
-                    self._slowdown(one, place) for one in (low, curve, high)
-                )
-                saving_range = interval_ends(self._saving(one, place) for one in (low, curve, high))
+                flags += (OPEN_INTERVAL,)
+                slowdowns[-1], savings[-1] = math.inf, -math.inf
+            slowdown_range, saving_range = interval_ends(slowdowns), interval_ends(savings)
         run = CappedRun(
             engine_mhz=float(curve.run_engine_mhz[place]),
             time_ms=float(curve.run_time_ms[place]),

@@ -2,7 +2,7 @@
 
 import math
 
-from mlscale.advice.cap_advice import NO_INTERVAL, CapAdvice, CappedRun
+from mlscale.advice.cap_advice import OPEN_INTERVAL, CapAdvice, CappedRun
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.advice.words import percent_in_words, time_in_words
@@ -65,9 +65,10 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
     own = "" if caps.default_w is None else f" (of {caps.default_w:g})"
     text = f"Set the power cap to {best.cap_w:g} W{own}: {_effects(caps.objective, best.run)}"
-    if NO_INTERVAL in best.flags:
-        text += f" ({NO_INTERVAL})"
-    return f"{text}{_of_run(advice)}."
+    text += _of_run(advice)
+    if OPEN_INTERVAL in best.flags:
+        text += f"; {OPEN_INTERVAL}"
+    return f"{text}."
 
 
 def _effects(objective: str, of: Recommendation | CappedRun) -> str:
@@ -142,6 +143,11 @@ def _change(
     if ends is None:
         return text
     low, high = sorted(ends)
+    if math.isinf(low) or math.isinf(high):
+        known, is_least = (low, True) if math.isinf(high) else (high, False)
+        bound = "at least" if is_least == (known >= 0) else "at most"
+        side = "" if word(known) == word(percent) else f" % {word(known)}"
+        return f"{text} ({coverage}{bound} {percent_in_words(known)}{side})"
     if low * high >= 0:
         near, far = sorted((abs(low), abs(high)))
         return f"{text} ({coverage}{percent_in_words(near)} to {percent_in_words(far)})"

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from typing import Any
 
 from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, advise_caps
@@ -149,11 +150,12 @@ def _cells(point: CapPoint, is_best: bool) -> list[str]:
 
 
 def cap_row(point: CapPoint) -> Row:
-    """Return the run under one cap, intervals as two numbers each; None where it is too low."""
+    """Return the run under one cap, intervals as two numbers each; None for what is not known."""
     of_run = asdict(point.run) if point.run else dict.fromkeys(f.name for f in fields(CappedRun))
     row = {"cap_w": point.cap_w, **of_run}
     for name in ("slowdown", "saving"):
-        low, high = row.pop(f"{name}_range") or (None, None)
+        ends = row.pop(f"{name}_range") or (None, None)
+        low, high = (end if end is not None and isfinite(end) else None for end in ends)
         row |= {f"{name}_low_percent": low, f"{name}_high_percent": high}
     return row | {"too_low": point.too_low, "flags": list(point.flags)}
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,8 +70,10 @@ def kernel_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def interval_cell(interval: tuple[float, float] | None) -> str:
-    """The ends of an interval; nothing where there is none."""
-    return "" if interval is None else f"{interval[0]:z.1f} to {interval[1]:z.1f}"
+    """The ends of an interval, '?' for one that is not known; nothing where there is none."""
+    if interval is None:
+        return ""
+    return " to ".join(f"{end:z.1f}" if math.isfinite(end) else "?" for end in interval)
 
 
 def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.counters.roofline import RooflinePlace, roofline
@@ -90,8 +91,8 @@ def change(kernel: Recommendation, cost: str) -> str:
 
 def range_in_words(percents: tuple[float, float]) -> str:
     """The ends of an interval of changes [%]."""
-    low, high = sorted(percents)
-    return f"{percent(low / 100)} to {percent(high / 100)}"
+    ends = sorted(percents)
+    return " to ".join(percent(end / 100) if isfinite(end) else "not known" for end in ends)
 
 
 def scale_and_unit(value: float, cost: str) -> tuple[float, str]:

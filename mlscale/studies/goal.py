@@ -61,8 +61,11 @@ class Goal:
     ) -> tuple[float, float] | None:
         """The interval of a run's saving at a configuration [%]; None where there is none.
 
-        ends: the run as predicted, at the low ends of its intervals, and at the high ends.
+        At the base there is none: nothing is saved there for certain. ends: the run as
+        predicted, at the low ends of its intervals, and at the high ends.
         """
+        if at == base:
+            return None
         costs = [run_of(*of_run)[:2] for of_run in ends]
         at_base = advice.objective_values(objective, *costs[0])[base]
         values = [advice.objective_values(objective, *cost)[at] for cost in costs]

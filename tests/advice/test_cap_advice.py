@@ -13,7 +13,13 @@ from synthetic import frugal
 from synthetic import kernels as made
 
 from mlscale import Model, Profiles, train
-from mlscale.advice.cap_advice import CappedRun, CapPoint, advise_caps, cap_sweep
+from mlscale.advice.cap_advice import (
+    OPEN_INTERVAL,
+    CappedRun,
+    CapPoint,
+    advise_caps,
+    cap_sweep,
+)
 from mlscale.advice.objectives import Limits
 from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
@@ -22,6 +28,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.nearest import Nearest
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
+INF = float("inf")
 MODEL = train(frugal.measurements(), MID, "nearest")
 
 
@@ -147,12 +154,19 @@ class TestIntervals:
         ends = [100 * (1 - energy / at_base) for energy in (806.4, 453.6)]
         assert run.saving_range == pytest.approx(tuple(ends), rel=1e-9)
 
-    def test_an_upper_end_below_the_trained_clocks_leaves_none(self) -> None:
-        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that.
+    def test_an_upper_end_below_the_trained_clocks_leaves_the_other_end(self) -> None:
+        # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low ends, 0.9 of
+        # time and of power, 40 W is 44.44 W of these, which dithers near 600 MHz.
         [point] = advise_caps(unsure(), new_kernels(), [40]).points
-        run = run_of(point)
-        assert (point.too_low, run.slowdown_range, run.saving_range) == (0, None, None)
-        assert point.flags == ("no interval: its upper end is below the clocks tried",)
+        [low] = advise_caps(unsure(), new_kernels(), [40 / 0.9]).points
+        run, at_low = run_of(point), run_of(low)
+        assert point.too_low == 0
+        assert run.slowdown_range == pytest.approx(
+            (0.9 * (100 + at_low.slowdown_percent) - 100, INF)
+        )
+        least_energy = 0.81 * (100 - at_low.saving_percent)
+        assert run.saving_range == pytest.approx((-INF, 100 - least_energy))
+        assert point.flags == (OPEN_INTERVAL,)
 
 
 class TestTheGpusLimits:

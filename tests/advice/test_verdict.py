@@ -1,5 +1,6 @@
 """The verdict: sentences for advice whose numbers are set by hand."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from synthetic import frugal
 
 from mlscale import HardwareConfig, train
 from mlscale.advice.advise import advise
-from mlscale.advice.cap_advice import NO_INTERVAL, CapAdvice, CappedRun, CapPoint
+from mlscale.advice.cap_advice import OPEN_INTERVAL, CapAdvice, CappedRun, CapPoint
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.verdict import cap_verdict, verdict
@@ -200,16 +201,28 @@ class TestOfCaps:
         said = cap_verdict(self.capped(default_w=None), advice("energy"))
         assert said == f"Set the power cap to 300 W: {effects}."
 
-    def test_a_missing_interval_is_said(self) -> None:
+    @pytest.mark.parametrize(
+        ("slowest", "saved", "said"),
+        [
+            (0.5, 14.0, "3.1 % slower (90 %: at least 0.5), 10 % less energy (at most 14)"),
+            (-0.5, 14.0, "(90 %: at most 0.5 % faster), 10 % less energy (at most 14)"),
+        ],
+    )
+    def test_an_end_that_is_not_known_is_said(
+        self, slowest: float, saved: float, said: str
+    ) -> None:
         caps = self.capped()
         assert caps.best is not None
         assert caps.best.run is not None
-        run = replace(caps.best.run, slowdown_range=None, saving_range=None)
-        best = replace(caps.best, run=run, flags=(NO_INTERVAL,))
-        assert cap_verdict(replace(caps, best=best), advice("energy")) == (
-            "Set the power cap to 300 W (of 400): 3.1 % slower, 10 % less energy (no interval: its "
-            "upper end is below the clocks tried)."
+        run = replace(
+            caps.best.run,
+            slowdown_range=(slowest, math.inf),
+            saving_range=(-math.inf, saved),
         )
+        best = replace(caps.best, run=run, flags=(OPEN_INTERVAL,))
+        text = cap_verdict(replace(caps, best=best), advice("energy"))
+        assert said in text
+        assert text.endswith(f"; {OPEN_INTERVAL}.")
 
     def test_a_cap_that_changes_nothing(self) -> None:
         said = cap_verdict(self.capped(binds=False), advice("energy"))

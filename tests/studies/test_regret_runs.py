@@ -181,6 +181,7 @@ class TestIntervals:
         launches = np.array([3.0, 1.0])
         ends = [(time_ms * f, power_w * f, launches) for f in (1.0, 0.5**0.5, 2.0)]
         assert goal.saving_range("energy", ends, (0, 1, 0), (0, 0, 0)) == pytest.approx((-100, 75))
+        assert goal.saving_range("energy", ends, (0, 0, 0), (0, 0, 0)) is None
         none = [(time_ms * np.nan, power_w, launches)]
         assert goal.saving_range("energy", ends + none, (0, 1, 0), (0, 0, 0)) is None
 
