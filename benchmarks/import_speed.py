@@ -1,8 +1,7 @@
-"""Import of a large export: MB/s and peak memory, beside a small one of the same layout.
+"""Import of large made exports beside `pandas.read_csv` of the same file, by processor time.
 
-Makes a details page of ncu, a raw page and a rocprofv3 file of 1000 MB each, one at a time, in a
-temporary folder, and imports each in a process of its own. Memory must not grow with the file:
-10 MB of the same is the yardstick.
+Makes a file of each layout in a temporary folder, one at a time, and imports it in a process of its
+own. Memory must not grow with the file: a small one of the same layout is the yardstick.
 """
 
 import json
@@ -13,9 +12,10 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 from table import Row
 
-SMALL_MB, LARGE_MB = 10, 1000
+SMALL_MB, LARGE_MB = 20, 200
 METRICS = (
     ("gpu__time_duration.sum", "ns"),
     *((f"sm__inst_executed_pipe_{pipe}.sum", "inst") for pipe in ("alu", "fma", "fp64", "xu")),
@@ -25,27 +25,39 @@ METRICS = (
     ("dram__bytes_write.sum", "byte"),
     *((f"l1tex__made_metric_{i}.sum", "sector") for i in range(12)),
 )  # fmt: skip
+COUNTERS = ("SQ_WAVES", "SQ_INSTS_VALU", "SQ_INSTS_SALU", "SQ_INSTS_LDS", "GRBM_GUI_ACTIVE")
 IDENTITY = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
     '"Block Size","Grid Size","Device","CC"'
 )
-WORKER = """
+BASE = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
+OURS = f"""
+import pyarrow.compute, pyarrow.csv
+from mlscale.profilers import import_exports
+def work(path): import_exports([path], device="made-gpu", base={BASE})
+"""
+PEER = """
+import pandas
+def work(path): pandas.read_csv(path, low_memory=False)
+"""
+TIMED = """
 import json, sys, time
 from pathlib import Path
-from mlscale.profilers import import_exports
-began = time.perf_counter()
-base = {"cu_count": 4.0, "engine_mhz": 1000.0, "memory_mhz": 500.0}
-import_exports([Path(sys.argv[1])], device="made-gpu", base=base)
-seconds = time.perf_counter() - began
+began = time.process_time()
+work(Path(sys.argv[1]))
+seconds = time.process_time() - began
 sys.path.insert(0, sys.argv[2])
 from table import peak_mib
 print(json.dumps([seconds, peak_mib()]))
 """
+KERNELS = [f"void k{i}<int, {i % 4}>(float *, int)" for i in range(40)]
+# Counts of one to nine digits, again and again, by a step that shares no factor with their number.
+VALUES = (10 ** np.random.default_rng(0).uniform(0, 9, 100_003)).astype(np.int64).tolist()
 
 
 def _identity(launch: int) -> str:
     return (
-        f'"{launch}","77","app","127.0.0.1","void k{launch % 40}<int, 2>(float *, int)","1","7",'
+        f'"{launch}","77","app","127.0.0.1","{KERNELS[launch % 40]}","1","7",'
         '"(128, 1, 1)","(64, 1, 1)","0","9.0"'
     )
 
@@ -56,7 +68,7 @@ def details() -> Iterator[str]:
     for launch in count():
         head = f'{_identity(launch)},"Command line profiler metrics"'
         yield "".join(
-            f'{head},"{name}","{unit}","{1000 + launch % 97 + i:,}"\n'
+            f'{head},"{name}","{unit}","{_value(launch, i):,}"\n'
             for i, (name, unit) in enumerate(METRICS)
         )
 
@@ -66,7 +78,7 @@ def raw() -> Iterator[str]:
     yield IDENTITY + "".join(f',"{name}"' for name, _ in METRICS) + "\n"
     yield ",".join(['""'] * 11) + "".join(f',"{unit}"' for _, unit in METRICS) + "\n"
     for launch in count():
-        values = "".join(f',"{1000 + launch % 97 + i:,}"' for i in range(len(METRICS)))
+        values = "".join(f',"{_value(launch, i):,}"' for i in range(len(METRICS)))
         yield f"{_identity(launch)}{values}\n"
 
 
@@ -78,13 +90,66 @@ def rocprofv3() -> Iterator[str]:
         '"VGPR_Count","Accum_VGPR_Count","SGPR_Count","Counter_Name","Counter_Value",'
         '"Start_Timestamp","End_Timestamp"\n'
     )
-    counters = ("SQ_WAVES", "SQ_INSTS_VALU", "SQ_INSTS_SALU", "SQ_INSTS_LDS", "GRBM_GUI_ACTIVE")
     for launch in count(1):
         yield "".join(
-            f'{launch},{launch},"Agent 4",1,7,7,640,3,"f{launch % 40}(int, int)",64,0,0,8,0,16,'
-            f'"{name}",{1000 + launch % 97}.000000,{9000 * launch},{9000 * launch + 5000}\n'
-            for name in counters
+            f'{launch},{launch},"Agent 4",1,7,7,640,3,"{KERNELS[launch % 40]}",64,0,0,8,0,16,'
+            f'"{name}",{_value(launch, i)}.000000,{9000 * launch},{9000 * launch + 5000}\n'
+            for i, name in enumerate(COUNTERS)
         )
+
+
+def rocprof() -> Iterator[str]:
+    """Rocprof v1: a row for each dispatch."""
+    yield (
+        "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,"
+        f"sgpr,wave_size,sig,obj,{','.join(COUNTERS)},BeginNs,EndNs\n"
+    )
+    for launch in count():
+        values = ",".join(str(_value(launch, i)) for i in range(len(COUNTERS)))
+        begin = 10**15 + 9000 * launch
+        yield (
+            f'{launch},"{KERNELS[launch % 40]}",0,0,{launch},7,7,640,64,0,0,8,0,16,64,0x0,0x7f,'
+            f"{values},{begin},{begin + 5000}\n"
+        )
+
+
+def nsys() -> Iterator[str]:
+    """Nsys stats --report cuda_gpu_trace: a row for each launch or copy."""
+    yield (
+        "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),"
+        "DymSMem (MB),Bytes (MB),Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,GreenCtx,Strm,"
+        "Name\n"
+    )
+    for launch in count(1):
+        begin, time = 9000 * launch, 1000 + _value(launch, 0) % 7000
+        device = "Made GPU (0),1,,7"
+        if launch % 10 == 0:
+            copy = '"[CUDA memcpy Host-to-Device]"'
+            yield f"{begin},{time},{launch},,,,,,,,,,1.049,2000,Pageable,Device,{device},{copy}\n"
+        else:
+            name = f'"{KERNELS[launch % 40]}"'
+            yield f"{begin},{time},{launch},8,1,1,128,1,1,16,0.000,0.000,,,,,{device},{name}\n"
+
+
+def nvprof() -> Iterator[str]:
+    """Nvprof --print-gpu-trace: a row for each launch or copy, below one of units."""
+    yield (
+        '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z",'
+        '"Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","Device",'
+        '"Context","Stream","Name"\nms,us,,,,,,,,B,B,KB,GB/s,,,,\n'
+    )
+    for launch in count(1):
+        begin, time = f"{9e-3 * launch:.6f}", f"{1 + _value(launch, 0) % 7000 / 1e3:.3f}"
+        device = '"Made GPU (0)","1","7"'
+        if launch % 10 == 0:
+            yield f'{begin},{time},,,,,,,,,,4096.000,2.4,{device},"[CUDA memcpy HtoD]"\n'
+        else:
+            name = f'"{KERNELS[launch % 40]} [{launch}]"'
+            yield f"{begin},{time},8,1,1,128,1,1,16,0,0,,,{device},{name}\n"
+
+
+def _value(launch: int, counter: int) -> int:
+    return VALUES[(31 * launch + counter) % len(VALUES)]
 
 
 def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> float:
@@ -97,10 +162,10 @@ def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> flo
     return path.stat().st_size / 1e6
 
 
-def import_cost(path: Path) -> tuple[float, float]:
-    """Seconds and peak memory [MiB] of an import in its own process."""
+def cost(work: str, path: Path) -> tuple[float, float]:
+    """Processor seconds and peak memory [MiB] of a work in its own process."""
     worker = subprocess.run(
-        [sys.executable, "-c", WORKER, str(path), str(Path(__file__).parent)],
+        [sys.executable, "-W", "ignore", "-c", work + TIMED, str(path), str(Path(__file__).parent)],
         check=True,
         capture_output=True,
         text=True,
@@ -109,16 +174,31 @@ def import_cost(path: Path) -> tuple[float, float]:
     return seconds, peak
 
 
+LAYOUTS = {
+    "ncu details": details,
+    "ncu raw": raw,
+    "rocprof": rocprof,
+    "rocprofv3": rocprofv3,
+    "nsys trace": nsys,
+    "nvprof trace": nvprof,
+}
+
+
 def rows() -> Iterator[Row]:
     """Speed and memory for each layout."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.csv"
-        for name, lines in (("ncu details", details), ("ncu raw", raw), ("rocprofv3", rocprofv3)):
+        for name, lines in LAYOUTS.items():
             write(lines, path, SMALL_MB)
-            _, small = import_cost(path)
+            _, small = cost(OURS, path)
             written = write(lines, path, LARGE_MB)
-            seconds, peak = import_cost(path)
-            yield Row(f"{name}, {written:.0f} MB", f"{written / seconds:.0f} MB/s")
+            seconds, peak = cost(OURS, path)
+            theirs, _ = cost(PEER, path)
+            yield Row(
+                f"{name}, {written:.0f} MB",
+                f"{written / seconds:.0f} MB/s", f"{written / theirs:.0f} MB/s",
+                f"{theirs / seconds:.2f}", "pandas.read_csv of the same file; processor seconds",
+            )  # fmt: skip
             yield Row(
                 "its peak memory",
                 f"{peak:.0f} MiB", f"{small:.0f} MiB", f"{small / peak:.2f}",

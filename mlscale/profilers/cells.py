@@ -3,6 +3,7 @@
 Both answer alike. Arrow's are quick, and are made where a block is large and plain.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,9 +32,15 @@ class Labels(NamedTuple):
         """For each cell the value of its text."""
         return np.array(values, np.float64)[self.codes]
 
+    def of(self, cell: int) -> str:
+        """The text of one cell."""
+        return self.texts[int(self.codes[cell])]
+
     def renamed(self, rename: Callable[[str], str]) -> "Labels":
-        """The same cells, whose texts are others."""
-        return Labels(self.codes, [rename(text) for text in self.texts])
+        """The same cells with other texts, some of which may be alike now."""
+        index: dict[str, int] = {}
+        codes = [index.setdefault(rename(text), len(index)) for text in self.texts]
+        return Labels(np.array(codes, np.intp)[self.codes], list(index))
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,10 @@ class ListedCells:
         index: dict[str, int] = {}
         codes = [index.setdefault(text, len(index)) for text in self.texts]
         return Labels(np.array(codes, np.intp), list(index))
+
+    def without(self, pattern: re.Pattern[str]) -> "ListedCells":
+        """The cells without what the pattern finds; it must mean the same to RE2."""
+        return ListedCells([pattern.sub("", text) for text in self.texts])
 
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
@@ -107,15 +118,22 @@ class ArrowCells:
         codes = encoded.indices.to_numpy().astype(np.intp)
         return Labels(codes, encoded.dictionary.to_pylist())
 
+    def without(self, pattern: re.Pattern[str]) -> "ArrowCells":
+        """The cells without what the pattern finds; it must mean the same to RE2."""
+        import pyarrow.compute as pc
+
+        return ArrowCells(pc.replace_substring_regex(self.array, pattern.pattern, ""))
+
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        plain, (ends, content) = self.array, self._bytes()
-        if (content == ord(",")).any() or not _only(content, b"0123456789.") or not _filled(ends):
-            fits = pc.match_substring_regex(plain, f"^({QUICK_NUMBER.pattern})$")
-            given = pc.if_else(fits, plain, pa.scalar(None, pa.string()))
+        ends, content = self._bytes()
+        plain = _without_thousands(ends, content)
+        if plain is None:
+            fits = pc.match_substring_regex(self.array, f"^({QUICK_NUMBER.pattern})$")
+            given = pc.if_else(fits, self.array, pa.scalar(None, pa.string()))
             plain = pc.replace_substring(given, ",", "")
         try:
             values = numpy_floats(pa.chunked_array([plain]))
@@ -150,6 +168,54 @@ class ArrowCells:
 
 
 Cells = ListedCells | ArrowCells
+
+
+def _without_thousands(
+    ends: NDArray[np.int32], content: NDArray[np.uint8]
+) -> "pa.StringArray | None":
+    """Numbers without their commas; None unless all are alike, and parted as they should be.
+
+    Alike: no cell has a comma, or every one has one before each three digits of its whole part;
+    and all have as many decimals.
+    """
+    import pyarrow as pa
+
+    if len(ends) < 2 or not _filled(ends) or not _only(content, b"0123456789.,"):
+        return None
+    is_comma = content == ord(",")
+    if is_comma.any():
+        commas = _commas(ends, content, is_comma)
+        if commas is None:
+            return None
+        ends = ends - np.concatenate(([0], np.cumsum(commas))).astype(np.int32)
+        content = content[~is_comma]
+    return pa.StringArray.from_buffers(
+        len(ends) - 1, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(content)
+    )
+
+
+def _commas(
+    ends: NDArray[np.int32], content: NDArray[np.uint8], is_comma: NDArray[np.bool_]
+) -> NDArray[np.int32] | None:
+    """How many commas each cell has; None unless they stand as they should, see above."""
+    first = content[: ends[1]].tobytes()
+    decimals = len(first) - first.find(b".") if b"." in first else 0  # and their point
+    is_point = content == ord(".")
+    points = len(ends) - 1 if decimals else 0
+    whole_ends, lengths = ends[1:] - decimals, np.diff(ends) - decimals
+    commas: NDArray[np.int32] = (lengths - 1) // 4
+    if (
+        (lengths < 1).any()
+        or (lengths % 4 == 0).any()
+        or commas.sum() != np.count_nonzero(is_comma)
+        or points != np.count_nonzero(is_point)
+        or (decimals and not is_point[whole_ends].all())
+        or (content[ends[:-1][commas > 0]] == ord("0")).any()
+    ):
+        return None
+    groups = range(1, int(commas.max()) + 1)
+    stand = (is_comma[whole_ends[commas >= group] - 4 * group].all() for group in groups)
+    return commas if all(stand) else None
 
 
 def _only(content: NDArray[np.uint8], allowed: bytes) -> bool:

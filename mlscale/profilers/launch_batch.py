@@ -44,8 +44,9 @@ class LaunchRecord:
 class LaunchBatch:
     """Launches that were read together, each array (n,); see LaunchRecord.
 
-    numbers: the launches' in the run. NaN of workgroups, workgroup_size, time_s and counters
-    says that the file does not say it, None of an optional one that it says it of none.
+    numbers: the launches', in the run or in their process. NaN of workgroups, workgroup_size,
+    time_s and counters says that the file does not say it, None of an optional one that it says
+    it of none.
     """
 
     lines: Indices
@@ -55,6 +56,7 @@ class LaunchBatch:
     workgroup_size: Floats
     time_s: Floats
     counters: dict[str, Floats] = field(default_factory=dict)
+    processes: Labels | None = None
     weights: Floats | None = None
     is_new: Mask | None = None
     gpus: Labels | None = None
@@ -86,23 +88,28 @@ class LaunchBatch:
 
     def gpu(self, row: int) -> str:
         """The number of a launch's GPU."""
-        return "" if self.gpus is None else self.gpus.texts[self.gpus.codes[row]]
+        return "" if self.gpus is None else self.gpus.of(row)
+
+    def number(self, row: int) -> str:
+        """A launch's number in the run, with its process."""
+        process = "" if self.processes is None else f"{self.processes.of(row)}:"
+        return f"{process}{self.numbers[row]}"
 
     def groups(self, rows: Indices, each: bool) -> tuple[Indices, list[int]]:
         """Which group each of those launches is of, and the first launch of each group.
 
         A group is of one kernel, geometry and GPU; with `each` it is one launch.
         """
-        geometry = np.nan_to_num([self.workgroups[rows], self.workgroup_size[rows]], nan=-1.0)
-        parts = [self.kernels.codes[rows].tolist(), *geometry.tolist()]
-        parts += [] if self.gpus is None else [self.gpus.codes[rows].tolist()]
-        parts += [rows.tolist()] if each else []
-        index: dict[tuple[float, ...], int] = {}
-        codes = np.array(
-            [index.setdefault(k, len(index)) for k in zip(*parts, strict=True)], np.intp
-        )
-        first = np.unique(codes, return_index=True)[1]
-        return codes, rows[first].tolist()
+        if each:
+            return np.arange(len(rows)), rows.tolist()
+        codes = self.kernels.codes[rows]
+        others = [] if self.gpus is None else [self.gpus.codes]
+        for column in (self.workgroups, self.workgroup_size, *others):
+            distinct, of_column = np.unique(column[rows], return_inverse=True)
+            codes = codes * len(distinct) + of_column
+        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return np.argsort(order)[codes], rows[first[order]].tolist()
 
 
 def batches(launches: Iterable[LaunchRecord | LaunchBatch]) -> Iterator[LaunchBatch]:

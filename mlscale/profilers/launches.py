@@ -13,6 +13,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
 from mlscale.profilers.timeline import Timeline
 from mlscale.text import shortened, without_controls
@@ -29,9 +30,6 @@ class NumberSet:
 
     def add(self, number: int) -> bool:
         """Keep a number; False if it is in the set already."""
-        if self._ends and number == self._ends[-1]:
-            self._ends[-1] += 1
-            return True
         at = bisect_right(self._starts, number)
         if at and number < self._ends[at - 1]:
             return False
@@ -46,6 +44,16 @@ class NumberSet:
             self._starts.insert(at, number)
             self._ends.insert(at, number + 1)
         return True
+
+    def add_all(self, numbers: Wholes) -> int | None:
+        """Keep numbers; where in them the first stands that is in the set already."""
+        follow = len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
+        if follow and (not self._ends or numbers[0] >= self._ends[-1]):
+            self.add(int(numbers[0]))
+            self._ends[-1] = int(numbers[-1]) + 1
+            return None
+        is_new = (self.add(number) for number in numbers.tolist())
+        return next((row for row, new in enumerate(is_new) if not new), None)
 
 
 class GroupKey(NamedTuple):
@@ -220,9 +228,7 @@ class FileContent:
             )
         sizes = (float(batch.workgroups[row]), float(batch.workgroup_size[row]))
         workgroups, workgroup_size = (None if math.isnan(size) else size for size in sizes)
-        return GroupKey(
-            kernel, workgroups, workgroup_size, str(batch.numbers[row]) if each else None
-        )
+        return GroupKey(kernel, workgroups, workgroup_size, batch.number(row) if each else None)
 
     def _gpu(self, groups_of: dict[str, dict[GroupKey, LaunchGroup]], gpu: str | None) -> str:
         """The GPU whose launches count: the only one, or the one that was chosen."""

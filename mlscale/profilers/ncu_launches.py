@@ -9,6 +9,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.errors import InputError
 from mlscale.profilers.blocks import Block
+from mlscale.profilers.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent, NumberSet
 from mlscale.profilers.long_rows import by_run, runs_of, whole_runs
@@ -103,7 +104,8 @@ class NcuLaunches:
         """
         names, units = block.labels(metric), block.labels(unit)
         pairs = names.codes * len(units.texts) + units.codes
-        of_rows: dict[tuple[bool, str], Floats] = {}
+        parts: dict[tuple[bool, str], list[tuple[Indices, Floats]]] = {}
+        cells = Block(block.export, block.lines, {value: block.cells[value]})
         has_rows = np.zeros(count, np.bool_)
         for pair in np.unique(pairs).tolist():
             at_name, at_unit = divmod(pair, len(units.texts))
@@ -114,18 +116,19 @@ class NcuLaunches:
                 continue
             rows = np.flatnonzero(pairs == pair)
             if raw_name is None:
-                self.note_device(block.take(rows), value)
+                self.note_device(cells.take(rows), value)
                 continue
             has_rows[runs[rows]] = True
-            values = of_rows.setdefault((is_raw, raw_name), np.full(len(block), np.nan))
-            values[rows] = metric_values(block.take(rows), value, raw_name, of_unit)
+            values = metric_values(cells.take(rows), value, raw_name, of_unit)
+            parts.setdefault((is_raw, raw_name), []).append((rows, values))
         metrics: _Metrics = {}
-        for (is_raw, name), values in sorted(of_rows.items()):  # raw names come last
-            of_launch, other = by_run(runs, count, values)
+        for is_raw, name in sorted(parts):  # raw names come last
+            rows, values = map(np.concatenate, zip(*parts[is_raw, name], strict=True))
+            order = np.argsort(rows)
+            of_launch, other = by_run(runs[rows[order]], count, values[order])
             if other is not None and is_raw:
-                raise InputError(
-                    f"{block.where(other)}: metric '{name}' of its launch has two values"
-                )
+                where = block.where(int(rows[order][other]))
+                raise InputError(f"{where}: metric '{name}' of its launch has two values")
             before = metrics.get(name, of_launch)
             metrics[name] = np.where(np.isnan(of_launch), before, of_launch)
         return metrics, has_rows
@@ -150,15 +153,15 @@ class NcuLaunches:
         self._note_configuration(metrics)
         time_s = metrics.pop(TIME, np.full(len(launches), np.nan))
         invocations = self.columns.invocations
-        processes = launches.cells[self.columns.process].texts
         return LaunchBatch(
             launches.lines,
             launches.labels(self.columns.kernel),
-            [f"{of}:{number}" for of, number in zip(processes, numbers, strict=True)],
+            numbers,
             workgroups,
             workgroup_size,
             np.where(has_failed, -np.inf, time_s),
             metrics,
+            processes=launches.labels(self.columns.process),
             weights=None
             if invocations is None
             else launches.wholes(invocations, "a number of launches", least=1).astype(np.float64),
@@ -171,30 +174,36 @@ class NcuLaunches:
             if text:
                 self.content.facts["device_name"][text] += count
 
-    def _numbers(self, launches: Block) -> list[int]:
+    def _numbers(self, launches: Block) -> Wholes:
         """The launches' numbers, of which none came before. Raises InputError."""
         if self.columns.number is None:
             self._count += len(launches)
-            return list(range(self._count - len(launches), self._count))
-        numbers = launches.wholes(self.columns.number, "a launch's number").tolist()
-        processes = launches.cells[self.columns.process].texts
-        kernels = launches.cells[self.columns.kernel].texts
-        rows = zip(processes, numbers, kernels, strict=True)
-        for row, (process, number, kernel) in enumerate(rows):
-            is_new = self._seen.setdefault(process, NumberSet()).add(number)
-            above, self._above = self._above, (process, number, kernel)
-            if is_new:
+            return np.arange(self._count - len(launches), self._count)
+        numbers = launches.wholes(self.columns.number, "a launch's number")
+        processes = launches.labels(self.columns.process)
+        kernels = launches.cells[self.columns.kernel]
+        for code, process in enumerate(processes.texts):
+            rows = np.flatnonzero(processes.codes == code)
+            again = self._seen.setdefault(process, NumberSet()).add_all(numbers[rows])
+            if again is None:
                 continue
+            row = int(rows[again])
+            number, above = int(numbers[row]), self._above
+            if row:
+                last = row - 1
+                above = (processes.of(last), int(numbers[last]), kernels.text(last))
             if above[:2] == (process, number):
                 raise InputError(
-                    f"{launches.where(row)}: launch {number} is of '{kernel[:60]}' here and of "
-                    f"'{above[2][:60]}' above"
+                    f"{launches.where(row)}: launch {number} is of '{kernels.text(row)[:60]}' here "
+                    f"and of '{above[2][:60]}' above"
                 )
             raise InputError(
                 f"{launches.where(row)}: launch {number} of process {process} comes again; has the "
                 "file been joined from several?"
             )
-        return list(numbers)
+        last = len(launches) - 1
+        self._above = (processes.of(last), int(numbers[last]), kernels.text(last))
+        return numbers
 
     def _sizes(self, launches: Block, metrics: _Metrics, runs: Mask) -> list[Floats]:
         """Workgroups and their size, from columns else metrics; of launches that ran alone."""

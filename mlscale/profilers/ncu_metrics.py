@@ -131,7 +131,7 @@ def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
 def _metric_value(where: str, metric: str, unit: str, text: str) -> float:
     """One value, however it is written. Raises InputError, see `where`."""
     scale = _scale_of(metric, unit)
-    where = f"{where}, metric '{metric}'"
+    where = where if f"'{metric}'" in where else f"{where}, metric '{metric}'"
     # '(!) nan' of a failed launch; 'value (a; b; c)': the instances follow in brackets.
     head = text.removeprefix("(!)").strip().partition(" (")[0]
     value = parse_counter(head, where)

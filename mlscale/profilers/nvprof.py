@@ -13,7 +13,7 @@ from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 from mlscale.profilers.values import parse_counter, parse_number
 
-_CORRELATION = re.compile(r"\s\[\d+\]$")
+_CORRELATION = re.compile(r"\s\[[0-9]+\]$")
 _DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _WITH_UNIT = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
@@ -136,7 +136,7 @@ def read_trace(
         gpus = None if device is None else launches.labels(device)
         yield LaunchBatch(
             launches.lines,
-            launches.labels(name).renamed(_without_correlation),
+            launches.cells[name].without(_CORRELATION).labels(),
             range(count + 1, count + len(launches) + 1),
             np.prod([launches.sizes(axis) for axis in grid], axis=0),
             np.prod([launches.sizes(axis) for axis in size], axis=0),
@@ -163,15 +163,10 @@ def read_summary(
         unknown = np.full(len(rows), np.nan)
         yield LaunchBatch(
             rows.lines,
-            rows.labels(name).renamed(_without_correlation),
+            rows.cells[name].without(_CORRELATION).labels(),
             [""] * len(rows),
             unknown,
             unknown,
             np.where(np.isnan(time_s), -np.inf, time_s),
             weights=rows.wholes(calls, "a number of launches", least=1).astype(np.float64),
         )
-
-
-def _without_correlation(kernel: str) -> str:
-    """A kernel's name without the number that connects a trace's rows."""
-    return _CORRELATION.sub("", kernel)

@@ -85,12 +85,11 @@ def read_wide(
     seen = NumberSet()
     for block in blocks(export, used):
         dispatches = block.wholes(number, _DISPATCH)
-        for row, dispatch in enumerate(dispatches.tolist()):
-            if not seen.add(dispatch):
-                raise InputError(
-                    f"{block.where(row)}: dispatch {dispatch} is there twice; has the file been "
-                    "joined from several?"
-                )
+        if (again := seen.add_all(dispatches)) is not None:
+            raise InputError(
+                f"{block.where(again)}: dispatch {dispatches[again]} is there twice; has the file "
+                "been joined from several?"
+            )
         begin_ns, time_s = _interval(block, times)
         if duration is not None:
             codes, texts = block.labels(duration)
@@ -133,17 +132,19 @@ def read_long(
         firsts, rows = block.take(first), block.head(len(runs))
         _, time_s = _interval(firsts, times)
         content.dropped += int((time_s[runs] <= 0).sum() - (time_s <= 0).sum())  # further rows
-        processes = [""] * len(first) if process is None else firsts.cells[process].texts
-        launches = list(zip(processes, dispatches[first].tolist(), strict=True))
+        of_process = [""] * len(first) if process is None else firsts.cells[process].texts
+        launches = zip(of_process, dispatches[first].tolist(), strict=True)
         is_new = [seen.setdefault(of, NumberSet()).add(dispatch) for of, dispatch in launches]
-        rank = {of: i for i, of in enumerate(seen)}
+        processes = None if process is None else firsts.labels(process)
+        rank = {of: str(i) for i, of in enumerate(seen)}
         yield LaunchBatch(
             firsts.lines,
             _kernels(firsts, kernel),
-            [f"{rank[of]}:{dispatch}" for of, dispatch in launches],
+            dispatches[first],
             *_geometry(firsts, grid, size),
             time_s,
             _counters(rows, counter, value, runs, len(first), needed),
+            processes=processes and processes.renamed(rank.__getitem__),
             is_new=np.array(is_new, np.bool_),
         )
 
