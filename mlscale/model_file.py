@@ -9,6 +9,7 @@ import io
 import json
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -282,7 +283,10 @@ class _Arrays:
         version = np.lib.format.read_magic(stream)
         if version != (1, 0):
             raise ValueError(f"{name} is of version {version}")
-        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+        try:
+            shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+        except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{name} has a damaged header: {error}") from None
         size = len(content) - stream.tell()
         if dtype.hasobject:
             raise ValueError(f"{name} holds Python objects, which are never loaded")

@@ -2,15 +2,19 @@
 
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from parameters import own
+from synthetic import bottleneck_kernels, sampled_kernels, warps
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Model, Profiles, save, train
+from mlscale.predictors import BoardPower
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
+DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 
 
 def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
@@ -18,6 +22,27 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
     kernels = made.measurements(per_group=1, grid=GRID, power=power)
     model = train(kernels, GRID.mid, predictor, **own(predictor, clusters=2))
     return model, kernels.profiles(GRID.mid)
+
+
+def trained(name: str) -> tuple[Model, Profiles]:
+    """A small model, and profiles to ask it."""
+    if name in ("sampled", "board-power"):
+        kernels = sampled_kernels.measurements(count=12)
+        model = train(kernels, sampled_kernels.TOP, "sampled")
+        if name == "board-power":
+            power = BoardPower().fit([kernels], [sampled_kernels.TOP])
+            model = replace(model, predictors={**model.predictors, "power": power})
+        return model, sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
+    if name == "bottleneck":
+        kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
+        return train(kernels, DRAM_GRID.mid, name), kernels.profiles(DRAM_GRID.mid)
+    if name in ("wang-chu", "max-overlap"):
+        table = replace(warps.measurements(), power_samples=None)
+        return train(table, warps.BASE, name), table.profiles(warps.BASE)
+    kernels = made.measurements(per_group=1, grid=GRID)
+    return train(kernels, GRID.mid, name, **({"clusters": 2} if name == "wu" else {})), (
+        kernels.profiles(GRID.mid)
+    )
 
 
 def content_of(model: Model, folder: Path) -> bytes:

@@ -43,6 +43,12 @@ class TestCrafted:
         with refused("compressed in an unknown way"):
             load(path)
 
+    @pytest.mark.parametrize("header", [b"{'descr': '<f8', 'shape': (", b"[" * 5000, b"(\n1\n)"])
+    def test_an_array_whose_header_does_not_end(self, tmp_path: Path, header: bytes) -> None:
+        array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+        message = self.refusal(tmp_path, {"arrays/0.npy": array}, "nearest")
+        assert "is a damaged model file" in message
+
     def test_a_document_that_unpacks_to_much(self, tmp_path: Path) -> None:
         zeros = b"[" + b"0," * (9 << 20) + b"0]"
         message = self.refusal(tmp_path, {"model.json": zeros})

@@ -12,6 +12,7 @@ from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 
+_LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
 _MICROSECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?")
 _CUPTI = "registers per thread"  # only NVIDIA's traces have it
 
@@ -95,8 +96,8 @@ def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
     for entry in value if isinstance(value, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             gpus[str(entry.get("id"))] = {"device_name": entry["name"]}
-            if isinstance(entry.get("numSms"), int):
-                gpus[str(entry.get("id"))]["cu_count"] = float(entry["numSms"])
+            if isinstance(sms := entry.get("numSms"), int) and 0 < sms < _LARGEST_SIZE:
+                gpus[str(entry.get("id"))]["cu_count"] = float(sms)
     return gpus
 
 
@@ -107,6 +108,8 @@ def _microseconds(value: Any) -> Fraction | None:
 
 
 def _product(value: Any) -> float | None:
-    """The product of three sizes; None where the trace has none."""
-    is_size = isinstance(value, list) and all(isinstance(size, int) for size in value)
-    return float(math.prod(value)) if is_size and len(value) == 3 and min(value) > 0 else None
+    """The product of three sizes; None where the trace has none that a launch could have."""
+    is_size = isinstance(value, list) and all(
+        isinstance(size, int) and 0 < size < _LARGEST_SIZE for size in value
+    )
+    return float(math.prod(value)) if is_size and len(value) == 3 else None

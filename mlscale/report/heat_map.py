@@ -1,5 +1,6 @@
 """Heat maps of a kernel, as tables: docs/decisions/0013-report-figures.md says why."""
 
+import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -95,8 +96,13 @@ class HeatMap:
 
     def share(self, value: float) -> float:
         """Return where a value stands between lowest and highest, by its logarithm; 0 to 1."""
-        low, high = np.log(self.values.min()), np.log(self.values.max())
-        return 0.5 if low == high else float((np.log(value) - low) / (high - low))
+        low, high = self._ends
+        return 0.5 if low == high else (math.log(value) - low) / (high - low)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The logarithms of the lowest and the highest value."""
+        return math.log(self.values.min()), math.log(self.values.max())
 
     def _cell(self, index: Index) -> Markup:
         """Return a value, and below it 'base', 'best' or its multiple of the base."""

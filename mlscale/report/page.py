@@ -12,6 +12,7 @@ from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import verdict
 from mlscale.data.profiles import Profiles
+from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
@@ -37,6 +38,7 @@ from mlscale.report.run_kernels import RunReport
 from mlscale.report.whole_run import whole_run
 
 MOST_KERNELS = 20
+MOST_CONFIGURATIONS = 10_000  # each has a row for each kernel; a browser stands no more
 _MOST_POINTS = 6
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _BANNERS = {
@@ -75,8 +77,14 @@ def largest_kernels(profiles: Profiles) -> list[int]:
 def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Source) -> str:
     """The report on the run, and on the kernels at these positions, as one HTML document.
 
-    Raises InputError where the profiles lack what the model needs.
+    Raises InputError where the profiles lack what the model needs, and on a grid of more than
+    MOST_CONFIGURATIONS.
     """
+    if model.grid.size > MOST_CONFIGURATIONS:
+        raise InputError(
+            f"a report shows {MOST_CONFIGURATIONS} configurations at most, the model's grid has "
+            f"{model.grid.size}; 'mlscale predict' and 'advise' take it"
+        )
     static_w = source.static_power_w
     advice = advise(model, profiles, source.objective, source.limits, static_w)
     caps = None

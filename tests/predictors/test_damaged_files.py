@@ -3,21 +3,16 @@
 import copy
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import bottleneck_kernels, sampled_kernels, warps
-from synthetic import kernels as made
+from model_files import trained
 from test_model_file import DELETED, content_of, members_of, npy, outcome, paths_of, zipped
 
-from mlscale import ConfigGrid, Model, Profiles, train
-from mlscale.predictors import BoardPower
+from mlscale import Profiles
 
-GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
-DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 PREDICTORS = (
     *("mean-surface", "nearest", "wu", "wang-chu", "max-overlap", "bottleneck"),
     *(pytest.param(name, marks=pytest.mark.slow) for name in ("sampled", "board-power")),
@@ -33,27 +28,6 @@ RANGES = {
 
 Members = dict[str, bytes]
 File = tuple[Members, Profiles, Path]
-
-
-def trained(name: str) -> tuple[Model, Profiles]:
-    """A small model, and profiles to ask it."""
-    if name in ("sampled", "board-power"):
-        kernels = sampled_kernels.measurements(count=12)
-        model = train(kernels, sampled_kernels.TOP, "sampled")
-        if name == "board-power":
-            power = BoardPower().fit([kernels], [sampled_kernels.TOP])
-            model = replace(model, predictors={**model.predictors, "power": power})
-        return model, sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
-    if name == "bottleneck":
-        kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
-        return train(kernels, DRAM_GRID.mid, name), kernels.profiles(DRAM_GRID.mid)
-    if name in ("wang-chu", "max-overlap"):
-        table = replace(warps.measurements(), power_samples=None)
-        return train(table, warps.BASE, name), table.profiles(warps.BASE)
-    kernels = made.measurements(per_group=1, grid=GRID)
-    return train(kernels, GRID.mid, name, **({"clusters": 2} if name == "wu" else {})), (
-        kernels.profiles(GRID.mid)
-    )
 
 
 @pytest.fixture(scope="module", params=PREDICTORS)

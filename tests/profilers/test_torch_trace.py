@@ -139,3 +139,15 @@ def test_pieces_of_any_length_give_what_the_whole_gives(
     values = list(JsonValues("made", iter(enumerate(pieces, 1))))
     assert [value for name, value in values if name == "traceEvents"] == events
     assert {name: value for name, value in values if name != "traceEvents"} == members
+
+
+def test_a_size_that_no_launch_has_is_missing(tmp_path: Path) -> None:
+    """10^400 is no float; CUDA's and HIP's grids are below 2^31 along each side."""
+    document = chrome_trace()
+    kernels = [e for e in document["traceEvents"] if e.get("cat") == "kernel"]
+    for event in kernels:
+        event["args"]["grid"] = [10**400, 1, 1]
+    document["deviceProperties"][0]["numSms"] = 10**400
+    table = load(write_json(tmp_path / "run.json", document), device="a100-sxm4-40gb").table
+    assert table.numbers["launches"].tolist() == [2, 1]
+    assert "workgroups" not in table.numbers

@@ -22,9 +22,17 @@ from report_pages import (
     trained,
 )
 from synthetic import kernels as made
+from synthetic.tidy import refused
 
 from mlscale import train
 from mlscale.report.page import page
+
+
+def test_a_grid_that_no_page_can_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Hand: the grid of the made kernels has 3 x 4 x 3 configurations.
+    monkeypatch.setattr("mlscale.report.page.MOST_CONFIGURATIONS", 35)
+    with refused("a report shows 35 configurations at most, the model's grid has 36"):
+        page(trained(), new_profiles(), [0], SOURCE)
 
 
 class TestStructure:
