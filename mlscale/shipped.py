@@ -128,18 +128,28 @@ def model_for(
     elif extrapolate:
         grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
     turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)
-    lowest = [getattr(grid, axis)[0] < getattr(trained, axis)[0] for axis in AXES[1:]]
-    return replace(turned, trained_range=_up_to(trained, grid)) if any(lowest) else turned
+    return replace(turned, trained_range=_trained_range(grid, trained, predictor.trained_grids()))
 
 
-def _up_to(trained: ConfigGrid, grid: ConfigGrid) -> ConfigGrid:
-    """The trained settings and all of a grid above them, which the GPU itself is known to reach."""
-    steps = {
-        axis: tuple(sorted({*own, *(s for s in getattr(grid, axis) if s > own[-1])}))
-        for axis in AXES
-        for own in [getattr(trained, axis)]
-    }
-    return ConfigGrid(**steps)
+def _trained_range(
+    grid: ConfigGrid, offered: ConfigGrid, trained: tuple[ConfigGrid, ...]
+) -> ConfigGrid | None:
+    """What training speaks for on another GPU's grid, None where the grid stays within.
+
+    From the least of its highest clock that training knows to the highest: see `offered_grid`.
+    """
+    steps = {"cu_count": grid.cu_count}
+    for axis in AXES[1:]:
+        own, highest = getattr(grid, axis), getattr(offered, axis)[-1]
+        lowest = min(round(_least_share(trained, axis) * highest), getattr(offered, axis)[0])
+        steps[axis] = tuple(sorted({lowest, highest, max(highest, own[-1])}))
+    known = ConfigGrid(**steps)
+    return None if all(map(known.spans, grid)) else known
+
+
+def _least_share(trained: tuple[ConfigGrid, ...], axis: str) -> float:
+    """The lowest clock of any training table as a share of its highest."""
+    return float(min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained))
 
 
 def _require_reachable(
@@ -193,7 +203,7 @@ def offered_grid(
     for axis, offered in clocks.items():
         own = getattr(base, axis)
         steps = np.array([*offered, own])
-        lowest = min(getattr(grid, axis)[0] / getattr(grid, axis)[-1] for grid in trained) / beyond
+        lowest = _least_share(trained, axis) / beyond
         steps = steps[(steps >= lowest * steps.max()) | (steps == own)]
         axes.append(tuple(np.unique(steps).tolist()))
     return ConfigGrid((base.cu_count,), *axes)
