@@ -164,12 +164,12 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
 
     from mlscale.collect import clocks, recording, running
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
-        signal.signal(ending, signal.default_int_handler)
     with options.output_folder(arguments.output) as folder:
         record = recording.begin(folder, info, plan, arguments.resume)
         if record["finished"] and not record["failed"]:
             return f"{folder}: was finished at {record['finished']}; nothing is left to measure"
+        for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
+            signal.signal(ending, signal.default_int_handler)
         try:
             with (
                 clocks.given_back(info, plan.sets_board),
@@ -177,11 +177,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
             ):
                 failed = running.carry_out(plan, info, folder, bar.update)
         except KeyboardInterrupt:
-            taken = len(recording.rows_of(folder, plan, info))
-            raise KeyboardInterrupt(
-                f"interrupted; {taken} of {plan.samples} samples are in {folder}; go on with "
-                "--resume"
-            ) from None
+            raise KeyboardInterrupt(f"interrupted; go on with --resume -o {folder}") from None
         rows = recording.rows_of(folder, plan, info)
         rows = [row for row in rows if row["kernel"] not in failed]
         for line in recording.notes(rows, plan, info, failed):

@@ -102,6 +102,24 @@ def test_killed_it_goes_on_and_ends_with_the_same_rows(
     assert "nothing is left to measure" in finished.stdout
 
 
+def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
+    """SIGTERM while a kernel is measured: no process is left, and one line says how to go on."""
+    folder = tmp_path / "out"
+    given = ("--suite", "small", "--kernels", "nbody", "--cu-counts", "1", "-o", folder)
+    with subprocess.Popen(
+        pocl.command(*given), env=pocl.environment(cache), stderr=subprocess.PIPE, text=True
+    ) as process:
+        for _ in range(600):
+            if (folder / "cache" / "process.log").exists():
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == f"mlscale: interrupted; go on with --resume -o {folder}\n"
+    assert json.loads((folder / "collect.json").read_text())["finished"] is None
+
+
 def test_trained_on_it_predicts_a_kernel_left_out(
     collected: Path, capsys: Capture, tmp_path: Path
 ) -> None:
