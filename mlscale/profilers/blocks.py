@@ -160,7 +160,7 @@ def blocks(export: Export, columns: list[int], shortest: int | None = None) -> I
     """The table's rows in blocks, with those columns. Raises InputError as Export.rows does."""
     if not isinstance(export.lines, TextLines) or export.borders:
         rows = export.rows(shortest)
-        while len(part := listed(export, columns, islice(rows, _ROWS))):
+        while len(part := block_of(export, columns, islice(rows, _ROWS))):
             yield part
         return
     held, number, is_last = b"", 0, False
@@ -173,7 +173,7 @@ def blocks(export: Export, columns: list[int], shortest: int | None = None) -> I
         block = _by_arrow(export, columns, shortest, data, number)
         if block is None:
             numbered = enumerate(data.decode().removesuffix("\n").split("\n"), number)
-            block = listed(export, columns, export.rows(shortest, numbered))
+            block = block_of(export, columns, export.rows(shortest, numbered))
         is_last = block.is_last = export.is_ended or not text
         if len(block):
             yield block
@@ -195,7 +195,9 @@ def _last_lines(data: bytes, count: int) -> bytes:
     return data[begin:]
 
 
-def listed(export: Export, columns: Iterable[int], rows: Iterable[tuple[int, list[str]]]) -> Block:
+def block_of(
+    export: Export, columns: Iterable[int], rows: Iterable[tuple[int, list[str]]]
+) -> Block:
     """Rows with their lines as a block with those columns."""
     lines: list[int] = []
     cells: dict[int, list[str]] = {column: [] for column in columns}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from mlscale.profilers.blocks import Block, listed
+from mlscale.profilers.blocks import Block, block_of
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.ncu_launches import NcuColumns, NcuLaunches
@@ -88,11 +88,11 @@ def _blocks(export: Export) -> Iterator[Block]:
     rows: list[tuple[int, list[str]]] = []
     for line, row in _rows(export):
         if row[_MEASURED_AT[0]] == _NO_METRIC and len(rows) > _AT_ONCE:
-            yield listed(as_table, range(len(_HEADER)), rows)
+            yield block_of(as_table, range(len(_HEADER)), rows)
             rows = []
         rows.append((line, row))
     if rows:
-        yield listed(as_table, range(len(_HEADER)), rows)
+        yield block_of(as_table, range(len(_HEADER)), rows)
 
 
 def _rows(export: Export) -> Iterator[tuple[int, list[str]]]:

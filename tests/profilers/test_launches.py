@@ -10,10 +10,10 @@ from mlscale.profilers.launches import (
     GroupKey,
     LaunchGroup,
     NumberSet,
-    listed,
     some_of,
 )
 from mlscale.profilers.timeline import Timeline
+from mlscale.text import listed
 
 NAN = float("nan")
 
