@@ -6,7 +6,7 @@ dark: docs/decisions/0013-report-figures.md.
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
+from mlscale.report.labels import Box, label_boxes
 from mlscale.report.markup import Markup, element, picture
 
 WIDTH, HEIGHT = 340, 242  # [CSS pixels]: a chart fits a phone
@@ -25,6 +26,9 @@ _MOST_MARKS = 16  # of a curve whose marks do not meet
 _MARKERS = "os^"
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 18, 24, 50
+_LINE = 12.0  # height of a label of ten points
+_WORD = 6.5  # so wide [CSS pixels] is a letter of the words of a picture, on average
+_FAR = 16.0  # from the edge of a dot: a label further off has a line to it [CSS pixels]
 _CHARACTER = 7.0  # so wide [CSS pixels] is a digit of an axis' labels in a wide font
 _NAMED = "band|front|other|base-line|base-mark|bounds|kernels"  # groups whose ids become classes
 # What stands in matplotlib's output, and what of style.css it becomes.
@@ -161,9 +165,10 @@ def roofline_chart(core: Floats, dram: Floats, run: Floats, labels: Sequence[str
     ]
     for x, y in lines:
         axes.plot(x, y, color=_INK, alpha=0.6, linewidth=1, linestyle=(0, (4, 3)), gid="bounds")
-    axes.text(3, top - 5, "memory-bound", fontsize=10)
-    axes.text(3, least - 7, "latency-bound", fontsize=10)
-    axes.text(top - 2, 4, "core-bound", fontsize=10, ha="right")
+    words = {"memory-bound": (3.0, top - 5), "latency-bound": (3.0, least - 7)}
+    words["core-bound"] = (top * (1 - (len("core-bound") * _WORD + 4) / _size()[0]), 4)
+    for word, at in words.items():
+        axes.text(*at, word, fontsize=10)
     axes.scatter(
         100 * core,
         100 * dram,
@@ -175,13 +180,42 @@ def roofline_chart(core: Floats, dram: Floats, run: Floats, labels: Sequence[str
         clip_on=False,
         gid="kernels",
     )
-    for x, y, size, label in zip(100 * core, 100 * dram, sizes, labels, strict=True):
-        radius = np.sqrt(size / np.pi)
-        beside = (0, -3.5) if radius > _CHARACTER else (radius + _CHARACTER / 2, radius)
-        axes.annotate(label, (x, y), beside, textcoords="offset points", ha="center", fontsize=10)
+    _label(axes, np.column_stack([core, dram]) * 100, np.sqrt(sizes / np.pi), labels, words, top)
     axes.set_xlim(0, top)
     axes.set_ylim(0, top)
     return figure
+
+
+def _label(
+    axes: Axes,
+    places: Floats,
+    radii: Floats,
+    labels: Sequence[str],
+    words: Mapping[str, tuple[float, float]],
+    top: float,
+) -> None:
+    """Write labels beside dots (N, 2), where no dot and no word lies; a line leads to one far off.
+
+    radii: of the dots (N,) [points]; words: those of the picture, each with where it begins; top:
+    the end of both axes.
+    """
+    scale = np.array(_size()) / top
+    taken = []
+    for word, (x, y) in words.items():
+        width = len(word) * _WORD
+        taken.append(Box(x * scale[0] + width / 2, y * scale[1] + _LINE / 3, width, _LINE))
+    dots = [(*at, radius) for at, radius in zip((places * scale).tolist(), radii, strict=True)]
+    sizes = [(len(label) * _CHARACTER, _LINE if label else 0.0) for label in labels]
+    boxes = label_boxes(dots, sizes, taken, _size())
+    for label, box, at, radius in zip(labels, boxes, places, radii, strict=True):
+        if box is None:
+            continue
+        centre = np.array([box.x, box.y]) / scale
+        away = float(np.hypot(*((centre - at) * scale)))
+        if away > radius + _FAR:
+            end = centre + (at - centre) * _LINE * 0.7 / away
+            axes.plot(*zip(at, end, strict=True), color=_INK, linewidth=0.7, zorder=0)
+        axes.text(centre[0], centre[1], label, ha="center", va="center", fontsize=10)
 
 
 def svg(figure: Figure, title: str, salt: str) -> Markup:
@@ -208,11 +242,16 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
     return picture(content, title, WIDTH, HEIGHT)
 
 
+def _size() -> tuple[float, float]:
+    """Width and height of what the axes of a chart frame [CSS pixels]."""
+    return WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
+
+
 def _chart(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     """Return an empty chart with its axes named, transparent, lines across at the ticks of y."""
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
     FigureCanvasSVG(figure)
-    width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
+    width, height = _size()
     axes = figure.add_axes((_LEFT / WIDTH, _BOTTOM / HEIGHT, width / WIDTH, height / HEIGHT))
     figure.patch.set_visible(False)
     axes.patch.set_visible(False)

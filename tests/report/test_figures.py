@@ -170,7 +170,7 @@ class TestRooflineChart:
         large, small = dots.get_sizes()
         assert large == pytest.approx(3 * small)
         words = [text.get_text() for text in axes.texts]
-        assert words == ["memory-bound", "latency-bound", "core-bound", "1", ""]
+        assert words == ["memory-bound", "latency-bound", "core-bound", "1"]
 
     def test_the_lines_divide_as_the_words_do(self) -> None:
         """60 % of both peaks, and 10 points to both sides of the diagonal."""
@@ -179,6 +179,34 @@ class TestRooflineChart:
         assert corner == [[0, 60], [60, 60], [60, 0]]
         assert above == [[50, 60], [90, 100]]
         assert below == [[60, 50], [100, 90]]
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(1, 20), st.integers(0, 1000))
+    def test_no_label_lies_under_a_dot_or_over_a_word(self, count: int, seed: int) -> None:
+        """As drawn; dots crowd around one place as often as they lie far apart."""
+        random = np.random.default_rng(seed)
+        spread = random.choice([0.02, 0.1, 0.5])
+        core, dram = np.clip(random.normal(0.4, spread, (2, count)), 0, 1)
+        run = random.dirichlet(np.ones(count))
+        labels = [str(number) for number in range(1, count + 1)]
+        figure = roofline_chart(core, dram, run, labels)
+        (axes,) = figure.axes
+        figure.draw_without_rendering()
+        pixels = figure.dpi / 72
+        (dots,) = axes.collections
+        centres = axes.transData.transform(dots.get_offsets())
+        radii = np.sqrt(dots.get_sizes() / np.pi) * pixels
+        boxes = {text.get_text(): text.get_window_extent() for text in axes.texts}
+        assert sorted(boxes) == sorted([*labels, "memory-bound", "latency-bound", "core-bound"])
+        for label, own in boxes.items():
+            assert not any(own.overlaps(box) for other, box in boxes.items() if other != label)
+            if not label.isdigit():
+                continue
+            for number, (x, y), radius in zip(labels, centres, radii, strict=True):
+                across = max(abs(x - (own.x0 + own.x1) / 2) - own.width / 2, 0)
+                above = max(abs(y - (own.y0 + own.y1) / 2) - own.height / 2, 0)
+                is_inside = number == label and np.hypot(across, above) == 0
+                assert is_inside or np.hypot(across, above) >= radius
 
     def test_shares_above_the_peak_are_inside(self) -> None:
         (axes,) = roofline_chart(self.CORE, np.array([1.04, 0.2]), self.RUN, ["", ""]).axes
