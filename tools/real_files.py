@@ -179,7 +179,8 @@ no power; and that clocks were taken from the file, or the memory's highest.
 EVERY = """
 ## Every trace, log and export of the collection
 
-What `mlscale import auto FILE` made of each file below `traces/` of the collection. Where a file
+What `mlscale import auto FILE` (`import kernel-tuner FILE` of kernel_tuner's and T4 files) made of
+each file below `traces/` of the collection. Where a file
 does not say GPU or clocks, they were made up: (1) engine and memory at 1000 MHz; (2) a GPU's name;
 (3) and 10 CUs; (4) and 1000 MHz; (5) an H100 at its highest clocks, sampled every second.
 
@@ -195,6 +196,7 @@ MADE_UP = (
     ("--device", "made-gpu", "--base", "cu=10,engine=1000,memory=1000"),
     ("--device", "h100-sxm5", "--base", "engine=1980,memory=2619", "--interval", "1"),
 )
+KERNEL_TUNERS = ("kernel_tuner_cache", "t4_results")
 LONGEST_CELL = 200
 LACKS = "does not say|--base says|leave --interval away"
 TAIL = """
@@ -243,7 +245,7 @@ def _every(folder: Path) -> str:
 
 def _outcome(path: Path) -> str:
     """The first line that importing says, with the number of what was made up for it."""
-    said = ""
+    said, kind = "", "kernel-tuner" if path.parent.name in KERNEL_TUNERS else "auto"
     for number, options in enumerate(MADE_UP):
         with (
             TemporaryDirectory() as folder,
@@ -252,7 +254,7 @@ def _outcome(path: Path) -> str:
             redirect_stderr(io.StringIO()) as complaints,
         ):
             output = Path(folder) / "table.csv"
-            status = main(["import", "auto", path.name, *options, "-o", str(output)])
+            status = main(["import", kind, path.name, *options, "-o", str(output)])
         if status == 0:
             text = printed.getvalue().splitlines()[0].removeprefix(f"{output}: ")
             text = text.partition("; Table II")[0]

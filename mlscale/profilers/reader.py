@@ -236,7 +236,11 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
         )
     raise InputError(
         f"{path}: holds no table that mlscale knows; it begins with '{above.first[:60]}'; "
-        "see docs/profiling.md for the commands that write one"
+        + (
+            "'mlscale import kernel-tuner' reads caches of kernel_tuner and T4 files"
+            if above.first.startswith("{")
+            else "see docs/profiling.md for the commands that write one"
+        )
     )
 
 
