@@ -1,8 +1,8 @@
 """Commands that set and reset what the advice names, for the GPU's vendor; printed, never run.
 
-Spelling after the vendors' manuals: nvidia-smi(1) of driver 550, the help texts of rocm-smi
-(ROCm 6) and amd-smi (ROCm 7), AMD SMI's page on performance determinism, `dcgmi config` of DCGM,
-srun(1) of Slurm. Each command is for GPU 0, as the vendor's tool numbers GPUs.
+The page of power caps in the documentation says in which manual each spelling was read, and
+which were not verified; none was run on a GPU. Each command is for GPU 0, as the vendor's tool
+numbers GPUs.
 """
 
 from collections.abc import Callable

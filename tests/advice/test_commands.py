@@ -1,4 +1,6 @@
-"""Commands by hand, spelt as in the vendors' manuals.
+"""Commands by hand, spelt as docs/power-caps.md says where they were read.
+
+Not read in a manual: -a and -P of dcgmi, and what `amd-smi reset` takes.
 
 NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc, -ac MEM,GRAPHICS,
 -rac, -pl WATTS. DCGM: `dcgmi config` --set, -a MEM,PROC, -P WATTS. AMD: `amd-smi set --help` and
