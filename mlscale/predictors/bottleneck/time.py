@@ -32,7 +32,7 @@ from mlscale.predictors.bottleneck.process import Process
 from mlscale.predictors.bottleneck.tree_opinion import TreeOpinion
 from mlscale.predictors.conditioning import SurfacePrior
 
-RULE_WEIGHT = 0.25  # of Wang and Chu's rule in the log time
+RULE_WEIGHT = 0.25  # of max-overlap in the log time
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
 LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
@@ -42,7 +42,7 @@ UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 class KernelTraits:
     """What profiles tell of K kernels, before any model of them.
 
-    rule (K, N): log time ratios by Wang and Chu's rule, NaN for a kernel whose counters it cannot
+    rule (K, N): log time ratios by max-overlap, NaN for a kernel whose counters it cannot
     use; None where it knows none. launch: logs of the launch, and Table II's counters, (K,) each,
     by which kernels are told to be alike.
     """
@@ -111,7 +111,7 @@ class TimeModel:
     """A trained model. values: the curve's numbers by name, see `curve_priors`.
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_rule: whether
-    Wang and Chu's rule stands beside the curve. Of each GPU, corrections: what the curve misses;
+    max-overlap stands beside the curve. Of each GPU, corrections: what the curve misses;
     misfits: see `SurfacePrior`; trees: their opinion, None where it does not count. parts: with
     several CU counts the models without a group of applications, whose mean the curve gives.
     """
@@ -190,10 +190,10 @@ class TimeModel:
             flags[k].append(ABOVE_PEAK.format(kernels.use.memory[k]))
         if self.uses_rule and kernels.rule is None:
             for own in flags:
-                own.append("Wang and Chu's rule does not know this GPU: left out")
+                own.append("max-overlap does not know this GPU: left out")
         elif self.uses_rule:
             for k in np.flatnonzero(kernels.without_rule):
-                flags[k].append("Wang and Chu's rule left out: its counters lack or contradict")
+                flags[k].append("max-overlap left out: its counters lack or contradict")
         return flags
 
     def state(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class TimeModel:
 
 
 def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
-    """Return log time ratios (K, N) by Wang and Chu's rule; None where it does not know the GPU.
+    """Return log time ratios (K, N) by max-overlap; None where it does not know the GPU.
 
     NaN for a kernel whose counters it needs are not there or contradict one another.
     """
@@ -291,7 +291,7 @@ def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
 
 
 def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Return whether Wang and Chu's rule knows the GPU and all these CU counts."""
+    """Return whether max-overlap knows the GPU and all these CU counts."""
     try:
         require_cu_count(load_gpu(profiles.device), (profiles.base.cu_count, *grid.cu_count))
     except InputError:
@@ -300,5 +300,5 @@ def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
 
 
 def rule_applies(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Return whether Wang and Chu's rule knows the GPU, and the profiles have its counters."""
+    """Return whether max-overlap knows the GPU, and the profiles have its counters."""
     return not missing_counters(profiles.counter_names) and rule_knows(profiles, grid)

@@ -66,7 +66,7 @@ def two_gpus() -> CurveFit:
 
 
 def with_the_rule() -> CurveFit:
-    """Wang and Chu's rule beside the curve, but for one kernel that lacks a counter."""
+    """max-overlap beside the curve, but for one kernel that lacks a counter."""
     lacking = made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan)
     kernels = kernels_of(lacking, with_rule=True)
     assert kernels.traits.without_rule.tolist() == [False, False, True, False, False]

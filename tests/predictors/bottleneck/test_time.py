@@ -1,4 +1,4 @@
-"""The model of time: a common slowing by CU count, and Wang and Chu's rule beside the curve."""
+"""The model of time: a common slowing by CU count, and max-overlap beside the curve."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.time import KernelTraits
 
 MID = made.CLOCKS.mid
-LEFT_OUT = "Wang and Chu's rule left out: its counters lack or contradict"
+LEFT_OUT = "max-overlap left out: its counters lack or contradict"
 
 
 @pytest.fixture(scope="module")
