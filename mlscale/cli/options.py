@@ -126,6 +126,30 @@ def add_gpu(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_wu(parser: argparse.ArgumentParser) -> None:
+    """Add what only the predictor wu can be told."""
+    from mlscale.predictors.wu.clusters import LOSSES
+
+    parser.add_argument(
+        "--loss",
+        choices=LOSSES,
+        help="that the networks of wu are trained by (default: cross-entropy; squared: of sigmoid "
+        "outputs, as the paper can be read literally)",
+    )
+    parser.add_argument(
+        "--log-ratios",
+        action="store_true",
+        default=None,
+        help="cluster wu's scaling values by their logarithms",
+    )
+    parser.add_argument(
+        "--counters",
+        type=lambda text: tuple(name.strip() for name in text.split(",")),
+        metavar="NAMES",
+        help="features that wu uses, separated by commas (default: all of the kind)",
+    )
+
+
 def output_file(text: str) -> Path:
     """Return a file to write; its folder must exist. Raises InputError, before the work."""
     path = Path(text)
@@ -287,6 +311,13 @@ def whole_number(text: str) -> int:
         if plain_number(text) >= 1:
             return int(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+
+
+def cluster_count(text: str) -> int | str:
+    """Return a number of clusters, or 'auto', for argparse."""
+    from mlscale.predictors.wu.estimator import AUTO
+
+    return text if text == AUTO else whole_number(text)
 
 
 def positive_number(text: str) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
 
-HYPER_PARAMETERS = ("features", "clusters", "seed", "gpu")
+HYPER_PARAMETERS = ("features", "clusters", "seed", "gpu", "loss", "log_ratios", "counters")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,12 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--clusters",
-        type=options.whole_number,
+        type=options.cluster_count,
         metavar="K",
-        help="clusters per cluster set (default: 12, or the number of kernels if smaller)",
+        help="clusters per cluster set, or 'auto': chosen by cross-validation (default: 8, or the "
+        "number of kernels if smaller)",
     )
     parser.add_argument("--seed", type=options.seed, help="of a predictor with chance (default: 0)")
     options.add_gpu(parser)
+    options.add_wu(parser)
     parser.add_argument(
         "--leave-out",
         action="append",
@@ -90,7 +92,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     (measurements, features), *others = _read(arguments)
     if arguments.predictor in (None, DEFAULT):
-        of_wu = arguments.features or arguments.clusters
+        names = ("features", "clusters", "loss", "log_ratios", "counters")
+        of_wu = any(getattr(arguments, name) for name in names)
         arguments.predictor = "wu" if of_wu else default_predictor(measurements)
     predictor = create(arguments.predictor)
     if not isinstance(predictor, Savable):
@@ -155,9 +158,11 @@ def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
     """Return the command as it could be given again; of files the name, and not the model's."""
     words = ["mlscale", "train", *(Path(table).name for table in arguments.table)]
     words += ["--base", str(base)]
-    for name in ("predictor", "features", "features_of", "clusters", "seed", "gpu"):
+    for name in ("predictor", "features", "features_of", "clusters", "seed", "gpu", "loss"):
         if getattr(arguments, name) is not None:
             words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
+    words += ["--log-ratios"] if arguments.log_ratios else []
+    words += ["--counters", ",".join(arguments.counters)] if arguments.counters else []
     for application in arguments.leave_out:
         words += ["--leave-out", application]
     for name, usual in (("incomplete", "error"), ("repetitions", "median")):

@@ -1,5 +1,6 @@
 """Features as a predictor sees them: named, complete, scaled by the training kernels, explained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -135,15 +136,29 @@ class FeatureScaling:
     may_be_missing: Mask
 
     @classmethod
-    def fit(cls, kind: str | None, profiles: Profiles) -> Self:
+    def fit(
+        cls, kind: str | Sequence[str] | None, profiles: Profiles, only: Sequence[str] = ()
+    ) -> Self:
         """Learn the scaling; kind None takes what suits the counters. Raises InputError.
 
-        A feature that no training kernel has is left out.
+        only: the features to use, by name; empty for all. A feature that no training kernel has
+        is left out, or refused if it was asked for.
         """
+        if kind is not None and not isinstance(kind, str):
+            if len(kind) != 1:
+                raise InputError(f"features are of one kind, not of {len(kind)}")
+            (kind,) = kind
         kind = kind or default_kind(profiles.counter_names, profiles.device)
         device = load_device(profiles.device) if profiles.device in device_keys() else None
         features = compute_features(kind, profiles, device)
         present = np.asarray(~np.isnan(features.values).all(axis=0))
+        if only:
+            there = [name for name, one in zip(features.names, present, strict=True) if one]
+            if absent := [name for name in only if name not in there]:
+                raise InputError(
+                    f"there is no '{kind}' feature '{absent[0]}'; there are {', '.join(there)}"
+                )
+            present &= np.isin(features.names, list(only))
         if not present.any():
             raise InputError(f"no training kernel has a value for any '{kind}' feature")
         values = features.values[:, present]

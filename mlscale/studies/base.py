@@ -43,7 +43,7 @@ class Part:
     split: str | None
     seed: int
     quantity: str | None = None
-    clusters: int | None = None
+    clusters: int | str | None = None
     bases: tuple[HardwareConfig, ...] = ()
     fold: int | None = None
     edge: Edge | None = None

@@ -20,6 +20,7 @@ from mlscale.predictors.base import (
 from mlscale.predictors.baselines import Untrained
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import (
     Part,
     Row,
@@ -43,7 +44,6 @@ from mlscale.studies.statistics import behind_best, error_over, p_values, split_
 from mlscale.studies.train_on import TRAIN_ON, OtherTables
 
 COMPARE = "compare"
-CLUSTERS = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,7 +63,7 @@ class ErrorStudy(Study):
     predictors: Sequence[AnyPredictor] = ()
     features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
-    clusters: int | None = None
+    clusters: int | str | None = None
     training: TrainingOn = "own-table"
     train_on: Tables = field(default_factory=dict)
     train_base: Any = None
@@ -79,7 +79,7 @@ class ErrorStudy(Study):
                 name: read_base(data, self.train_base).as_dict()
                 for name, data in self.tables.items()
             }
-        return {"clusters": self.clusters or CLUSTERS, **training}
+        return {"clusters": self.clusters or DEFAULT_CLUSTERS, **training}
 
     @property
     def protocol(self) -> str:
@@ -304,13 +304,13 @@ class ErrorStudy(Study):
         return {"errors": rows, "kernels": kernels}
 
 
-def clusters_of(candidate: Candidate, clusters: int | None) -> int | None:
+def clusters_of(candidate: Candidate, clusters: int | str | None) -> int | str | None:
     """Return the number of clusters to set; None for a candidate without, or that keeps its own."""
     if "clusters" not in candidate.parameters:
         return None
     if clusters is None and candidate.parameters["clusters"] is not None:
         return None
-    return clusters or CLUSTERS
+    return clusters or DEFAULT_CLUSTERS
 
 
 def part_errors(

@@ -12,7 +12,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
 from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
+from mlscale.predictors.wu.estimator import AUTO, DEFAULT_CLUSTERS
 from mlscale.predictors.wu.scaling import scaling_values, walk
 
 
@@ -20,12 +20,13 @@ from mlscale.predictors.wu.scaling import scaling_values, walk
 class Oracle(Predictor):
     """The clusters of `wu` with a classifier that never errs, because it sees the answer.
 
-    clusters: as many as there are training kernels at most; None takes 12.
+    clusters: as many as there are training kernels at most; None and 'auto' take the number that
+    `wu` has by default.
     """
 
     name = "wu-oracle"
     quantity: str = "time"
-    clusters: int | None = None
+    clusters: int | str | None = None
     seed: int = 0
 
     def fit(self, training: Training, base: Bases) -> Self:
@@ -34,7 +35,8 @@ class Oracle(Predictor):
 
         data, self.base_ = single_gpu(self, training, base)
         self.grid_ = data.grid
-        count = min(self.clusters or DEFAULT_CLUSTERS, len(data.kernels))
+        own = DEFAULT_CLUSTERS if self.clusters in (None, AUTO) else int(self.clusters or 0)
+        count = min(own, len(data.kernels))
         scaling = scaling_values(data.quantity(self.quantity), self.grid_.index(self.base_))
         self.centroids_ = {
             region: cluster(values, count, self.seed)[1]

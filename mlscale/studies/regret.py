@@ -19,10 +19,11 @@ from mlscale.errors import InputError
 from mlscale.predictions import coverage_of_each
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.baselines import RateBound
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
 from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.errors import CLUSTERS, clusters_of
+from mlscale.studies.errors import clusters_of
 from mlscale.studies.goal import Choice, Goal, rows_of, run_of
 from mlscale.studies.runs import Run, random_runs
 from mlscale.studies.splits import SPLITS
@@ -50,14 +51,14 @@ class RegretStudy(Study):
     objectives: Sequence[str] = ()
     limits: Limits = NO_LIMITS
     static_power_w: float | None = None
-    clusters: int | None = None
+    clusters: int | str | None = None
     runs: int = 0
 
     @property
     def settings(self) -> Row:
         """The number of clusters, the limits, and the number of runs."""
         return {
-            "clusters": self.clusters or CLUSTERS,
+            "clusters": self.clusters or DEFAULT_CLUSTERS,
             "limits": vars(self.limits),
             "runs": self.runs,
         }

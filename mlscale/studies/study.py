@@ -7,6 +7,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlscale.data.measurements import Measurements, read
 from mlscale.errors import InputError
 from mlscale.studies import wu2015
@@ -77,6 +79,8 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
             f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
         )
     for option in ("predictors", "features", "objectives", "vary"):
+        if isinstance(given.get(option), np.ndarray):
+            given[option] = given[option].tolist()
         if option in given and not isinstance(given[option], list | tuple):
             given[option] = [given[option]]
     if "train_on" in given:

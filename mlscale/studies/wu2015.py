@@ -17,7 +17,6 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities, read_base
 from mlscale.studies.candidates import (
     ORACLE,
@@ -32,6 +31,7 @@ from mlscale.studies.splits import folds
 
 BASE_CONFIGURATION, ORACLE_STUDY = "base-configuration", "oracle"
 STUDIES = (BASE_CONFIGURATION, "cluster-count", "error-distribution", ORACLE_STUDY)
+PAPER_CLUSTERS = 12
 CLUSTER_COUNTS = tuple(range(2, 21, 2))  # Fig. 13, 15, 16
 DISTRIBUTION_COUNTS = (2, 6, 12)  # Fig. 14, 17
 BIN_WIDTH, BINS = 10.0, 11  # Fig. 14, 17; the last bin is >= 100 %
@@ -44,8 +44,8 @@ class WuStudy(Study):
 
     base: for 'base-configuration' where the axes stay that are not named in `vary`; for the others
     one or a list, instead of `five_bases`. predictors: one; the baselines stand beside. clusters:
-    of 'base-configuration', as the others vary it; None takes 12 or, where a fold trains on fewer
-    kernels, as many as there are.
+    of 'base-configuration', as the others vary it; None takes the paper's 12 or, where a fold
+    trains on fewer kernels, as many as there are.
     """
 
     base: Any = None
@@ -142,7 +142,7 @@ class WuStudy(Study):
             return (None,)
         match self.name:
             case "base-configuration":
-                own = candidate.parameters["clusters"] or min(DEFAULT_CLUSTERS, most)
+                own = candidate.parameters["clusters"] or min(PAPER_CLUSTERS, most)
                 count = self.clusters or own
                 if count > most:
                     raise InputError(

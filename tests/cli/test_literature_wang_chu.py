@@ -164,4 +164,4 @@ def test_train_and_study_take_it_too(
     rows = json.loads(capsys.readouterr().out.split("\n", 1)[1])["rows"]
     assert name in [row["predictor"] for row in rows]
     assert main(["study", "errors", str(table), "--predictor", "wu", "--gpu", gpu]) == 2
-    assert "--gpu: of no effect without" in capsys.readouterr().err
+    assert "--gpu: of no effect with the predictors" in capsys.readouterr().err

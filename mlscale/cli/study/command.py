@@ -19,6 +19,8 @@ MODULES = {
     for name in module.SUMMARIES
 }
 
+OF_PREDICTORS = ("gpu", "loss", "log_ratios", "counters")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add a sub-command for each study, with the options of that study."""
@@ -52,8 +54,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what the study is planned with: the options that are its own. Raises InputError."""
     settings = vars(arguments)
-    if settings.get("gpu"):
-        settings = {**settings, **_with_gpu(arguments)}
+    given = {name: settings[name] for name in OF_PREDICTORS if settings.get(name)}
+    if given:
+        settings = {**settings, "predictors": _with_parameters(arguments, given)}
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
         settings = {**settings, "limits": options.read_limits(arguments), **static}
@@ -62,15 +65,19 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}
 
 
-def _with_gpu(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the predictors with the GPU's parameters of --gpu. Raises InputError."""
+def _with_parameters(arguments: argparse.Namespace, given: dict[str, Any]) -> list[Any]:
+    """Return the predictors with the hyper-parameters that some of them take. InputError."""
     from mlscale.predictors import DEFAULT, create
 
-    asked = arguments.predictors or []
-    takes = [one for one in asked if one != DEFAULT and "gpu" in create(one).get_params()]
-    if not takes:
-        options.refuse_unused(arguments, ["gpu"], "without --predictor wang-chu or max-overlap")
-    return {"predictors": [create(p, gpu=arguments.gpu) if p in takes else p for p in asked]}
+    asked = getattr(arguments, "predictors", None) or ["wu"]
+    predictors: list[Any] = []
+    for one in [asked] if isinstance(asked, str) else asked:
+        known = {} if one == DEFAULT else create(one).get_params()
+        own = {name: value for name, value in given.items() if name in known}
+        predictors.append(create(one, **own) if own else one)
+    taken = {name for one in predictors if not isinstance(one, str) for name in one.get_params()}
+    options.refuse_unused(arguments, [n for n in given if n not in taken], "with the predictors")
+    return predictors
 
 
 def _check_candidates(study: Study, arguments: argparse.Namespace) -> None:

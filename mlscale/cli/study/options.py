@@ -48,6 +48,7 @@ def predictors(several: bool, default: str) -> argparse.ArgumentParser:
     )
     if several:
         options.add_gpu(parser)
+    options.add_wu(parser)
     return parser
 
 
@@ -99,9 +100,9 @@ def clusters(default: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--clusters",
-        type=options.whole_number,
+        type=options.cluster_count,
         metavar="K",
-        help=f"in each cluster set (default: {default})",
+        help=f"in each cluster set, or 'auto': chosen inside each fold (default: {default})",
     )
     return parser
 

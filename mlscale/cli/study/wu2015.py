@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli.options import configuration, refuse_unused
+from mlscale.cli.options import add_wu, configuration, refuse_unused
 from mlscale.cli.study import options
 from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
@@ -39,7 +39,7 @@ def parents(name: str) -> list[argparse.ArgumentParser]:
         options.common("a table and figures", "holdout"),
     ]
     if name != BASE_CONFIGURATION:
-        return [options.parent(_add_bases), *shared]
+        return [options.parent(_add_bases), options.parent(add_wu), *shared]
     predictors = options.predictors(several=False, default="wu")
     return [predictors, options.parent(_add_vary), options.clusters("12"), *shared]
 

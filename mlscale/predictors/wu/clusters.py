@@ -18,6 +18,7 @@ from mlscale.predictors.wu.scaling import ScalingValues, walk
 
 Singles = NDArray[np.float32]
 
+LOSSES = ("cross-entropy", "squared")  # that networks can be trained by
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
 KERNELS_AT_ONCE = 512  # their surfaces stay in the processor's cache
 

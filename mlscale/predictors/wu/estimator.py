@@ -1,7 +1,7 @@
 """Wu et al., HPCA 2015: clusters of scaling values, chosen by small networks from counters."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from mlscale.predictors.base import (
 from mlscale.predictors.features import Choice, Explanation, FeatureScaling, TrainingKernels
 from mlscale.predictors.wu.clusters import (
     CU_AXIS,
+    LOSSES,
     ClusterSet,
     Network,
     WalkTables,
@@ -31,7 +32,8 @@ from mlscale.predictors.wu.clusters import (
 )
 from mlscale.predictors.wu.scaling import scaling_values
 
-DEFAULT_CLUSTERS = 12
+DEFAULT_CLUSTERS = 8  # from there on the errors are flat within their standard error
+AUTO, AUTO_COUNTS, AUTO_FOLDS = "auto", (2, 4, 6, 8, 12, 16, 20), 3
 
 
 @dataclass
@@ -39,16 +41,23 @@ class Wu(Predictor):
     """The predictor of Wu et al., HPCA 2015, for time or for power.
 
     features: the kind, None for what suits the counters. clusters: K of every cluster set;
-    None takes 12 (flat beyond, Fig. 13) or as many as there are training kernels. A set whose
-    kernels are not all distinct has no more clusters than distinct kernels. seed: of K-means
-    and of the networks' first weights; the same seed gives the same model.
+    None takes 8 or as many as there are training kernels, 'auto' chooses by cross-validation of
+    the training kernels, whole applications at a time. A set whose kernels are not all distinct
+    has no more clusters than distinct kernels. seed: of K-means and of the networks' first
+    weights; the same seed gives the same model. loss: 'cross-entropy', or 'squared', the literal
+    one of sigmoid outputs (Fig. 9). log_ratios: whether K-means sees the logarithms of the scaling
+    values; a centroid is then their geometric mean. counters: the features to use, by name;
+    empty for all of the kind.
     """
 
     name = "wu"
     quantity: str = "time"
     features: str | None = None
-    clusters: int | None = None
+    clusters: int | str | None = None
     seed: int = 0
+    loss: str = "cross-entropy"
+    log_ratios: bool = False
+    counters: Sequence[str] = ()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Cluster the training kernels and train the networks.
@@ -68,17 +77,42 @@ class Wu(Predictor):
         clustered: list[dict[int, Floats]] = []
         for model, training, base in jobs:
             points, regions = model._prepare(training, base)  # noqa: SLF001
-            count = min(DEFAULT_CLUSTERS, len(points)) if model.clusters is None else model.clusters
+            count = model._count(training, base)  # noqa: SLF001
             centroids = {}
             for region, values in regions.items():
-                labels, centroids[region] = cluster(values, count, model.seed)
-                tasks.append(ClassifierTask(points, labels, (model.seed, region + 1)))
+                seen = np.log(values) if model.log_ratios else values
+                labels, means = cluster(seen, count, model.seed)
+                centroids[region] = np.exp(means) if model.log_ratios else means
+                seed = (model.seed, region + 1)
+                tasks.append(ClassifierTask(points, labels, seed, model.loss))
             clustered.append(centroids)
         networks = iter(train_networks(tasks))
         for (model, _, _), centroids in zip(jobs, clustered, strict=True):
             model._take(  # noqa: SLF001
                 ClusterSet(region, means, next(networks)) for region, means in centroids.items()
             )
+
+    def _count(self, training: Training, base: Bases) -> int:
+        """Return K, chosen by cross-validation of the training kernels alone if it is 'auto'."""
+        data, at = single_gpu(self, training, base)
+        if isinstance(self.clusters, int | np.integer):
+            return int(self.clusters)
+        applications = sorted(set(data.applications))
+        if self.clusters is None or len(applications) < AUTO_FOLDS:
+            return min(DEFAULT_CLUSTERS, len(data.kernels))
+        order = np.random.default_rng(self.seed).permutation(len(applications))
+        fold_of = {applications[a]: n % AUTO_FOLDS for n, a in enumerate(order.tolist())}
+        of = np.array([fold_of[application] for application in data.applications])
+        folds = [(np.flatnonzero(of != f), np.flatnonzero(of == f)) for f in range(AUTO_FOLDS)]
+        most = min(len(train) for train, _ in folds)
+        counts = [count for count in AUTO_COUNTS if count <= most] or [most]
+        models = [replace(self, clusters=count) for count in counts for _ in folds]
+        trainings = [data.select(train) for _ in counts for train, _ in folds]
+        self.fit_together([(m, part, at) for m, part in zip(models, trainings, strict=True)])
+        tests = [data.select(test) for _ in counts for _, test in folds]
+        scores = [m.score(test, at) for m, test in zip(models, tests, strict=True)]
+        means = np.reshape(scores, (len(counts), AUTO_FOLDS)).mean(axis=1)
+        return counts[int(means.argmax())]
 
     def _take(self, cluster_sets: Iterable[ClusterSet]) -> None:
         self.cluster_sets_ = tuple(cluster_sets)
@@ -93,7 +127,12 @@ class Wu(Predictor):
         kernels = len(measurements.kernels)
         if kernels < 2:
             raise InputError("'wu' needs two training kernels at least, to tell them apart")
-        if self.clusters is not None and not 1 <= self.clusters <= kernels:
+        if self.loss not in LOSSES:
+            raise InputError(f"there is no loss '{self.loss}'; one of {', '.join(LOSSES)}")
+        if isinstance(self.clusters, str):
+            if self.clusters != AUTO:
+                raise InputError(f"clusters is a whole number or '{AUTO}', not '{self.clusters}'")
+        elif self.clusters is not None and not 1 <= self.clusters <= kernels:
             raise InputError(
                 f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
                 f"give 1 to {kernels}"
@@ -102,7 +141,7 @@ class Wu(Predictor):
             raise InputError(f"the seed {self.seed} is not from 0 to {2**32 - 1}")
         quantity = measurements.quantity(self.quantity)
         profiles = measurements.profiles(self.base_)
-        self.scaling_ = FeatureScaling.fit(self.features, profiles)
+        self.scaling_ = FeatureScaling.fit(self.features, profiles, self.counters)
         points, _ = self.scaling_.transform(profiles)
         self.training_: TrainingKernels | None = TrainingKernels(profiles.kernels, points)
         if (points == points[0]).all():

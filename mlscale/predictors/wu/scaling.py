@@ -45,8 +45,9 @@ def walk(scaling: ScalingValues, base: Index) -> Floats:
     The walk goes from the base to every target: CU steps first, at the base's clocks; then
     engine steps at the base's memory clock; then memory steps at the target's engine clock.
     The last two use the values of the target's CU count; a step down divides. Equation (1)
-    prints the memory product with the indices the other way round; the row of the memory
-    matrix is the engine clock (Fig. 7), so the product runs at the target's engine clock.
+    prints its memory product as m_(i,2). A row of that matrix is an engine clock (Fig. 7): as it is
+    printed the product would run over rows; with the indices exchanged, m_(2,i), at row 2, and not
+    at row 3, which is its target's. Here it runs at the row of the target.
     """
     base_cu, base_engine, base_memory = base
     cu_steps = _log_from(scaling.cu, base_cu)[..., :, None, None]

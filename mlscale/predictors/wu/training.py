@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import missing_library
-from mlscale.predictors.wu.clusters import Network
+from mlscale.predictors.wu.clusters import LOSSES, Network
 
 if TYPE_CHECKING:
     import torch
@@ -34,16 +34,21 @@ NUMBERS_PER_CHUNK = 4_000_000  # features and labels of the networks trained at 
 LARGEST_KEPT = 2**20  # bytes of scaling values whose clusters are kept
 
 
+CROSS_ENTROPY, SQUARED = LOSSES
+
+
 @dataclass(frozen=True, eq=False)
 class ClassifierTask:
     """What one network must learn: features (n, F) in [0, 1] -> labels (n,) in 0 … K-1.
 
-    seed: of the first weights; they do not depend on what else is in the batch.
+    seed: of the first weights; they do not depend on what else is in the batch. loss: one of
+    LOSSES.
     """
 
     features: Floats
     labels: Indices
     seed: tuple[int, ...]
+    loss: str = CROSS_ENTROPY
 
 
 def cluster(values: Floats, clusters: int, seed: int) -> tuple[Indices, Floats]:
@@ -100,13 +105,14 @@ def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
 
 
 def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask]]:
-    """Yield the tasks in order, as many at once as the padded batch has room for."""
+    """Yield the tasks in order: of one loss, as many as the padded batch has room for."""
     start = size = 0
     for end, task in enumerate(tasks):
         kernels, features = task.features.shape
         own = kernels * (features + int(task.labels.max()) + 1)
         size = max(size, own)
-        if end > start and size * (end + 1 - start) > NUMBERS_PER_CHUNK:
+        other_loss = task.loss != tasks[start].loss
+        if end > start and (other_loss or size * (end + 1 - start) > NUMBERS_PER_CHUNK):
             yield tasks[start:end]
             start, size = end, own
     if tasks:
@@ -114,38 +120,47 @@ def _chunks(tasks: Sequence[ClassifierTask]) -> Iterator[Sequence[ClassifierTask
 
 
 def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
-    """Train by full-batch Rprop on cross-entropy with weight decay; each network by itself.
+    """Train by full-batch Rprop on the tasks' loss; each network by itself.
 
-    Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has
-    weight 0, a padded hidden unit is held at 0, a padded output far below the others.
+    'cross-entropy' is that of the softmax with weight decay, of inputs shifted to [-1, 1];
+    'squared' the squared error of the sigmoid outputs without, of inputs in [0, 1], as the paper
+    can be read literally.
+
+    Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has weight
+    0, a padded hidden unit is held at 0, a padded output far below the others.
     """
+    squared = tasks[0].loss == SQUARED
     sizes = [(*t.features.shape, int(t.labels.max()) + 1) for t in tasks]
     n, f, k = (max(size) for size in zip(*sizes, strict=True))
     inputs, targets = np.zeros((len(tasks), n, f)), np.zeros((len(tasks), n, k))
     first_hidden, first_output = np.zeros((len(tasks), f, k)), np.zeros((len(tasks), k, k))
     used = np.zeros((len(tasks), 1, k))
     for s, (task, (kernels, features, clusters)) in enumerate(zip(tasks, sizes, strict=True)):
-        inputs[s, :kernels, :features] = 2 * task.features - 1
+        shifted = task.features if squared else 2 * task.features - 1
+        inputs[s, :kernels, :features] = shifted
         targets[s, np.arange(kernels), task.labels] = 1 / kernels
         used[s, 0, :clusters] = 1
         hidden, output = _first_weights(features, clusters, task.seed)
         first_hidden[s, :features, :clusters] = hidden
         first_output[s, :clusters, :clusters] = output
     bias = np.zeros((len(tasks), 1, k))
-    decay = np.array([WEIGHT_DECAY / kernels for kernels, _, _ in sizes])[:, None, None]
+    weight_decay = 0.0 if squared else WEIGHT_DECAY
+    decay = np.array([weight_decay / kernels for kernels, _, _ in sizes])[:, None, None]
     first = [_tensor(p) for p in (first_hidden, bias, first_output, bias)]
     with torch.no_grad():
-        parameters = _descend(first, *(_tensor(a) for a in (inputs, targets, used, decay)))
+        x, y, in_use, weight = (_tensor(a) for a in (inputs, targets, used, decay))
+        parameters = _descend(first, x, y, in_use, weight, squared)
     w1, b1, w2, b2 = (p.cpu().double().numpy() for p in parameters)
-    return [
-        _unpadded(
-            w1[s, :features, :clusters],
-            b1[s, 0, :clusters],
-            w2[s, :clusters, :clusters],
-            b2[s, 0, :clusters],
+    networks = [
+        Network(
+            w1[s, :features, :clusters].copy(),
+            b1[s, 0, :clusters].copy(),
+            w2[s, :clusters, :clusters].copy(),
+            b2[s, 0, :clusters].copy(),
         )
         for s, (_, features, clusters) in enumerate(sizes)
     ]
+    return networks if squared else [_unshifted(network) for network in networks]
 
 
 def _tensor(array: Floats) -> "torch.Tensor":
@@ -159,6 +174,7 @@ def _descend(
     y: "torch.Tensor",
     used: "torch.Tensor",
     decay: "torch.Tensor",
+    squared: bool = False,
 ) -> "list[torch.Tensor]":
     """Train from the first parameters. The gradient is written out: half of autograd's cost."""
     parameters, (w1, b1, w2, b2) = _side_by_side(first)
@@ -169,8 +185,13 @@ def _descend(
     weight = y.sum(dim=2, keepdim=True)
     for _ in range(RPROP_STEPS):
         hidden = torch.baddbmm(b1, x, w1).sigmoid_().mul_(used)
-        share = torch.baddbmm(b2 + unused, hidden, w2).softmax(dim=2)
-        to_output = share.mul_(weight).sub_(y)  # d loss / d (input of the output layer)
+        output = torch.baddbmm(b2 + unused, hidden, w2)
+        # d loss / d (input of the output layer)
+        if squared:
+            output.sigmoid_()
+            to_output = (output * weight).sub_(y).mul_(output).mul_(1 - output)
+        else:
+            to_output = output.softmax(dim=2).mul_(weight).sub_(y)
         to_hidden = (to_output @ w2.mT).mul_(hidden).mul_(1 - hidden)
         torch.mul(w2, decay, out=to_w2).baddbmm_(hidden.mT, to_output)
         torch.sum(to_output, dim=1, keepdim=True, out=to_b2)
@@ -215,6 +236,11 @@ def _first_weights(features: int, clusters: int, seed: tuple[int, ...]) -> tuple
     return hidden, output
 
 
-def _unpadded(w1: Floats, b1: Floats, w2: Floats, b2: Floats) -> Network:
+def _unshifted(network: Network) -> Network:
     """Return the network for features in [0, 1], from weights trained on features in [-1, 1]."""
-    return Network(2 * w1, b1 - w1.sum(axis=0), w2.copy(), b2.copy())
+    hidden = network.hidden_weights
+    return replace(
+        network,
+        hidden_weights=2 * hidden,
+        hidden_bias=network.hidden_bias - hidden.sum(axis=0),
+    )

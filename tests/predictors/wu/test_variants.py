@@ -1,0 +1,106 @@
+"""What `wu` can be told besides: another loss, K chosen, logarithms, some counters alone."""
+
+import numpy as np
+import pytest
+from synthetic import kernels as made
+from synthetic.tidy import refused
+
+from mlscale import ConfigGrid, Measurements, Nearest, Wu, load, save, study, train
+from mlscale.predictors.wu.clusters import CU_AXIS
+
+MID = made.GRID.mid
+
+
+def scored(predictor: Wu, data: Measurements) -> float:
+    """The mean error of the training kernels [%]."""
+    return -predictor.fit(data, MID).score(data, MID)
+
+
+def test_the_squared_loss_learns_the_groups_too() -> None:
+    """Known truth: four laws, told apart by their counters, so that no error is left."""
+    data = made.measurements()
+    assert scored(Wu(clusters=4, loss="squared"), data) < 1e-6
+
+
+def test_the_losses_give_different_networks_of_the_same_clusters() -> None:
+    data = made.measurements()
+    one, other = (Wu(clusters=4, loss=loss).fit(data, MID) for loss in ("cross-entropy", "squared"))
+    for left, right in zip(one.cluster_sets_, other.cluster_sets_, strict=True):
+        np.testing.assert_array_equal(left.centroids, right.centroids)
+        assert not np.allclose(left.network.output_weights, right.network.output_weights)
+
+
+def test_both_losses_in_one_batch_are_as_alone() -> None:
+    data = made.measurements()
+    models = [Wu(clusters=3, loss=loss) for loss in ("squared", "cross-entropy", "squared")]
+    Wu.fit_together([(model, data, MID) for model in models])
+    for model in models:
+        alone = Wu(clusters=3, loss=model.loss).fit(data, MID)
+        network, expected = model.cluster_sets_[0].network, alone.cluster_sets_[0].network
+        np.testing.assert_allclose(network.hidden_bias, expected.hidden_bias, atol=1e-5)
+
+
+def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
+    """Known truth: fewer than four clusters mix laws, and more than four cannot err less.
+
+    Along the CU axis two of the four laws are the same.
+    """
+    data = made.measurements(per_group=5)
+    predictor = Wu(clusters="auto").fit(data, MID)
+    sizes = {one.region: len(one.centroids) for one in predictor.cluster_sets_}
+    assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
+    rows = study("errors", data, "wu", clusters="auto", quantity="time", split="k-fold", seeds=1)
+    assert rows.set_index("predictor").loc["wu", "mape"] < 1
+
+
+def test_auto_with_few_applications_takes_the_default() -> None:
+    data = made.measurements(per_group=1).select([0, 1])
+    assert len(Wu(clusters="auto").fit(data, MID).cluster_sets_[0].centroids) == 2
+
+
+def test_of_logarithms_a_centroid_is_the_geometric_mean() -> None:
+    """By hand: steps of 1/4 and 1 have the geometric mean 1/2; the mean is 5/8."""
+    grid = ConfigGrid((4,), (500.0, 1000.0), (700.0,))
+    laws = {"fast": (0.0, -2.0, 0.0), "flat": (0.0, 0.0, 0.0)}
+    data = made.measurements(per_group=1, grid=grid, laws=laws)
+    for log_ratios, expected in ((True, 0.5), (False, 0.625)):
+        fitted = Wu(clusters=1, log_ratios=log_ratios).fit(data, grid.mid)
+        assert fitted.cluster_sets_[0].centroids == pytest.approx(np.array([[expected]]))
+
+
+def test_some_counters_alone(tmp_path: object) -> None:
+    """Known truth: two counters tell two laws, and not the other two from each other."""
+    data = made.measurements()
+    some = ("busy_compute", "busy_bandwidth")
+    predictor = Wu(clusters=4, counters=some).fit(data, MID)
+    assert predictor.feature_names() == some
+    assert predictor.needs() == some
+    by_kernel = -np.array([predictor.score(data.select([k]), MID) for k in range(12)])
+    assert by_kernel[:6].max() < 1e-6
+    assert by_kernel[6:].max() > 1
+    model = train(data, MID, "wu", clusters=4, counters=list(some), loss="squared")
+    save(model, f"{tmp_path}/m.mlscale")
+    restored = load(f"{tmp_path}/m.mlscale").predictors["time"]
+    assert isinstance(restored, Wu)
+    assert (tuple(restored.counters), restored.loss) == (some, "squared")
+
+
+def test_what_is_refused() -> None:
+    data = made.measurements()
+    with refused("there is no loss 'hinge'; one of cross-entropy, squared"):
+        Wu(loss="hinge").fit(data, MID)
+    with refused("clusters is a whole number or 'auto', not 'many'"):
+        Wu(clusters="many").fit(data, MID)
+    with refused("there is no 'raw' feature 'busy_idle'; there are busy_compute"):
+        Wu(features="raw", counters=["busy_idle"]).fit(data, MID)
+    with refused("features are of one kind, not of 2"):
+        Wu(features=["raw", "rates"]).fit(data, MID)  # type: ignore[arg-type]
+
+
+def test_a_list_of_one_kind_of_features_and_numpy_numbers() -> None:
+    data = made.measurements()
+    base = (np.int64(1), np.int64(2), np.int64(1))
+    assert Wu(features=["raw"], clusters=np.int64(4)).fit(data, base).scaling_.kind == "raw"  # type: ignore[arg-type]
+    assert Nearest(features=["raw"]).fit(data, base).scaling_.kind == "raw"  # type: ignore[arg-type]
+    rows = study("errors", data, "nearest", features=np.array(["raw"]), base=base, quantity="time")
+    assert "raw" in set(rows["features"].dropna())
