@@ -14,10 +14,11 @@ from mlscale.data.surfaces import without_base
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Edge, Part, Row, Rows, Study, flat, grouped, measured_quantities
 from mlscale.studies.candidates import ORACLE, AnyPredictor, Candidate, candidates
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.errors import CLUSTERS, clusters_of
+from mlscale.studies.errors import clusters_of
 from mlscale.studies.splits import RANDOM_KERNELS
 from mlscale.studies.statistics import error_over, split_error
 
@@ -41,12 +42,12 @@ class ExtrapolationStudy(Study):
     predictors: Sequence[AnyPredictor] = ()
     features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
-    clusters: int | None = None
+    clusters: int | str | None = None
 
     @property
     def settings(self) -> Row:
         """Return the number of clusters."""
-        return {"clusters": self.clusters or CLUSTERS}
+        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -7,8 +7,8 @@ from mlscale.cli.study import options
 from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Rows, grouped
-from mlscale.studies.errors import CLUSTERS
 
 SUMMARIES = {
     "extrapolation": "errors at the outermost step of each axis, which is not trained on",
@@ -22,7 +22,7 @@ def parents(_: str) -> list[argparse.ArgumentParser]:
         options.features(several=True),
         options.quantities(),
         options.base(),
-        options.clusters(str(CLUSTERS)),
+        options.clusters(str(DEFAULT_CLUSTERS)),
         options.common("the table extrapolation"),
     ]
 
