@@ -22,6 +22,7 @@ from mlscale.errors import InputError
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
 
 FEATURE_KINDS: tuple[str, ...] = get_args(FeatureKind)
+_COUNTERS_THEMSELVES = ("raw", "table2")
 WITH_POWER = "+power"
 BASE_POWER = "base_power_w"
 
@@ -56,6 +57,11 @@ def compute_features(
     when another needs a counter that is not there, or when the counters give no feature of the
     kind at all.
     """
+    if kind in _COUNTERS_THEMSELVES and names is not None:
+        places = {name: place for place, name in enumerate(profiles.counter_names)}
+        if all(name in places for name in names):
+            used = [places[name] for name in names]
+            return Features(names, profiles.counters.take(used, axis=1))
     columns = _columns(kind.removesuffix(WITH_POWER), profiles, device)
     if kind.endswith(WITH_POWER):
         columns |= _base_power(profiles, is_needed=names is None)
@@ -77,10 +83,10 @@ def compute_features(
 
 def _columns(kind: str, profiles: Profiles, device: Device | None) -> dict[str, Floats]:
     match kind:
-        case "raw":
-            return {name: profiles.counter(name) for name in profiles.counter_names}
-        case "table2":
-            return {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
+        case "raw" | "table2":
+            given = dict(zip(profiles.counter_names, profiles.counters.T, strict=True))
+            names = TABLE_2 if kind == "table2" else profiles.counter_names
+            return {name: given[name] for name in names if name in given}
         case "rates":
             return _rates(profiles)
         case "utilisation":

@@ -171,7 +171,7 @@ class TestOneHas:
     def test_kernels_that_were_only_timed_ride_along(self, tmp_path: Path) -> None:
         """Of 100 us in all 60 are counted; f (25 us), g, h, i stand without counters."""
         launches = [("k", 60), ("f", 25), ("g", 6), ("h", 5), ("i", 4)]
-        message = r"without counters: 4 kernels \('f', 'g', 'h', 1 other\), 40 % of the run's"
+        message = r"without counters: 4 kernels \('f', 'g', 'h', 1 other\), 40.0 % of the run's"
         with pytest.warns(DataWarning, match=message):
             imported = read(tmp_path, counted("k"), trace(*launches), **MADE)
         assert imported.covered == pytest.approx(0.6)
