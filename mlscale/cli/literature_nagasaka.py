@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_reading(parser)
     parser.add_argument(
+        "-o",
+        "--output",
         "--figure",
+        dest="figure",
         metavar="DIR",
         help="draw the paper's Fig. 2 to 5 there for each table, as PNG and SVG",
     )

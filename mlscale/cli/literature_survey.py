@@ -53,7 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and the simulation",
     )
     parser.add_argument(
+        "-o",
+        "--output",
         "--figure",
+        dest="figure",
         metavar="DIR",
         help="draw the poster's two figures there, as PNG and SVG, at the given alpha",
     )
