@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernels",
-        type=_names,
+        type=lambda text: tuple(text.split(",")),
         default=(),
         metavar="NAME,…",
         help="kernels or applications of the suite, * for any characters (default: all)",
@@ -202,7 +202,6 @@ def _write(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) -> str:
 
     kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     device = recording.device_name(info)
-    of_kernels: counters.Counters = {}
     if info.backend in counters.TOOLS:
         base = {axis: max(row[axis] for row in rows) for axis in AXES}
         of_kernels, missing = counters.collect_counters(
@@ -210,7 +209,8 @@ def _write(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) -> str:
         )
         for line in missing:
             warn(line)
-    paths = recording.write_tables(folder, rows, plan, info, of_kernels)
+        recording.add_counters(rows, of_kernels)
+    paths = recording.write_tables(folder, rows, plan, info)
     spread = float(np.median([row["time_spread_percent"] for row in rows]))
     power = "without" if np.isnan([row["power_w"] for row in rows]).all() else "with"
     if device not in device_keys() and info.backend != "opencl":
@@ -243,10 +243,3 @@ def _write_micro(folder: Path, rows: list[Row], info: DeviceInfo) -> str:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted({options.whole_number(part) for part in text.split(",")}))
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise ValueError
-    return names

@@ -1,5 +1,6 @@
 """The plan: which kernels at which CU counts, clocks and power caps, and how long it takes."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,12 +61,8 @@ class Plan:
 
     def record(self) -> dict[str, Any]:
         """The plan as JSON values; the kernels by name."""
-        return {
-            **vars(self),
-            "entries": [entry.name for entry in self.entries],
-            "cu_counts": list(self.cu_counts),
-            "settings": {axis: list(values) for axis, values in self.settings.items()},
-        }
+        text = json.dumps(vars(self), default=lambda entry: entry.name)
+        return dict(json.loads(text))
 
 
 def cu_counts(asked: Sequence[int] | None, info: DeviceInfo) -> tuple[int, ...]:

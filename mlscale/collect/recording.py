@@ -16,6 +16,7 @@ from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan
 from mlscale.collect.running import cache_file
 from mlscale.data.devices import facts_to_carry
+from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import Table
 from mlscale.data.tables import write_table
 from mlscale.errors import InputError
@@ -99,13 +100,19 @@ def _row(sample: dict[str, Any]) -> Row:
     }
 
 
-def write_tables(
-    folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo, counters: Counters
-) -> list[Path]:
+def add_counters(rows: list[Row], counters: Counters) -> None:
+    """Put the counters where all CUs ran at the highest clocks."""
+    base = [max(row[axis] for row in rows) for axis in _AXES]
+    for row in rows:
+        if [row[axis] for axis in _AXES] == base:
+            row.update(counters.get(row["kernel"], {}))
+
+
+def write_tables(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) -> list[Path]:
     """Write measurements.csv, or one table for each power limit. Raises InputError."""
     paths = []
     for cap_w in sorted({row["cap_w"] for row in rows}):
-        table = to_table([row for row in rows if row["cap_w"] == cap_w], plan, info, counters)
+        table = to_table([row for row in rows if row["cap_w"] == cap_w], plan, info)
         if cap_w:
             table.metadata["cap_w"] = cap_w
         paths.append(folder / (f"measurements-{cap_w:g}w.csv" if cap_w else "measurements.csv"))
@@ -113,21 +120,17 @@ def write_tables(
     return paths
 
 
-def to_table(rows: list[Row], plan: Plan, info: DeviceInfo, counters: Counters) -> Table:
-    """The tidy table of the rows; counters stand where all CUs ran at the highest clocks."""
+def to_table(rows: list[Row], plan: Plan, info: DeviceInfo) -> Table:
+    """The tidy table of the rows; columns that are empty are left out."""
     key = device_name(info)
     text = {"device": [key] * len(rows)}
     text |= {name: [row[name] for row in rows] for name in ("application", "kernel")}
-    first = (*_AXES, "time_ms", "power_w")
-    others = [name for name in rows[0] if name not in (*first, *text, "cap_w")]
-    columns = {name: [row[name] for row in rows] for name in (*first, *others)}
-    base = [max(columns[axis]) for axis in _AXES]
-    at_base = [[row[axis] for axis in _AXES] == base for row in rows]
-    for name in dict.fromkeys(name for of_kernel in counters.values() for name in of_kernel):
-        columns[name] = [
-            counters.get(row["kernel"], {}).get(name, math.nan) if is_base else math.nan
-            for row, is_base in zip(rows, at_base, strict=True)
-        ]
+    names = dict.fromkeys((*_AXES, "time_ms", "power_w", *(name for row in rows for name in row)))
+    columns = {
+        name: [row.get(name, math.nan) for row in rows]
+        for name in names
+        if name not in (*text, "cap_w")
+    }
     numbers = {name: np.array(column, dtype=float) for name, column in columns.items()}
     empty = {name for name, column in numbers.items() if np.isnan(column).all()}
     metadata = {
@@ -144,7 +147,7 @@ def to_table(rows: list[Row], plan: Plan, info: DeviceInfo, counters: Counters) 
             "power_sensor": info.sensors,
             "power_window_s": plan.power_s,
         }
-    if counters:
+    if {*numbers} - {*NOT_COUNTERS}:
         metadata["counter_tool"] = "ncu" if info.backend == "cuda" else "rocprofv3"
     return Table("collect", text, {n: c for n, c in numbers.items() if n not in empty}, metadata)
 

@@ -162,7 +162,7 @@ class TestCuda:
     def test_a_table_for_each_power_limit(
         self, cuda_rows: list[dict[str, Any]], tmp_path: Path
     ) -> None:
-        paths = recording.write_tables(tmp_path, cuda_rows, CUDA, H200, {})
+        paths = recording.write_tables(tmp_path, cuda_rows, CUDA, H200)
         assert [path.name for path in paths] == ["measurements-300w.csv", "measurements-700w.csv"]
         data = read(paths[0])
         assert data.device == "h200"
@@ -175,7 +175,8 @@ class TestCuda:
     def test_counters_stand_at_all_units_and_the_highest_clocks(
         self, cuda_rows: list[dict[str, Any]]
     ) -> None:
-        table = recording.to_table(cuda_rows, CUDA, H200, {ENTRY.name: {"Wavefronts": 7.0}})
+        recording.add_counters(cuda_rows, {ENTRY.name: {"Wavefronts": 7.0}})
+        table = recording.to_table(cuda_rows, CUDA, H200)
         there = ~np.isnan(table.numbers["Wavefronts"])
         assert set(table.numbers["cu_count"][there]) == {132}
         assert set(table.numbers["engine_mhz"][there]) == {1980}
@@ -185,7 +186,7 @@ class TestCuda:
         self, cuda_rows: list[dict[str, Any]], tmp_path: Path
     ) -> None:
         """Made times fall as 1 / SMs: so does the table's surface, at the counts granted."""
-        [path, _] = recording.write_tables(tmp_path, cuda_rows, CUDA, H200, {})
+        [path, _] = recording.write_tables(tmp_path, cuda_rows, CUDA, H200)
         data = read(path)
         times = data.time_ms[0, :, 0, 0]
         assert times * np.array(data.grid.cu_count) == pytest.approx(1e5 / 990, rel=1e-6)
@@ -217,7 +218,7 @@ class TestHip:
     ) -> None:
         info = replace(MI210, sensors="")
         play_back(HIP, info, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
-        table = recording.to_table(recording.rows_of(tmp_path, HIP, info), HIP, info, {})
+        table = recording.to_table(recording.rows_of(tmp_path, HIP, info), HIP, info)
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
         assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
