@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
-    model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
+    model, profiles = of.model, of.with_points(arguments.also)
     if arguments.next_profile:
         warnings = (*of.notes, *subject.left_out(profiles))
         text = _next_points_text(model, profiles, warnings, arguments.format)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.advice.objectives import OBJECTIVES, Limits
-from mlscale.data.grid import BASE_NAMES, ConfigGrid, HardwareConfig, parse_settings
-from mlscale.data.profiles import Profiles
+from mlscale.data.grid import BASE_NAMES, parse_settings
 from mlscale.data.public import registry
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer
@@ -95,25 +94,12 @@ def add_also(parser: argparse.ArgumentParser) -> None:
         "--also",
         action="append",
         default=[],
-        metavar="PROFILE[@CONFIG]",
-        help="times, and powers where given, of these kernels at other configurations, each row "
-        "naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925 (may be "
-        f"given again; predictors that use it: {', '.join(users_of_points())})",
+        metavar="FILE[@CONFIG]",
+        help="times, and powers where given, of these kernels at other configurations: a table, "
+        "each row naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925; or "
+        "a trace of the same application at CONFIG (may be given again; predictors that use it: "
+        f"{', '.join(users_of_points())})",
     )
-
-
-def read_also(texts: list[str], profiles: Profiles, grid: ConfigGrid) -> Profiles:
-    """Return the profiles with the points that `--also` names. Raises InputError."""
-    from mlscale.data.points import add_points
-
-    tables: list[tuple[Path, HardwareConfig | None]] = []
-    for text in texts:
-        file, separator, config = text.rpartition("@")
-        if separator and "=" in config:
-            tables.append((input_file(file), grid.parse(config)))
-        else:
-            tables.append((input_file(text), None))
-    return add_points(profiles, tables, grid) if tables else profiles
 
 
 def add_gpu(parser: argparse.ArgumentParser) -> None:

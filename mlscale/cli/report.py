@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
-    model, profiles = of.model, options.read_also(arguments.also, of.profiles, of.model.grid)
+    model, profiles = of.model, of.with_points(arguments.also)
     shown = _positions(profiles, arguments.kernel)
     source = Source(
         of.model_name,

@@ -10,6 +10,7 @@ import numpy as np
 from mlscale.cli import options
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
+from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.table import Table
 from mlscale.data.tables import is_tidy, read_table
@@ -27,6 +28,7 @@ class Subject:
 
     targets: where to predict, as configurations of the profiles' GPU, none for everywhere.
     model_name and profile_name: of the files, for a reader. notes: what was chosen for the user.
+    files: of the profiles.
     """
 
     model: Model
@@ -35,6 +37,41 @@ class Subject:
     model_name: str
     profile_name: str
     notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+    def with_points(self, also: Sequence[str]) -> Profiles:
+        """The profiles with the points that --also names: tables, or traces of further runs.
+
+        Raises InputError.
+        """
+        tables: list[tuple[Path | Table, HardwareConfig | None]] = []
+        for text in also:
+            file, separator, settings = text.rpartition("@")
+            is_named = bool(separator) and "=" in settings
+            path = options.input_file(file if is_named else text)
+            config = self.model.grid.parse(settings) if is_named else None
+            tables.append((path if is_tidy(path) else self._trace(path, config), config))
+        return add_points(self.profiles, tables, self.model.grid) if tables else self.profiles
+
+    def _trace(self, path: Path, config: HardwareConfig | None) -> Table:
+        """The times of a further run, under the names of this one's kernels."""
+        from mlscale.profilers.importing import import_again
+
+        if config is None:
+            raise InputError(
+                f"{path}: is no table; of a trace say where it ran: {path.name}@cu=…,engine=…,"
+                "memory=…"
+            )
+        if is_tidy(self.files[0]):
+            raise InputError(
+                f"{path}: is no table, and the profile, {self.files[0]}, does not tell its "
+                "counters' launches; give the exports that it was imported from in its place, or "
+                "import these with this trace and give the table that comes out"
+            )
+        profiles = self.profiles
+        table = import_again(self.files, path, profiles.device, profiles.base, config)
+        known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]
+        return table.select(known)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,8 +191,11 @@ def read(
         why = f"as {name} is trained on all settings asked for, and on all that the GPU offers"
         options.refuse_unused(arguments, ["extrapolate"], why)
     notes += extrapolations(model)
-    profile_name = ", ".join(Path(file).name for file in files)
-    return Subject(model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes))
+    paths = tuple(map(options.input_file, files))
+    profile_name = ", ".join(path.name for path in paths)
+    return Subject(
+        model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
+    )
 
 
 def _model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:

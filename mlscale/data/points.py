@@ -19,21 +19,21 @@ Samples = defaultdict[tuple[HardwareConfig, str], list[float]]
 
 def add_points(
     profiles: Profiles,
-    tables: Sequence[tuple[Path | str, HardwareConfig | None]],
+    tables: Sequence[tuple[Path | str | Table, HardwareConfig | None]],
     grid: ConfigGrid,
 ) -> Profiles:
     """Add the times and powers that some tables hold at other configurations to the profiles.
 
-    tables: each with the one configuration that is meant, None for all that its rows name; a
-    table without columns of configurations is taken to be of that one. Rows at the base are left
-    out, repetitions aggregated by their median, counters not looked at. Raises InputError on a
-    kernel that the profiles lack, another device, a configuration outside the grid's range, and
-    a table that has nothing at the configuration.
+    tables: as they are or by their files, each with the one configuration that is meant, None for
+    all that its rows name; a table without columns of configurations is taken to be of that one.
+    Rows at the base are left out, repetitions aggregated by their median, counters not looked
+    at. Raises InputError on a kernel that the profiles lack, another device, a configuration
+    outside the grid's range, and a table that has nothing at the configuration.
     """
     times_ms: Samples = defaultdict(list)
     powers_w: Samples = defaultdict(list)
-    for path, config in tables:
-        table = read_table(path)
+    for source, config in tables:
+        table = source if isinstance(source, Table) else read_table(source)
         kernels = _kernels(table, profiles)
         configs = _configs(table, config)
         wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}

@@ -1,7 +1,7 @@
 """The tidy table as columns, and what its values must be."""
 
-from collections.abc import Iterable, Sized
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -44,6 +44,16 @@ class Table:
         positions: dict[str, int] = {}
         of_row = [positions.setdefault(cell, len(positions)) for cell in self.text[name]]
         return tuple(positions), np.array(of_row, dtype=np.intp)
+
+    def select(self, rows: Sequence[int]) -> "Table":
+        """Some rows of it, by position."""
+        positions = list(rows)
+        return replace(
+            self,
+            text={name: [cells[row] for row in positions] for name, cells in self.text.items()},
+            numbers={name: values[positions] for name, values in self.numbers.items()},
+            lines=tuple(self.lines[row] for row in positions) if self.lines else (),
+        )
 
     def row(self, position: int) -> str:
         """Say where a row stands, for messages: its line in the CSV file, or its row number."""

@@ -3,8 +3,10 @@
 import statistics
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC_NEEDED
@@ -220,6 +222,25 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         features=of_run,
         gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
     )
+
+
+def import_again(
+    paths: Sequence[Path], trace: Path, device: str, base: HardwareConfig, at: HardwareConfig
+) -> Table:
+    """Read the trace of a further run of an application, under the names that its counters have.
+
+    paths: what the first run was imported from, at `base`; its traces are left aside. at: what
+    the GPU was set to in the further run; the counters stay those of the first. Raises
+    InputError, also where the first run has no counters.
+    """
+    counting = [path for path in paths if _read(path, False, None, no_progress)[0].has_counters]
+    if not counting:
+        raise InputError(f"{trace}: the first run has no counters to name its kernels by")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the import of the first run told them
+        table = import_exports([*counting, trace], device=device, base=base.as_dict()).table
+    settings = {axis: np.full(len(table), value) for axis, value in at.as_dict().items()}
+    return replace(table, numbers=table.numbers | settings)
 
 
 def _read(

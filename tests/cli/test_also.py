@@ -1,6 +1,7 @@
 """--also of predict and advise, advise --next-profile, and study next-profile."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid, save, train
 from mlscale.cli.main import main
+from mlscale.data.public import path
 
 MID = made.CLOCKS.mid
 CONFIG = "cu=16,engine=1100,memory=1000"
@@ -117,6 +119,49 @@ class TestAlso:
             main(["predict", "--help"])
         text = " ".join(capsys.readouterr().out.split())
         assert "predictors that use it: bottleneck, sampled)" in text
+
+
+class TestTrace:
+    """A further trace of the application whose counters and trace ship, 10 % longer by hand."""
+
+    EXPORTS = (path("training-step-ncu.csv"), path("training-step-trace.json.gz"))
+    GIVEN = ("--base", "engine=1410,memory=1593")
+
+    @pytest.fixture
+    def slower(self, tmp_path: Path) -> Path:
+        with gzip.open(self.EXPORTS[1], "rt", encoding="utf-8") as file:
+            trace = json.load(file)
+        for event in trace["traceEvents"]:
+            if event.get("cat") == "kernel":
+                event["dur"] *= 1.1
+        written = tmp_path / "at-1200.json"
+        written.write_text(json.dumps(trace), encoding="utf-8")
+        return written
+
+    def factors(self, capsys: Capture, *also: object) -> list[float]:
+        """Times of the kernels with counters at 1200 MHz, relative to the base."""
+        asked = ("--profiled-only", "--at", "engine=1200", "--format", "json", *also)
+        out, _ = succeed(capsys, "predict", *self.EXPORTS, *self.GIVEN, *asked)
+        return [row["time_factor"] for row in json.loads(out)["predictions"]]
+
+    def test_its_times_are_of_the_kernels_of_the_counters(
+        self, capsys: Capture, slower: Path
+    ) -> None:
+        plain = self.factors(capsys)
+        moved = self.factors(capsys, "--also", f"{slower}@engine=1200")
+        assert len(moved) == len(plain) == 18
+        before, after = (np.mean(np.abs(np.array(f) - 1.1)) for f in (plain, moved))
+        assert before > 0.03
+        assert after < 0.6 * before  # regression only; the kernels are no exact laws
+
+    def test_one_line_says_how(self, capsys: Capture, tmp_path: Path, slower: Path) -> None:
+        given = ["predict", *self.EXPORTS, *self.GIVEN, "--also", slower]
+        assert main([str(word) for word in given]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]  # behind a warning of the first trace
+        assert said.endswith("of a trace say where it ran: at-1200.json@cu=…,engine=…,memory=…")
+        table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
+        said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
+        assert "is no table, and the profile, simulated-gcn3-profile.csv, does not tell" in said
 
 
 class TestNextProfile:
