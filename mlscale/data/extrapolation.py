@@ -9,17 +9,21 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.data.surfaces import Surfaces
 
+ENDS = ("lowest", "highest")
 WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
 
 
-def carried(values: Floats, grid: ConfigGrid, to: ConfigGrid, by_slope: bool = False) -> Floats:
+def carried(
+    values: Floats, grid: ConfigGrid, to: ConfigGrid, going_on: Sequence[str] = ()
+) -> Floats:
     """Return values (..., N) on one grid as (..., N') on another, linear in the axes' logarithms.
 
-    Beyond the first and the last step of an axis they stay as they are there; by_slope: they go on
-    as between the two outermost steps, so that logs of a power law are met exactly.
+    Beyond the first and the last step of an axis they stay as they are there, but at the ends in
+    `going_on` (of ENDS), where they go on as between the two outermost steps: so logs of a power
+    law are met exactly.
     """
     outer = values.shape[:-1]
-    weights = [_weights(getattr(grid, axis), getattr(to, axis), by_slope) for axis in AXES]
+    weights = [step_weights(getattr(grid, axis), getattr(to, axis), going_on) for axis in AXES]
     stacked = values.reshape(-1, *grid.shape)
     moved = np.einsum("kcem,xc,ye,zm->kxyz", stacked, *weights, optimize=True)
     return np.asarray(moved.reshape(*outer, to.size))
@@ -33,14 +37,17 @@ def positions(grid: ConfigGrid, within: ConfigGrid) -> Indices | None:
     return np.ravel_multi_index(np.ix_(*indices), within.shape).ravel()
 
 
-def _weights(steps: Sequence[float], to: Sequence[float], by_slope: bool) -> Floats:
-    """Return weights (T, S) of the steps' values in those at T settings."""
+def step_weights(
+    steps: Sequence[float], to: Sequence[float], going_on: Sequence[str] = ()
+) -> Floats:
+    """Return weights (T, S) of an axis' S steps in the values at T settings; see `carried`."""
     known, own = np.log(np.array(steps, float)), np.log(np.array(to, float))
     weights = np.transpose([np.interp(own, known, one) for one in np.eye(len(known))])
-    if by_slope and len(known) > 1:
-        for first, second, end in ((0, 1, own < known[0]), (-1, -2, own > known[-1])):
-            over = (own[end] - known[first]) / (known[first] - known[second])
-            weights[end, first], weights[end, second] = 1 + over, -over
+    beyond = {"lowest": (0, 1, own < known[0]), "highest": (-1, -2, own > known[-1])}
+    for end in going_on if len(known) > 1 else ():
+        first, second, rows = beyond[end]
+        over = (own[rows] - known[first]) / (known[first] - known[second])
+        weights[rows, first], weights[rows, second] = 1 + over, -over
     return np.asarray(weights)
 
 
@@ -77,7 +84,7 @@ def by_power_laws(surfaces: Surfaces, grid: ConfigGrid) -> Surfaces:
     """
     count = len(surfaces.values)
     logs = np.log(surfaces.values).reshape(count, -1)
-    wider = carried(logs, surfaces.grid, grid, by_slope=True)
+    wider = carried(logs, surfaces.grid, grid, ENDS)
 
     def end(own: Floats | None) -> Floats | None:
         if own is None:

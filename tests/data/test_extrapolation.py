@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 
 from mlscale.data.extrapolation import (
+    ENDS,
     WIDENING,
     by_power_laws,
     carried,
@@ -28,15 +29,15 @@ class TestCarried:
         grid, to = (ConfigGrid((8,), s, (700.0,)) for s in ((500.0, 1000.0), (250.0, 500000**0.5)))
         assert carried(np.array([1.0, 3.0]), grid, to) == pytest.approx([1.0, 2.0])
 
-    def test_by_slope_goes_on(self) -> None:
+    def test_goes_on_by_the_slope(self) -> None:
         """One step of a factor of 2 below and above: 1 - 2 and 3 + 2."""
         grid = ConfigGrid((8,), (500.0, 1000.0), (700.0,))
         to = ConfigGrid((8,), (250.0, 2000.0), (700.0,))
-        assert carried(np.array([1.0, 3.0]), grid, to, by_slope=True) == pytest.approx([-1, 5])
+        assert carried(np.array([1.0, 3.0]), grid, to, ENDS) == pytest.approx([-1, 5])
 
     def test_an_axis_of_one_step_has_no_slope(self) -> None:
         to = ConfigGrid((4, 8, 16), (500.0, 1000.0), (700.0, 1400.0))
-        moved = carried(np.arange(4.0), INNER, to, by_slope=True).reshape(3, 4)
+        moved = carried(np.arange(4.0), INNER, to, ENDS).reshape(3, 4)
         assert moved == pytest.approx(np.tile(np.arange(4.0), (3, 1)))
 
     def test_leaves_the_grid_itself_as_it_is(self) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
-from mlscale.data.extrapolation import carried
-from mlscale.data.grid import ConfigGrid
-from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, GridRatios, base_position
+from mlscale.data.extrapolation import carried, step_weights
+from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, base_position
 from mlscale.predictors.bottleneck.process import standardised
 from mlscale.predictors.conditioning import SurfacePrior
 
@@ -17,6 +17,7 @@ INPUTS = (
     *("memory share", "issue use", "l2 use", "texture use", "shared use", "fp64 use"),
     "eligible waves",
 )
+ABOVE = ("highest",)
 LEAST_DYNAMIC_W = 1.0
 SPLIT_VARIANCE = 0.5  # of the log odds of phi, whatever the inputs
 
@@ -60,10 +61,15 @@ class PowerSplit:
 def energy_weights(grid: ConfigGrid, base: Any, trained: ConfigGrid | None = None) -> list[Floats]:
     """Return weights (E, N), (M, N) of engine and memory steps at a grid's configurations.
 
-    trained: the grid of these steps, None where it is the same.
+    trained: the grid of these steps, None where it is the same. A step at the base has none.
     """
-    tables = GridRatios.of(grid, base, trained).tables[1:]
-    return [np.tile(weights, len(grid.cu_count)) for weights in tables]
+    settings, trained = grid.settings(), trained or grid
+    tables = []
+    for axis in AXES[1:]:
+        steps = getattr(trained, axis)
+        weights = step_weights(steps, settings[axis].tolist(), ABOVE)
+        tables.append(np.where(np.array(steps) == getattr(base, axis), 0.0, weights).T)
+    return tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,15 +100,16 @@ class PowerModel:
         """Return the prior of the log time ratios and, after them, the log power ratios: (K, 2 N).
 
         base_w (K,): watts at the base. Its latents are those of the time and the log odds of phi.
-        trained: the grid of training where the GPU's is another one; beyond it, idle watts and
-        energies per work are what they are at its nearest step.
+        trained: the grid of training where the GPU's is another one. Below it, idle watts and
+        energies per work are what they are at its lowest step, as voltages have a floor; above it
+        they go on as between its two highest.
         """
         base = base_position(gpu.grid, gpu.base)
         core, memory = energy_weights(gpu.grid, gpu.base, trained)
         log_core, log_memory = self.log_core @ core, self.log_memory @ memory
         idle_w, misfit = self.idle_w, self.misfit
         if trained is not None:
-            idle_w = carried(idle_w, trained, gpu.grid)
+            idle_w = np.exp(carried(np.log(idle_w), trained, gpu.grid, ABOVE))
             halves = np.split(misfit, 2, axis=1)
             misfit = np.hstack([carried(half, trained, gpu.grid) for half in halves])
         split = PowerSplit(np, idle_w, base_w, log_core, log_memory, base)
