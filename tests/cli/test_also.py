@@ -161,7 +161,7 @@ class TestTrace:
         assert said.endswith("of a trace say where it ran: at-1200.json@cu=…,engine=…,memory=…")
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
-        assert "is no table, and the profile, simulated-gcn3-profile.csv, does not tell" in said
+        assert "simulated-gcn3-profile.csv, does not tell its counters' launches" in said
 
 
 class TestNextProfile:
