@@ -23,6 +23,7 @@ from mlscale.data.surfaces import step_weights
 from mlscale.predictors import conditioning
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.bottleneck.scores import IntervalScores
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     MeasuredRatios,
@@ -30,6 +31,7 @@ from mlscale.predictors.conditioning import (
     condition,
     misfit_of,
 )
+from mlscale.predictors.intervals import LEVELS
 
 MID = made.CLOCKS.mid
 CORNER = HardwareConfig(16, 1100.0, 1000.0)
@@ -225,7 +227,7 @@ class TestRecovery:
 class TestIntervals:
     def test_narrow_with_points_most_where_measured(self, new: Measurements) -> None:
         predictor = Bottleneck(intervals=False).fit(made.measurements(12), MID)
-        predictor.scores_ = np.array([0.0, 1.0, 2.0])
+        predictor.scores_ = IntervalScores(2 * LEVELS[None], np.empty(0), np.empty(0))
         base = new.profiles(MID)
         plain = predictor.predict_interval(base)
         given_one = predictor.predict_interval(measured(base, new, CORNER))

@@ -34,14 +34,19 @@ class NoisyKernels:
     expected_power: np.ndarray
 
 
-def kernels(count: int, seed: int) -> NoisyKernels:
-    """Draw as many kernels, each of an application of its own, on a GTX 980."""
+def kernels(
+    count: int, seed: int, device: str = "gtx980", share_offset: float = 0.0
+) -> NoisyKernels:
+    """Draw as many kernels, each of an application of its own, on one GPU.
+
+    share_offset: that this GPU adds to the log odds of memory's share of time.
+    """
     random = np.random.default_rng(seed)
     use = random.uniform(0.03, 1.0, count)
     occupancy = random.uniform(0.1, 0.9, count)
     base_ms = random.uniform(0.5, 5.0, count)
     base_dynamic_w = random.uniform(40, 90, count)
-    share_odds = _odds(use**SHARPNESS) + OCCUPANCY_SLOPE * (occupancy - 0.5)
+    share_odds = _odds(use**SHARPNESS) + OCCUPANCY_SLOPE * (occupancy - 0.5) + share_offset
     split_odds = -2.0 + 3.0 * use
     time = _time(share_odds + random.normal(0, SHARE_NOISE, count))
     power = _power(split_odds + random.normal(0, SPLIT_NOISE, count), time, base_dynamic_w)
@@ -60,7 +65,7 @@ def kernels(count: int, seed: int) -> NoisyKernels:
     }
     columns = np.stack(list(counters.values()), axis=1)[:, None, None, None]
     measurements = Measurements(
-        device="gtx980",
+        device=device,
         grid=GRID,
         kernels=tuple(f"k{k}" for k in range(count)),
         applications=tuple(f"app{k}" for k in range(count)),

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import Floats
 from mlscale.data.devices import device_keys, load_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
@@ -18,13 +18,13 @@ from mlscale.errors import InputError, missing_library
 from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
 from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
+from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import PowerCurve
 
 # What the intervals' half-widths are proportional to. So far off are GPUs already near the base
 # that the first is larger than `sampled`'s; it was chosen on the training GPUs.
 LEAST_SPREAD, SPREAD_PER_CLOCK = 0.04, 0.04
 SPREAD_PER_MEMORY_CLOCK = 0.2  # half-width of log power per log memory clock: assumed, not learnt
-LEVELS = np.linspace(0, 1, 1001)
 OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares do"
 MEMORY_CLOCKS = "power at other memory clocks assumed: energy per byte as at the base's"
 
@@ -190,7 +190,7 @@ class BoardPower(Predictor):
         if coverage is None:
             return Surfaces(grid, base, factors(logs), flags)
         scale = LEAST_SPREAD * ((log_clock != 0) | (log_memory != 0))
-        width = float(np.interp(coverage, LEVELS, self.scores_)) * (
+        width = score_at(self.scores_, coverage) * (
             scale + SPREAD_PER_CLOCK * np.abs(log_clock)
         ) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
         low, high = logs - width, logs + width
@@ -248,9 +248,7 @@ class BoardPower(Predictor):
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; shapes are checked."""
         self.model_ = PowerOfAnyGpu.restore(state["model"])
-        self.scores_ = shaped(state["scores"], None)
-        if self.scores_.size not in (0, LEVELS.size) or (np.diff(self.scores_) < 0).any():
-            raise ValueError("the scores of the intervals do not rise")
+        self.scores_ = restored_scores(state["scores"])
         self.limits_ = {str(d): GpuLimits(*map(float, own)) for d, own in state["limits"].items()}
         if not all(one.dram > 0 and one.power_w > 0 for one in self.limits_.values()):
             raise ValueError("a limit is not positive")
@@ -270,23 +268,23 @@ def _sound(table: Measurements) -> Measurements:
 def _held_out_scores(
     gpus: Sequence[GpuKernels], learnt: Sequence[GpuKernels], whole: PowerOfAnyGpu
 ) -> Floats:
-    """Quantiles at LEVELS of |log error| over the scale, of GPUs predicted from the others.
+    """Scores, see `calibrated_scores`, of GPUs predicted from the others; each weighs the same.
 
-    Every GPU weighs the same. True times are given, so that those of a predictor of time come on
-    top. Empty where only one GPU is there.
+    True times are given, so that those of a predictor of time come on top. Empty where only one
+    GPU is there.
     """
-    devices = list(dict.fromkeys(gpu.device for gpu in gpus))
-    quantiles = []
-    for device in devices:
+    scores: list[Floats] = []
+    devices: list[str] = []
+    for device in dict.fromkeys(gpu.device for gpu in gpus):
         others = [gpu for gpu in learnt if gpu.device != device]
         if not others:
             continue
         model = whole if len(others) == len(learnt) else PowerOfAnyGpu.fit(others)
-        scores = []
         for gpu in gpus:
             if gpu.device == device:
                 error = np.abs(gpu.log_power - model.log_power(gpu.own, gpu.power_curve))
                 scale = LEAST_SPREAD + SPREAD_PER_CLOCK * np.abs(gpu.log_clock)
-                scores.append((error / scale)[:, np.abs(gpu.log_clock) > 1e-9])
-        quantiles.append(np.quantile(np.concatenate([own.ravel() for own in scores]), LEVELS))
-    return np.quantile(np.concatenate(quantiles), LEVELS) if quantiles else np.empty(0)
+                scores += list((error / scale)[:, np.abs(gpu.log_clock) > 1e-9])
+                devices += [device] * len(error)
+    weights = np.array([1 / devices.count(device) for device in devices])
+    return calibrated_scores(scores, devices, weights)

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
 from mlscale.data.extrapolation import positions
@@ -26,11 +26,8 @@ from mlscale.predictors.base import (
 )
 from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, base_position
 from mlscale.predictors.bottleneck.power import PowerModel
-from mlscale.predictors.bottleneck.time import (
-    LEAST_SPREAD,
-    KernelTraits,
-    TimeModel,
-)
+from mlscale.predictors.bottleneck.scores import IntervalScores
+from mlscale.predictors.bottleneck.time import KernelTraits, TimeModel
 from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
 from mlscale.predictors.features import Explanation
 
@@ -38,7 +35,23 @@ LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 
+NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not measured"
+
 Flags = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Where kernels are predicted.
+
+    number: of the GPU among the trained ones, None for another. has_own_peaks: whether kernels of
+    it showed its peaks, rather than the trained GPUs. notes: what to say of it.
+    """
+
+    gpu: GpuPeaks
+    number: int | None
+    has_own_peaks: bool = True
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -84,7 +97,7 @@ class Bottleneck(Predictor):
         Those for time and for power of the same tables share the fits of the time.
         """
         try:
-            from mlscale.predictors.bottleneck.held_out import train_together
+            from mlscale.predictors.bottleneck.training import train_together
         except ModuleNotFoundError as error:
             raise missing_library("training 'bottleneck'", str(error.name), "train") from None
 
@@ -134,13 +147,15 @@ class Bottleneck(Predictor):
                 "do not tell what its memory reaches"
             )
         if gpu.issue_peak <= LEAST_PEAK:
-            gpu = replace(gpu, issue_peak=self._mean_peak("issue_peak"))
+            mean = self.time_.mean_peaks(gpu.device, grid, gpu.base)
+            gpu = replace(gpu, issue_peak=mean.issue_peak)
         self.others_ = (*self.others_, gpu)
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
-        posterior, _, flags, gpu = self._posterior(profiles, grid)
+        posterior, _, flags, target = self._posterior(profiles, grid)
+        gpu = target.gpu
         values = _factors(self._own(posterior.logs, gpu), gpu)
         return Surfaces(gpu.grid, profiles.base, values, flags)
 
@@ -154,11 +169,12 @@ class Bottleneck(Predictor):
         """
         if not 0 < coverage < 1:
             raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
-        if not self.scores_.size:
+        if not self.scores_:
             return self.predict(profiles, grid)
-        posterior, scale, flags, gpu = self._posterior(profiles, grid)
+        posterior, scale, flags, target = self._posterior(profiles, grid)
+        gpu = target.gpu
         logs = self._own(posterior.logs, gpu)
-        width = self._score(coverage) * scale() * self._own(posterior.narrowing(), gpu)
+        width = self._score(coverage, target) * scale() * self._own(posterior.narrowing(), gpu)
         if profiles.base in set(gpu.grid):
             width[:, base_position(gpu.grid, profiles.base)] = 0
         values, low, high = (_factors(x, gpu) for x in (logs, logs - width, logs + width))
@@ -192,7 +208,7 @@ class Bottleneck(Predictor):
         places = [(gpu.device, gpu.base) for gpu in self.time_.gpus]
         is_trained = (profiles.device, profiles.base) in places
         grid = None if is_trained else ConfigGrid.spanning([profiles.base])
-        gpu, _, _ = self._gpu(profiles, grid)
+        gpu = self._target(profiles, grid).gpu
         named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
         values = np.column_stack([named[name] for name in process.names])
         trained = process.mean + process.spread * process.points
@@ -214,8 +230,9 @@ class Bottleneck(Predictor):
         configuration what measuring time there is expected to leave. Without calibrated intervals
         in units of the score. Raises InputError.
         """
-        posterior, spread, _, gpu = self._posterior(profiles, grid)
-        scale = (self._score(coverage) if self.scores_.size else 1.0) * spread()
+        posterior, interval_scale, _, target = self._posterior(profiles, grid)
+        gpu = target.gpu
+        scale = (self._score(coverage, target) if self.scores_ else 1.0) * interval_scale()
         scale[:, base_position(gpu.grid, gpu.base)] = 0
         now = (scale * self._own(posterior.narrowing(), gpu)).mean(axis=1)
         size = gpu.grid.size
@@ -225,18 +242,17 @@ class Bottleneck(Predictor):
         ]
         return now, np.array(ahead)
 
-    def _score(self, coverage: float) -> float:
-        """Return the quantile of the held-out scores; scores_ are at even levels 0 to 1."""
-        levels = np.linspace(0, 1, len(self.scores_))
-        return float(np.interp(coverage, levels, self.scores_))
+    def _score(self, coverage: float, target: Target) -> float:
+        return self.scores_.at(coverage, target.number, target.has_own_peaks)
 
     def _posterior(
         self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[SurfacePosterior, Callable[[], Floats], Flags, GpuPeaks]:
-        """Return log ratios given the points, the intervals' scale (K, N), flags, and the GPU."""
-        gpu, number, note = self._gpu(profiles, grid)
+    ) -> tuple[SurfacePosterior, Callable[[], Floats], Flags, Target]:
+        """Return log ratios given the points, the intervals' scale (K, N), flags, and where."""
+        target = self._target(profiles, grid)
+        gpu = target.gpu
         kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
-        time = prior = self.time_.prior(kernels, gpu, number)
+        time = prior = self.time_.prior(kernels, gpu, target.number)
         if self.power_ is not None:
             base_w = _power_at_base(profiles)
             trained = self.time_.gpus[0].grid
@@ -246,28 +262,26 @@ class Bottleneck(Predictor):
         posterior = condition(prior, points)
         flags = self.time_.flags(kernels, gpu)
         for own, surprise in zip(flags, posterior.surprise.tolist(), strict=True):
-            own[:0] = note
+            own[:0] = target.notes
             if surprise > LARGEST_SURPRISE:
                 own.append(STRANGE.format(surprise))
 
         def scale() -> Floats:
-            return time.spread(self.time_.shares) + LEAST_SPREAD
+            return self.time_.interval_scale(kernels, gpu, time)
 
-        return posterior, scale, tuple(map(tuple, flags)), gpu
+        return posterior, scale, tuple(map(tuple, flags)), target
 
     def _own(self, outputs: Floats, gpu: GpuPeaks) -> Floats:
         """Return those of outputs (..., N or 2 N) that are of the predictor's quantity."""
         return outputs[..., -gpu.grid.size :]
 
-    def _gpu(
-        self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[GpuPeaks, int | None, tuple[str, ...]]:
-        """Return the profiles' GPU, its number among the trained ones, and what to say of it."""
+    def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
+        """Return where the profiles are predicted. Raises InputError."""
         known = self.time_.gpus[:1] if self.power_ is not None else self.time_.gpus
         for number, gpu in enumerate(known):
             trained = (gpu.device, gpu.base) == (profiles.device, profiles.base)
             if trained and grid in (None, gpu.grid):
-                return gpu, number, ()
+                return Target(gpu, number)
         first = self.time_.gpus[0]
         if self.power_ is not None and profiles.device != first.device:
             raise InputError(
@@ -283,9 +297,7 @@ class Bottleneck(Predictor):
             )
         return self._on_grid(profiles, grid)
 
-    def _on_grid(
-        self, profiles: Profiles, grid: ConfigGrid
-    ) -> tuple[GpuPeaks, int | None, tuple[str, ...]]:
+    def _on_grid(self, profiles: Profiles, grid: ConfigGrid) -> Target:
         """Return a GPU on a grid that is not that of its training data, if there are any."""
         cus = profiles.base.cu_count
         if self.time_.shares == 1 and grid.cu_count != (cus,):
@@ -297,19 +309,16 @@ class Bottleneck(Predictor):
             if (gpu.device, gpu.base) == (profiles.device, profiles.base):
                 holds_trained = positions(gpu.grid, grid) is not None
                 notes = () if holds_trained else (OTHER_GRID,)
-                return replace(gpu, grid=grid), number, notes
+                return Target(replace(gpu, grid=grid), number, notes=notes)
         note: tuple[str, ...] = (f"no training data of {profiles.device} at {profiles.base}",)
+        if self.scores_ and not self.scores_.known_peaks.size:
+            note = (*note, NO_OTHER_GPU)
         for gpu in (*self.others_, *self.time_.gpus):
             if gpu.device == profiles.device:
-                return replace(gpu, grid=grid, base=profiles.base), None, note
-        memory_peak = self._mean_peak("memory_peak")
-        note = (*note, f"bandwidth reached at most taken as {memory_peak:.0%} of the peak")
-        issue_peak = self._mean_peak("issue_peak")
-        other = GpuPeaks(profiles.device, grid, profiles.base, memory_peak, issue_peak)
-        return other, None, note
-
-    def _mean_peak(self, name: str) -> float:
-        return float(np.mean([getattr(gpu, name) for gpu in self.time_.gpus]))
+                return Target(replace(gpu, grid=grid, base=profiles.base), None, notes=note)
+        gpu = self.time_.mean_peaks(profiles.device, grid, profiles.base)
+        note = (*note, f"bandwidth reached at most taken as {gpu.memory_peak:.0%} of the peak")
+        return Target(gpu, None, has_own_peaks=False, notes=note)
 
     def state(self) -> State:
         """Return the time model, the power model where there is one, and the intervals' scores."""
@@ -318,7 +327,7 @@ class Bottleneck(Predictor):
             **grid_state(first.grid, first.base),
             "time": self.time_.state(),
             "power": None if self.power_ is None else self.power_.state(),
-            "scores": self.scores_,
+            "scores": self.scores_.state(),
             "kernels": list(self.kernels_),
             "counters": list(self.counters_),
             "sources": {number: list(names) for number, names in self.sources_.items()},
@@ -336,9 +345,8 @@ class Bottleneck(Predictor):
         if (power is None) != (self.quantity == "time"):
             raise ValueError("a power model is there for another quantity, or lacks")
         self.power_ = None if power is None else PowerModel.restore(power, first.grid)
-        self.scores_ = shaped(state["scores"], None)
-        if self.scores_.size and not (self.scores_[0] >= 0 and (np.diff(self.scores_) >= 0).all()):
-            raise ValueError("the scores of the intervals do not rise from 0")
+        gpus = 1 if self.power_ is not None else len(self.time_.gpus)
+        self.scores_ = IntervalScores.restore(state["scores"], gpus)
         self.others_ = ()
         self.kernels_ = tuple(map(str, state["kernels"]))
         self.counters_ = tuple(map(str, state["counters"]))

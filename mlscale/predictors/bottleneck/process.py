@@ -82,6 +82,13 @@ class Process:
         raw = np.column_stack([values[name] for name in self.names])
         return standardised(raw, self.mean, self.spread)
 
+    def distance(self, points: Floats) -> Floats:
+        """Return how far points (K, D) are from the nearest that stands for training kernels, (K,).
+
+        The root mean square over the inputs, in standard deviations.
+        """
+        return np.asarray(np.sqrt(squared_distance(points, self.points).min(axis=1)))
+
     def flags(self, values: dict[str, Floats]) -> list[list[str]]:
         """Return for each kernel the inputs that are missing or outside the range trained."""
         return range_flags({name: values[name] for name in self.names}, self.low, self.high)

@@ -10,7 +10,7 @@ from mlscale.arrays import Floats, Indices, Mask, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, UseSources, kernel_use
 from mlscale.data.extrapolation import carried, positions
-from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import InputError
@@ -34,7 +34,7 @@ from mlscale.predictors.conditioning import SurfacePrior
 
 RULE_WEIGHT = 0.25  # of max-overlap in the log time
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
-LEAST_SPREAD = 0.02  # half-widths are so many times (spread + this), in log ratio
+LEAST_SPREAD = 0.02  # of the intervals, in log ratio, whatever the shares' uncertainty
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 
 
@@ -182,6 +182,20 @@ class TimeModel:
         if trees is not None:
             best = blended(best, trees.predict(kernels.similarity(gpu)), trees.weight)
         return best - by_curve
+
+    def interval_scale(self, kernels: KernelTraits, gpu: GpuPeaks, prior: SurfacePrior) -> Floats:
+        """Return what the intervals' half-widths are proportional to, (K, N) in log ratio.
+
+        Wider where a share's uncertainty tells, and for a kernel unlike all training kernels.
+        """
+        points = self.process.points_of(gpu.inputs(kernels.use))
+        strangeness = 1 + self.process.distance(points)
+        return np.asarray(strangeness[:, None] * (prior.spread(self.shares) + LEAST_SPREAD))
+
+    def mean_peaks(self, device: str, grid: ConfigGrid, base: HardwareConfig) -> GpuPeaks:
+        """Return a GPU that is taken to reach what the trained ones do on average."""
+        memory, issue = np.mean([(gpu.memory_peak, gpu.issue_peak) for gpu in self.gpus], axis=0)
+        return GpuPeaks(device, grid, base, float(memory), float(issue))
 
     def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
         """Return what each kernel's prediction rests on that the reader should know."""

@@ -24,7 +24,7 @@ from mlscale import (
 )
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.predictors import create
-from mlscale.predictors.bottleneck import held_out
+from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.time import KernelTraits
 
@@ -66,8 +66,9 @@ class TestRecovery:
         table = made.with_cu_axis(12)
         errors = {}
         for amplitude in (0.1, 1.0, 3.0):
-            training = held_out._train_time([(table, table.grid.mid)], amplitude)
-            [(_, [held])] = held_out._run([training], held_out.fit_curves)
+            job = training._train_time([(table, table.grid.mid)], amplitude, with_other_gpus=False)
+            [(_, held_out)] = training._run([job], training.fit_curves)
+            [held] = held_out.gpus
             errors[amplitude] = held.error
         model = quick().fit(table, table.grid.mid)
         assert model.time_.process.amplitude == min(errors, key=lambda tried: errors[tried])
@@ -288,7 +289,7 @@ class TestBadInput:
         self, monkeypatch: pytest.MonkeyPatch, library: str
     ) -> None:
         monkeypatch.setitem(sys.modules, library, None)
-        for name in ("held_out", "fit", "posterior"):
+        for name in ("training", "fit", "posterior"):
             monkeypatch.delitem(sys.modules, f"mlscale.predictors.bottleneck.{name}", False)
         needed = rf"'bottleneck' needs {library}; install it with: pip install 'mlscale\[train\]'"
         with pytest.raises(ImportError, match=needed):

@@ -74,8 +74,18 @@ def test_any_array_may_have_another_sign_or_size(file: File) -> None:
     ("quantity", "keys", "damage", "problem"),
     [
         ("time", ("time", "process", "spread"), lambda a: 0 * a, "a spread is not positive"),
-        ("time", ("scores",), lambda a: -a, "the scores of the intervals do not rise from 0"),
-        ("time", ("scores",), lambda a: a[::-1], "the scores of the intervals do not rise from 0"),
+        (
+            "time",
+            ("scores", "trained"),
+            lambda a: -a,
+            "the scores of the intervals do not rise from 0",
+        ),
+        (
+            "time",
+            ("scores", "trained"),
+            lambda a: a[:, ::-1],
+            "the scores of the intervals do not rise from 0",
+        ),
         ("power", ("power", "idle_w"), lambda a: -a, "idle_w is not positive"),
         ("power", ("power", "spread"), lambda a: 0 * a, "spread is not positive"),
     ],

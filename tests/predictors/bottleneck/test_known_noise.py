@@ -15,11 +15,15 @@ from synthetic.noisy_kernels import GRID, NoisyKernels
 
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors import create, default_predictor
+from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.bottleneck.scores import IntervalScores
 
 COVERAGE = 0.9
 LEAST_COVERED, MOST_COVERED = 86.0, 96.5  # percent, mean over the draws
 DRAWS = (0, 1)
 QUANTITIES = ("time", "power")
+DEVICES = ("gtx980", "gtx1080ti", "p100", "v100", "titanx")
+SHARE_OFFSETS = (-1.92, -0.79, 0.0, 0.79, 1.92)  # even quantiles of a Gaussian of deviation 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +100,40 @@ def test_intervals_30_percent_too_narrow_would_be_noticed(predictions: list[Pred
 
 def test_intervals_twice_too_wide_would_be_noticed(predictions: list[Prediction]) -> None:
     assert mean_covered(predictions, width=2.0) > MOST_COVERED + 2
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> dict[str, float]:
+    """Percent held on GPUs without training data, by scores of GPUs held out, and of applications.
+
+    Five GPUs, whose memory shares differ by Gaussian noise; each in turn is left out, and its peaks
+    are known. Kernels of all GPUs are drawn anew, so nothing else goes together.
+    """
+    pairs = zip(DEVICES, SHARE_OFFSETS, strict=True)
+    tables = [
+        noisy_kernels.kernels(24, seed, device, offset).measurements
+        for seed, (device, offset) in enumerate(pairs)
+    ]
+    held: dict[str, list[float]] = {"GPUs": [], "applications": []}
+    for own in tables:
+        others = [table for table in tables if table is not own]
+        model = Bottleneck().fit(others, [GRID.mid] * len(others))
+        profiles, truth = own.profiles(GRID.mid), own.relative("time", GRID.mid)
+        model.learn_peaks(profiles, GRID)
+        scores, nothing = model.scores_, np.empty(0)
+        of_applications = IntervalScores(scores.trained, nothing, nothing)
+        for name, model.scores_ in (("GPUs", scores), ("applications", of_applications)):
+            surfaces = model.predict_interval(profiles, COVERAGE, GRID)
+            held[name].append(Prediction(surfaces, truth, truth).covered())
+    return {name: float(np.mean(of_gpus)) for name, of_gpus in held.items()}
+
+
+def test_intervals_on_another_gpu_hold_their_share(elsewhere: dict[str, float]) -> None:
+    assert LEAST_COVERED < elsewhere["GPUs"] < MOST_COVERED
+
+
+def test_those_of_trained_gpus_would_not(elsewhere: dict[str, float]) -> None:
+    assert elsewhere["applications"] < LEAST_COVERED - 2
 
 
 def test_a_predictor_without_the_occupancy_would_be_noticed() -> None:

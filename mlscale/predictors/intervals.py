@@ -1,0 +1,63 @@
+"""How wide intervals must be, by scores of kernels held out in groups: NumPy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlscale.arrays import Floats, shaped
+
+LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
+MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
+
+
+def calibrated_scores(
+    scores: Sequence[Floats], groups: Sequence[str], weights: Floats | None = None
+) -> Floats:
+    """Return for each of LEVELS the score that such a share of a new group's values is within.
+
+    scores: of each kernel (targets,), |log error| by models that never saw it, over what the
+    intervals' half-widths are proportional to. groups (K,): what kernels have in common that a
+    new kernel will not share with any of them: an application, or a GPU. weights (K,): of the
+    kernels, 1 each where None.
+
+    The plain quantile is too small for a new group, as the values of a group go together and
+    groups are few. So every group is measured by the quantiles of the others, and for each
+    coverage the level is taken at which these hold it on average: the conformal quantile of
+    grouped data (Dunn, Wasserman and Ramdas, JASA 118, 2023) with its level measured, not bounded.
+    Empty with fewer than two groups.
+    """
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    if len(numbers) < 2 or not all(own.size for own in scores):
+        return np.empty(0)
+    of_kernels = np.array([numbers[name] % MOST_GROUPS for name in groups])
+    sizes = [own.size for own in scores]
+    values = np.concatenate([own.ravel() for own in scores])
+    shares = np.repeat((np.ones(len(sizes)) if weights is None else weights) / sizes, sizes)
+    order = np.argsort(values, kind="stable")
+    values, shares, group = values[order], shares[order], np.repeat(of_kernels, sizes)[order]
+    covered = np.zeros(LEVELS.size)
+    for number in range(of_kernels.max() + 1):
+        own = group == number
+        limits = _quantiles(values[~own], shares[~own], LEVELS)
+        within = np.searchsorted(values[own], limits, side="right")
+        covered += np.concatenate([[0.0], np.cumsum(shares[own])])[within]
+    return _quantiles(values, shares, np.interp(LEVELS, covered / shares.sum(), LEVELS))
+
+
+def _quantiles(values: Floats, shares: Floats, levels: Floats) -> Floats:
+    """Return quantiles of sorted values with weights; with equal ones NumPy's."""
+    below = np.cumsum(shares) - shares
+    return np.interp(levels, below / (below[-1] or 1.0), values)
+
+
+def score_at(scores: Floats, coverage: float) -> float:
+    """Return the score for one coverage; scores (1001,): see `calibrated_scores`."""
+    return float(np.interp(coverage, LEVELS, scores))
+
+
+def restored_scores(saved: Floats) -> Floats:
+    """Return scores of a model file, empty or at LEVELS; damaged ones raise ValueError."""
+    scores = shaped(saved, None)
+    if scores.size and (scores.size != LEVELS.size or scores[0] < 0 or (np.diff(scores) < 0).any()):
+        raise ValueError("the scores of the intervals do not rise from 0")
+    return scores

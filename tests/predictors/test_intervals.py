@@ -1,0 +1,102 @@
+"""Scores for intervals of what brings a new group along, on drawn groups with a known spread."""
+
+import numpy as np
+import pytest
+
+from mlscale.arrays import Floats
+from mlscale.predictors.intervals import LEVELS, calibrated_scores, score_at
+
+VALUES = 8  # of each group
+DRAWS = 100
+
+
+def group_scores(count: int, random: np.random.Generator) -> Floats:
+    """|Gaussian| scores (count, VALUES), whose size each group shares: e^(0.8 x Gaussian)."""
+    sizes = np.exp(0.8 * random.normal(size=(count, 1)))
+    return np.abs(random.normal(size=(count, VALUES))) * sizes
+
+
+def names(count: int) -> list[str]:
+    return [f"g{number}" for number in range(count)]
+
+
+def held(score: Floats, width: float = 1.0) -> float:
+    """Percent of 20 000 new groups' values that are within those scores, mean over the draws."""
+    new = group_scores(20_000, np.random.default_rng(1)).ravel()
+    new.sort()
+    return float(100 * np.mean(np.searchsorted(new, width * score) / new.size))
+
+
+def drawn_scores(groups: int) -> tuple[Floats, Floats]:
+    """The scores at 90 % of many draws of so many groups, and the plain quantiles."""
+    random = np.random.default_rng(0)
+    draws = [group_scores(groups, random) for _ in range(DRAWS)]
+    scores = [score_at(calibrated_scores(list(own), names(groups)), 0.9) for own in draws]
+    return np.array(scores), np.array([np.quantile(own, 0.9) for own in draws])
+
+
+@pytest.mark.parametrize("groups", [8, 15, 40])
+def test_new_groups_are_held(groups: int) -> None:
+    """90 % by definition, on average over the draws; a standard error is below 0.6."""
+    scores, _ = drawn_scores(groups)
+    assert 88.5 < held(scores) < 91.5
+
+
+def test_the_plain_quantile_would_hold_too_few() -> None:
+    scores, plain = drawn_scores(8)
+    assert held(plain) < held(scores) - 1.5
+
+
+def test_other_widths_would_be_noticed() -> None:
+    """30 % too narrow and twice too wide are outside the bounds above."""
+    scores, _ = drawn_scores(15)
+    assert held(scores, width=0.7) < 86
+    assert held(scores, width=2.0) > 95
+
+
+def test_one_value_a_group_by_hand() -> None:
+    """Each of 1, 2, 3, 4 but the largest is below the largest of the others: 75 % at level 1.
+
+    So 75 % needs the largest of all four, and more cannot be had.
+    """
+    scores = calibrated_scores([np.array([x]) for x in (3.0, 1.0, 4.0, 2.0)], names(4))
+    assert score_at(scores, 0.75) == pytest.approx(4.0, abs=0.01)
+    assert score_at(scores, 0.9) == 4.0
+    assert score_at(scores, 0.0) == 1.0
+
+
+def test_alike_groups_need_no_more_than_the_quantile() -> None:
+    """Closed form: groups of the same values 0 to 1 teach each other all."""
+    own = np.linspace(0, 1, 101)
+    scores = calibrated_scores([own] * 5, names(5))
+    np.testing.assert_allclose(scores[1:], LEVELS[1:], atol=0.012)
+
+
+def test_kernels_weigh_alike_whatever_their_values() -> None:
+    """Kernels that repeat each value tell no more than others."""
+    random = np.random.default_rng(3)
+    one = list(group_scores(12, random))
+    repeated = [np.repeat(own, 5) if k % 2 else own for k, own in enumerate(one)]
+    at = [score_at(calibrated_scores(scores, names(12)), 0.8) for scores in (one, repeated)]
+    assert at[1] == pytest.approx(at[0], rel=0.1)
+
+
+def test_weights() -> None:
+    """A group of weight nearly 0 does not count: as without it."""
+    scores = [*group_scores(12, np.random.default_rng(4)), np.full(VALUES, 1e3)]
+    weights = np.append(np.ones(12), 1e-9)
+    with_it = score_at(calibrated_scores(scores, names(13), weights), 0.8)
+    without = score_at(calibrated_scores(scores[:-1], names(12)), 0.8)
+    assert with_it == pytest.approx(without, rel=0.02)
+
+
+def test_many_groups_are_joined() -> None:
+    """10 000 groups of 50 values in seconds, and nothing but the quantile to learn."""
+    scores = np.abs(np.random.default_rng(5).normal(size=(10_000, 50)))
+    calibrated = calibrated_scores(list(scores), names(10_000))
+    assert score_at(calibrated, 0.9) == pytest.approx(np.quantile(scores, 0.9), rel=0.01)
+
+
+def test_one_group_tells_nothing_of_another() -> None:
+    assert calibrated_scores([np.ones(3), np.ones(3)], ["a", "a"]).size == 0
+    assert calibrated_scores([np.empty(0), np.empty(0)], ["a", "b"]).size == 0
