@@ -19,7 +19,7 @@ from mlscale.cli.main import main
 LIMIT = ("--max-slowdown", "5")
 # Said once at the top of the page, as it is the same for every file.
 COMMON = (
-    "flag: .*: (no training data of|bandwidth reached at most|Wang and Chu's rule)",
+    "flag: .*: (no training data of|bandwidth reached at most|max-overlap)",
     "warning: (the shipped model|the lowest clock is sought)",
     "mlscale: warning: .*_mhz .*; if set to another, give --base",
 )
