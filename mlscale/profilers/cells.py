@@ -146,7 +146,7 @@ class ArrowCells:
         import pyarrow as pa
 
         ends, content = self._bytes()
-        is_whole = _only(content, b"0123456789") and _filled(ends)
+        is_whole = _only_digits(content) and _filled(ends)
         if not is_whole or (np.diff(ends) > MOST_DIGITS).any():
             return None
         values: Wholes = self.array.cast(pa.int64()).to_numpy()
@@ -180,7 +180,7 @@ def _without_thousands(
     """
     import pyarrow as pa
 
-    if len(ends) < 2 or not _filled(ends) or not _only(content, b"0123456789.,"):
+    if len(ends) < 2 or not _filled(ends) or not _only_of_numbers(content):
         return None
     is_comma = content == ord(",")
     if is_comma.any():
@@ -218,11 +218,15 @@ def _commas(
     return commas if all(stand) else None
 
 
-def _only(content: NDArray[np.uint8], allowed: bytes) -> bool:
-    """Whether all bytes are of the allowed ones."""
-    table = np.zeros(256, np.bool_)
-    table[list(allowed)] = True
-    return bool(table[content].all())
+def _only_digits(content: NDArray[np.uint8]) -> bool:
+    """Whether all bytes are digits."""
+    return bool((content - np.uint8(ord("0")) <= 9).all())  # what is below wraps round
+
+
+def _only_of_numbers(content: NDArray[np.uint8]) -> bool:
+    """Whether all bytes are digits, points and commas: those from ',' to '9' but '-' and '/'."""
+    is_between = content - np.uint8(ord(",")) <= ord("9") - ord(",")
+    return bool((is_between & (content != ord("-")) & (content != ord("/"))).all())
 
 
 def _filled(ends: NDArray[np.int32]) -> bool:

@@ -210,7 +210,7 @@ class NcuLaunches:
         names = ("launch__grid_size", "launch__block_size")
         unknown = np.full(len(launches), np.nan)
         sizes = [metrics.get(name, unknown) for name in names]
-        ran = launches.take(np.flatnonzero(runs))
+        ran = launches if runs.all() else launches.take(np.flatnonzero(runs))
         for i, column in enumerate(self.columns.sizes):
             of_column = np.full(len(launches), np.nan)
             of_column[runs] = ran.by_label(column, _parse_product)

@@ -114,7 +114,8 @@ def _below_units(
                     )
             scales = tuple(_TIME_UNITS[unit] for unit in units)
             rows = block.take(np.arange(1, len(block)))
-        if len(second := rows.where_label(columns[0], lambda text: text.strip() in _TIME_UNITS)):
+        odd = rows.take(np.flatnonzero(np.isnan(rows.cells[columns[0]].numbers())))
+        if len(second := odd.where_label(columns[0], lambda text: text.strip() in _TIME_UNITS)):
             raise InputError(f"{second.where(0)}: a second row of units inside the table")
         yield rows, scales
 
