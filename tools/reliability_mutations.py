@@ -20,12 +20,11 @@ SPARE_BYTES = 1 << 30
 
 def attack(trials: int, seed: int) -> Iterator[tuple[str, int, list[str]]]:
     """Yield of each reader its name, its trials, and what went wrong."""
-    with TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, folder, str(seed)]
-        names = json.loads(subprocess.check_output([*command, "names"], stderr=subprocess.DEVNULL))
-        for place, name in enumerate(names):
-            share = trials // len(names) + (place < trials % len(names))
-            yield name, share, _faults([*command, name], share)
+    command = [sys.executable, __file__, str(seed)]
+    names = json.loads(subprocess.check_output([*command, "names"], stderr=subprocess.DEVNULL))
+    for place, name in enumerate(names):
+        share = trials // len(names) + (place < trials % len(names))
+        yield name, share, _faults([*command, name], share)
 
 
 def _faults(command: list[str], trials: int) -> list[str]:
@@ -78,10 +77,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(TESTS))
     from mutations import MODELS, Reader, Trial, readers
 
-    folder, seed, name = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    if name == "names":
-        files = [reader.name for reader in readers(folder)]
-        models = [f"model {name}{how}" for name in MODELS for how in ("", ", made right")]
-        print(json.dumps(files + models))
-    else:
-        _make_trials(folder, seed, name, int(sys.argv[4]), int(sys.argv[5]))
+    seed, name = int(sys.argv[1]), sys.argv[2]
+    with TemporaryDirectory() as folder:
+        if name == "names":
+            files = [reader.name for reader in readers(Path(folder))]
+            models = [f"model {name}{how}" for name in MODELS for how in ("", ", made right")]
+            print(json.dumps(files + models))
+        else:
+            _make_trials(Path(folder), seed, name, int(sys.argv[3]), int(sys.argv[4]))

@@ -19,6 +19,7 @@ _PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _WITH_UNIT = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
 _LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)", re.ASCII)
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_LONGEST_RUN_S = 1e9  # thirty years; nvprof counts from its own start
 
 
 def parse_metric(text: str, where: str) -> tuple[float, str]:
@@ -135,6 +136,8 @@ def read_trace(
         launches = launched(block, grid[0])
         time_s = scale * launches.numbers(duration, parse_number)
         gpus = None if device is None else launches.labels(device)
+        begin_s = scale_start * launches.numbers(start, parse_number)
+        begin_s[begin_s > _LONGEST_RUN_S] = np.nan
         yield LaunchBatch(
             launches.lines,
             launches.cells[name].without(_CORRELATION).labels(),
@@ -143,7 +146,7 @@ def read_trace(
             np.prod([launches.sizes(axis) for axis in size], axis=0),
             np.where(np.isnan(time_s), -np.inf, time_s),
             gpus=gpus and gpus.renamed(lambda text: numbered_gpu(text, content)),
-            begin_ns=launches.numbers(start, parse_number) * (scale_start * 1e9),
+            begin_ns=begin_s * 1e9,
         )
         count += len(launches)
 

@@ -63,3 +63,19 @@ def test_summary_has_a_unit_for_each_column(tmp_path: Path) -> None:
         imported = read(tmp_path, text)
     assert imported.table.numbers["time_ms"] == pytest.approx([0.044725])
     assert imported.launches == 6000
+
+
+@pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+@pytest.mark.parametrize("start", ["1e308", "", "n/a"])
+def test_a_start_that_cannot_be_is_not_known(tmp_path: Path, start: str) -> None:
+    """The other launch alone tells when the GPU waits: never."""
+    lines = NVPROF_TRACE.splitlines()
+    row = max(n for n, line in enumerate(lines) if "k(int" in line)
+    lines[row] = ",".join([start, *lines[row].split(",")[1:]])
+    whole, damaged = (
+        read(folder, NVPROF_METRICS, text, device="p100").table
+        for folder, text in ((tmp_path, NVPROF_TRACE), (tmp_path, "\n".join(lines)))
+    )
+    assert whole.metadata["idle_ms"] == pytest.approx(0.96)  # 2.04 to 3 ms
+    assert damaged.metadata["idle_ms"] == 0
+    assert damaged.numbers["time_ms"].tolist() == whole.numbers["time_ms"].tolist()
