@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from mlscale.arrays import Indices
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -12,7 +13,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, Predictor, Training, single_gpu
 from mlscale.predictors.wu.clusters import region_values, scaling_from_regions
-from mlscale.predictors.wu.estimator import AUTO, DEFAULT_CLUSTERS
+from mlscale.predictors.wu.estimator import AUTO, DEFAULT_CLUSTERS, Wu
 from mlscale.predictors.wu.scaling import scaling_values, walk
 
 
@@ -44,6 +45,23 @@ class Oracle(Predictor):
         }
         return self
 
+    @classmethod
+    def of(cls, predictor: Wu) -> Self:
+        """Return the oracle that chooses among the clusters of a fitted `wu`."""
+        oracle = cls(predictor.quantity, predictor.clusters, predictor.seed)
+        oracle.grid_, oracle.base_ = predictor.grid_, predictor.base_
+        oracle.centroids_ = {one.region: one.centroids for one in predictor.cluster_sets_}
+        return oracle
+
+    def nearest(self, kernels: Measurements) -> dict[int, Indices]:
+        """Return by region the cluster nearest to each kernel's own scaling values, (K,)."""
+        at = self.grid_.index(self.base_)
+        regions = region_values(scaling_values(kernels.quantity(self.quantity), at))
+        return {
+            region: np.linalg.norm(values[:, None, :] - self.centroids_[region], axis=2).argmin(1)
+            for region, values in regions.items()
+        }
+
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:  # noqa: ARG002
         """Raise InputError: the oracle predicts from measured surfaces alone."""
         raise InputError(f"'{self.name}' predicts measured kernels only; use predict_measured")
@@ -55,12 +73,7 @@ class Oracle(Predictor):
         themselves this is the paper's oracle; for others it bounds what any classifier could reach
         with these clusters.
         """
-        at = self.grid_.index(self.base_)
-        scaling = scaling_values(kernels.quantity(self.quantity), at)
-        nearest = {}
-        for region, values in region_values(scaling).items():
-            centroids = self.centroids_[region]
-            distances = np.linalg.norm(values[:, None, :] - centroids, axis=2)
-            nearest[region] = centroids[distances.argmin(axis=1)]
-        scaling = scaling_from_regions(nearest, self.grid_.shape, len(kernels.kernels))
-        return Surfaces(self.grid_, self.base_, walk(scaling, at))
+        nearest = self.nearest(kernels).items()
+        values = {region: self.centroids_[region][chosen] for region, chosen in nearest}
+        scaling = scaling_from_regions(values, self.grid_.shape, len(kernels.kernels))
+        return Surfaces(self.grid_, self.base_, walk(scaling, self.grid_.index(self.base_)))

@@ -14,6 +14,7 @@ from mlscale.errors import InputError
 from mlscale.studies import wu2015
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
+from mlscale.studies.classifier import ClassifierStudy
 from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.extrapolation import ExtrapolationStudy
 from mlscale.studies.next_point import NextPointStudy
@@ -29,6 +30,7 @@ STUDIES: dict[str, type[Study]] = {
     "errors": ErrorStudy,
     "compare": ErrorStudy,
     **dict.fromkeys(wu2015.STUDIES, wu2015.WuStudy),
+    "classifier": ClassifierStudy,
     "advice": RegretStudy,
     "next-profile": NextPointStudy,
     "extrapolation": ExtrapolationStudy,

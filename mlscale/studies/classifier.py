@@ -1,0 +1,199 @@
+"""How often the networks of `wu` choose the cluster that the oracle would, and what it costs.
+
+Source: Wu et al., HPCA 2015, sections III-D and V-B2. The oracle takes each kernel's nearest
+cluster of the same model; what it errs is the clustering's, and the rest is misclassification.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from mlscale.arrays import Indices
+from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import absolute_percentage_error, without_base
+from mlscale.errors import InputError
+from mlscale.predictors.wu.clusters import ClusterSet, cu_axis_last
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS, Wu
+from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped, measured_quantities
+from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
+from mlscale.studies.errors import clusters_of
+from mlscale.studies.oracle import Oracle
+from mlscale.studies.statistics import error_over, split_error
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassifierStudy(Study):
+    """Each part is `wu` on one table, with one quantity and seed.
+
+    predictors: `wu` itself, by default, or one with other hyper-parameters. quantity: both, where
+    measured.
+    """
+
+    predictors: Sequence[AnyPredictor] = ()
+    features: Sequence[str] = ()
+    quantity: str | Sequence[str] = ()
+    clusters: int | str | None = None
+
+    @property
+    def settings(self) -> Row:
+        """Return the number of clusters."""
+        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """Return all parts. Raises InputError on another predictor than `wu`."""
+        return [
+            Part(table, candidate, self.split, seed, quantity, count, (self.base_of(table),))
+            for table, data in self.tables.items()
+            for candidate in self._candidates(data)
+            for quantity in measured_quantities(data, self.quantity)
+            if candidate.predicts(quantity)
+            for count in [clusters_of(candidate, self.clusters)]
+            for seed in self.seeds_of(candidate)
+        ]
+
+    def _candidates(self, data: Measurements) -> list[Candidate]:
+        asked = self.predictors or ("wu",)
+        everyone = candidates(asked, self.features, data, alone=True)
+        if other := [one.name for one in everyone if one.name != Wu.name]:
+            raise InputError(f"the study 'classifier' is of 'wu', not of '{other[0]}'")
+        return everyone
+
+    def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
+        """Return what counts the choices of a part, and the arguments of each."""
+        return part_choices, [(part, self.tables[part.table]) for part in self.parts]
+
+    def rows(self, results: Sequence[Any]) -> Rows:
+        """One row for each table, quantity and kind of features; shares and errors in percent."""
+        return [self._row(of_case) for of_case in self._cases(results).values()]
+
+    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
+        """Return the rows, and each cell of the confusion matrices."""
+        rows = self.rows(results)
+        cells = [
+            {
+                **{key: row[key] for key in ("table", "quantity", "features")},
+                "nearest": nearest + 1,
+                "chosen": chosen + 1,
+                "count": count,
+            }
+            for row in rows
+            for nearest, counts in enumerate(row["confusion"])
+            for chosen, count in enumerate(counts)
+        ]
+        plain = [{k: v for k, v in flat(row).items() if k != "confusion"} for row in rows]
+        return {"classifier": plain, "confusion": cells}
+
+    def _cases(self, results: Sequence[Any]) -> dict[tuple[Any, ...], Rows]:
+        found = [
+            {
+                "table": part.table,
+                "quantity": part.quantity,
+                "features": part.candidate.features,
+                "part": part,
+                **result,
+            }
+            for part, result in zip(self.parts, results, strict=True)
+        ]
+        return grouped(found, "table", "quantity", "features")
+
+    def _row(self, results: Rows) -> Row:
+        first: Part = results[0]["part"]
+        of = {
+            key: np.concatenate([result[key] for result in results])
+            for key in ("right", "error", "oracle", "training_right")
+        }
+        applications = [name for result in results for name in result["applications"]]
+        seeds = [result["part"].seed for result in results for _ in result["applications"]]
+        largest = max(len(result["confusion"]) for result in results)
+        confusion = np.zeros((largest, largest), dtype=int)
+        for result in results:
+            counts = np.array(result["confusion"])
+            confusion[: len(counts), : len(counts)] += counts
+
+        def error_of(values: Any) -> float | None:
+            return split_error(values, applications, seeds, self.split)
+
+        whole = of["right"] == 100
+        return {
+            **{key: results[0][key] for key in ("table", "quantity", "features")},
+            "base": first.bases[0].as_dict(),
+            "n_kernels": len({name for result in results for name in result["kernels"]}),
+            "n_seeds": len({result["part"].seed for result in results}),
+            "standard_error_over": error_over(self.split),
+            "training_accuracy": float(of["training_right"].mean()),
+            "accuracy": float(of["right"].mean()),
+            "accuracy_standard_error": error_of(of["right"]),
+            "mape": float(of["error"].mean()),
+            "clustering": float(of["oracle"].mean()),
+            "clustering_standard_error": error_of(of["oracle"]),
+            "misclassification": float((of["error"] - of["oracle"]).mean()),
+            "misclassification_standard_error": error_of(of["error"] - of["oracle"]),
+            "mape_where_right": float(of["error"][whole].mean()) if whole.any() else None,
+            "mape_where_wrong": float(of["error"][~whole].mean()) if not whole.all() else None,
+            "confusion": confusion.tolist(),
+        }
+
+
+def part_choices(part: Part, data: Measurements) -> dict[str, Any]:
+    """Return of each held-out kernel how many of its choices are the oracle's [%], and errors [%].
+
+    Of the confusion matrix, clusters stand in the order of their mean scaling values, so that
+    neighbours are alike; rows are the nearest cluster, columns the chosen one.
+    """
+    (base,) = part.bases
+    found: dict[str, list[Any]] = {}
+    confusion = np.zeros((0, 0), dtype=int)
+    for train, test in part.folds(data):
+        predictor = cast("Wu", part.predictors()[0])
+        training, held_out = data.select(train), data.select(test)
+        predictor.fit(training, base)
+        oracle = Oracle.of(predictor)
+        at = data.grid.index(base)
+        actual = held_out.relative(predictor.quantity, base)
+        nearest, chosen = _choices(predictor, oracle, held_out)
+        of_training = _choices(predictor, oracle, training)
+        results = {
+            "kernels": held_out.kernels,
+            "applications": held_out.applications,
+            "right": 100 * (nearest == chosen).mean(axis=1),
+            "training_right": 100 * (of_training[0] == of_training[1]).mean(axis=1),
+        }
+        predictions = {
+            "error": predictor.predict(held_out.profiles(base)),
+            "oracle": oracle.predict_measured(held_out),
+        }
+        for name, surfaces in predictions.items():
+            errors = without_base(absolute_percentage_error(surfaces.values, actual), at)
+            results[name] = errors.mean(axis=1)
+        for name, values in results.items():
+            found.setdefault(name, []).extend(np.asarray(values).tolist())
+        confusion = _added(confusion, predictor.cluster_sets_, nearest, chosen)
+    return {**found, "confusion": confusion.tolist()}
+
+
+def _choices(predictor: Wu, oracle: Oracle, kernels: Measurements) -> tuple[Indices, Indices]:
+    """Return the nearest and the chosen cluster of each kernel in each cluster set, (K, S)."""
+    sets = cu_axis_last(predictor.cluster_sets_)
+    nearest = oracle.nearest(kernels)
+    chosen = predictor.explain(kernels.profiles(predictor.base_)).choices
+    return (
+        np.stack([nearest[one.region] for one in sets], axis=1),
+        np.stack([choice.chosen for choice in chosen], axis=1),
+    )
+
+
+def _added(
+    confusion: Indices, sets: Sequence[ClusterSet], nearest: Indices, chosen: Indices
+) -> Indices:
+    """Return the confusion matrix with the choices of a fold; it grows where it must."""
+    most = max(len(confusion), *(len(one.centroids) for one in sets))
+    counts = np.zeros((most, most), dtype=np.intp)
+    counts[: len(confusion), : len(confusion)] = confusion
+    for s, one in enumerate(cu_axis_last(sets)):
+        rank = np.argsort(np.argsort(one.centroids.mean(axis=1)))
+        np.add.at(counts, (rank[nearest[:, s]], rank[chosen[:, s]]), 1)
+    return counts
