@@ -37,7 +37,7 @@ def test_counters_that_tell_the_laws_are_never_wrong() -> None:
 
 
 def test_without_the_counters_that_tell_them_the_network_alone_errs() -> None:
-    """Known truth: the clusters are right, two laws are told, the other two cannot be told apart."""
+    """Known truth: the clusters are right, and two of the laws cannot be told apart."""
     some = Wu(clusters=4, counters=("busy_compute", "busy_bandwidth"))
     found = row(some)
     assert found["clustering"] == pytest.approx(0, abs=1e-6)
