@@ -9,20 +9,24 @@ from typing import Any
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import load_device
-from mlscale.errors import UsageError
+from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import read_gpu_file
-from mlscale.papers.volkov import MODELS
+from mlscale.papers.volkov import MODELS, ComputeUnit
 from mlscale.studies.volkov import (
     error_rows,
     measured_errors,
     throughput_rows,
     warps_needed_rows,
 )
+from mlscale.text import plain_number
 
 INTENSITIES = (1, 8, 32, 128)
 WARPS = (1, 8, 16, 32, 64)
 DEVICE = "gtx980"
 
+OWN_NOTE = """\
+Every number is for the CU that was given and counts warp-instructions per cycle (IPC).
+simulation: an idealised CU of the same five numbers; it is not hardware."""
 NOTE = """\
 Every number is for the GTX 980 and counts warp-instructions per cycle and CU (IPC).
 simulation: an idealised CU, to verify the models' algebra; it is not hardware.
@@ -47,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"resident warps per CU; may be given again (default: {', '.join(map(str, WARPS))})",
     )
     parser.add_argument(
+        "--cu",
+        type=_compute_unit,
+        metavar="A,L,I,T,B",
+        help="a CU of your own: latencies of arithmetic and memory [cycles], peak rates of issue, "
+        "arithmetic and memory [warp-instructions per cycle]; the throughputs alone",
+    )
+    parser.add_argument(
         "--gpu",
         metavar="FILE",
         help="the models beside what 'collect --micro' measured, gpu.json, in place of the GTX 980 "
@@ -66,12 +77,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
     if arguments.gpu is not None:
-        options.refuse_unused(arguments, ("alpha", "warps"), "with --gpu, whose points are shown")
+        shown = ("alpha", "warps", "cu")
+        options.refuse_unused(arguments, shown, "with --gpu, whose points are shown")
         measured = _measured(arguments)
         print(json.dumps(measured, indent=1) if arguments.json else _measured_text(measured))
         return
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
+    if arguments.cu is not None:
+        options.refuse_unused(arguments, ["figure"], "with --cu")
+        own: dict[str, Any] = {
+            "literature": "survey",
+            "compute_unit": asdict(arguments.cu),
+            "throughput": throughput_rows(intensities, warps, arguments.cu),
+        }
+        text = "\n\n".join([OWN_NOTE, *_throughput_text(own["throughput"])])
+        print(json.dumps(own, indent=1) if arguments.json else text)
+        return
     most = load_device(DEVICE).max_waves_per_cu
     if warps[-1] > most:
         raise UsageError(f"--warps {warps[-1]}: a CU of {DEVICE} holds at most {most} warps")
@@ -137,11 +159,9 @@ def _measured_text(document: dict[str, Any]) -> str:
     )
 
 
-def _as_text(document: dict[str, Any], most: int) -> str:
-    """Return three tables, a row for each model, and where the figures are."""
-    throughput = document["throughput"]
-    needed = document["warps_needed"]
-    blocks = [NOTE]
+def _throughput_text(throughput: list[dict[str, Any]]) -> list[str]:
+    """Return a table for each intensity."""
+    blocks = []
     for alpha in dict.fromkeys(row["alpha"] for row in throughput):
         points = [row for row in throughput if row["alpha"] == alpha]
         lines = [
@@ -151,6 +171,23 @@ def _as_text(document: dict[str, Any], most: int) -> str:
         ]
         headers = [f"alpha = {alpha}", *(f"{p['warps']} warps" for p in points)]
         blocks.append(f"Throughput [IPC]\n{columns(headers, lines)}")
+    return blocks
+
+
+def _compute_unit(text: str) -> ComputeUnit:
+    """Return a CU of five numbers, for argparse."""
+    try:
+        values = [plain_number(part) for part in text.split(",")]
+        return ComputeUnit(*values)
+    except (TypeError, ValueError) as error:
+        why = str(error) if isinstance(error, InputError) else "five numbers A,L,I,T,B are needed"
+        raise argparse.ArgumentTypeError(f"'{text}': {why}") from None
+
+
+def _as_text(document: dict[str, Any], most: int) -> str:
+    """Return three tables, a row for each model, and where the figures are."""
+    needed = document["warps_needed"]
+    blocks = [NOTE, *_throughput_text(document["throughput"])]
     headers = ["model", "MAPE", "worst", "latency-bound", "its largest", "throughput-bound"]
     errors = [
         [row["model"], f"{row['mape']:.1f}", f"{row['worst']:.1f}"]

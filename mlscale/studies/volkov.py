@@ -1,6 +1,7 @@
 """Volkov's survey as rows: throughput, errors against the simulation, and warps needed.
 
-All is for the GTX 980. Throughput counts warp-instructions per cycle and CU (IPC).
+All is for the GTX 980, but for rows of another CU. Throughput counts warp-instructions per cycle
+and CU (IPC).
 """
 
 from collections.abc import Sequence
@@ -29,15 +30,17 @@ from mlscale.papers.volkov_simulation import (
 )
 
 
-def throughput_rows(intensities: Sequence[int], warps: Sequence[int]) -> list[dict[str, Any]]:
+def throughput_rows(
+    intensities: Sequence[int], warps: Sequence[int], cu: ComputeUnit = GTX_980
+) -> list[dict[str, Any]]:
     """Return simulation and models [IPC] at each intensity and occupancy. Raises InputError."""
     return [
         {
             "alpha": alpha,
             "warps": n,
-            "simulation": simulate(n, alpha),
-            "models": {name: float(model(n, alpha, GTX_980)) for name, model in MODELS.items()},
-            "hong_kim_case": int(hong_kim_case(n, alpha)),
+            "simulation": simulate(n, alpha, cu),
+            "models": {name: float(model(n, alpha, cu)) for name, model in MODELS.items()},
+            "hong_kim_case": int(hong_kim_case(n, alpha, cu)),
         }
         for alpha in intensities
         for n in warps

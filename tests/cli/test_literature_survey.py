@@ -58,3 +58,17 @@ def test_one_json_document_and_the_figures(tmp_path: Path, capsys: Capture) -> N
 )
 def test_bad_input(tmp_path: Path, capsys: Capture, arguments: list[str], message: str) -> None:
     assert re.search(message, refuse(capsys, tmp_path, *COMMAND, *arguments))
+
+
+def test_a_cu_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
+    """By hand: 4 warps, alpha 3, A 2, L 10, I 3, T 2, B 0.5: lambda 4/16, n lambda 1."""
+    own = (*COMMAND, "--cu", "2,10,3,2,0.5", "--alpha", 3, "--warps", 4)
+    out, _ = succeed(capsys, *own, "--json")
+    (row,) = json.loads(out)["throughput"]
+    assert row["models"]["Chen & Aamodt 1"] == pytest.approx(0.25)
+    assert row["models"]["classical bounds"] == pytest.approx(1.0)
+    printed, _ = succeed(capsys, *own)
+    assert "the CU that was given" in printed
+    assert "GTX 980" not in printed
+    message = refuse(capsys, tmp_path, *COMMAND, "--cu", "2,10,3")
+    assert "five numbers A,L,I,T,B are needed" in message
