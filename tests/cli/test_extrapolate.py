@@ -5,13 +5,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import refuse, succeed
 from synthetic import bottleneck_kernels as made
 
-from mlscale import train
+from mlscale import load, read_profiles, train
 from mlscale.data.public import path
 from mlscale.errors import InputError
+from mlscale.predictors.base import predict_surfaces
 
 Capture = pytest.CaptureFixture[str]
 
@@ -114,8 +116,6 @@ class TestWhereTheGpuCanBeSet:
 
 
 def test_a_model_that_extrapolates_is_not_saved(tmp_path: Path) -> None:
-    from mlscale import load
-
     model = load(path("simulated-gcn3.mlscale"))
     wider = model.extrapolating([model.grid.parse("cu=48,engine=600,memory=700")])
     assert wider.grid.cu_count == (4, 8, 16, 32, 48)
@@ -123,3 +123,18 @@ def test_a_model_that_extrapolates_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a model that extrapolates is not saved"):
         wider.save(tmp_path / "m.mlscale")
     assert not os.listdir(tmp_path)  # noqa: PTH208
+
+
+def test_intervals_beyond_widen_by_the_rule() -> None:
+    """At 48 CUs, 1.5 times the most trained, 1 + 2 log 1.5 times as wide as the predictor's own."""
+    model = load(path("simulated-gcn3.mlscale"))
+    profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
+    wider = model.extrapolating([model.grid.parse("cu=48,engine=800,memory=700")])
+    ends = []
+    for surfaces in (
+        predict_surfaces(model.predictors["time"], profiles, wider.grid, 0.9),
+        wider.predict(profiles, 0.9)["time"],
+    ):
+        assert surfaces.high is not None
+        ends.append(np.log(surfaces.high / surfaces.values)[0, -2:, 2, 1])
+    assert ends[1] == pytest.approx(ends[0] * [1, 1 + 2 * np.log(1.5)])
