@@ -50,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tell time and energy of the run under these power caps too (without W: from the "
         "GPU's lowest power limit to its highest)",
     )
+    parser.add_argument(
+        "--commands",
+        action="store_true",
+        help="show what sets and what resets the advice on this GPU",
+    )
     options.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
@@ -71,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
         None if arguments.power_cap is None else tuple(arguments.power_cap),
         arguments.minimize,
         limits,
+        arguments.commands,
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
@@ -119,6 +125,7 @@ def _further_options(arguments: argparse.Namespace) -> list[str]:
             words += [f"--{name.replace('_', '-')}", f"{getattr(arguments, name):g}"]
     if arguments.power_cap is not None:
         words += ["--power-cap", *(f"{cap:g}" for cap in arguments.power_cap)]
+    words += ["--commands"] * arguments.commands
     if arguments.date:
         words += ["--date", arguments.date]
     return words

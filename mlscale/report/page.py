@@ -16,6 +16,7 @@ from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
+from mlscale.report.commands_section import commands_section
 from mlscale.report.kernel_report import UNITS, KernelReport, kernel_reports
 from mlscale.report.markup import (
     Child,
@@ -54,7 +55,7 @@ class Source:
     objective and limits: of the advice, as for `advise`.
     static_power_w [W]: what the user says that the board draws beside dynamic power. notes: what
     was chosen for the user. power_caps_w [W]: to tell the run under, empty for those that the GPU
-    takes, None for no such section.
+    takes, None for no such section. has_commands: whether to show what sets the advice.
     """
 
     model_file: str
@@ -66,6 +67,7 @@ class Source:
     power_caps_w: tuple[float, ...] | None = None
     objective: str | None = None
     limits: Limits = field(default_factory=Limits)
+    has_commands: bool = False
 
 
 def largest_kernels(profiles: Profiles) -> list[int]:
@@ -92,6 +94,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
         objective = None if source.objective == "clock" else source.objective
         given = source.power_caps_w, objective, source.limits, static_w, advice.surfaces
         caps = advise_caps(model, profiles, *given)
+    commands = commands_section(model.device, advice, caps) if source.has_commands else None
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
     status = profiles.metadata.get("feature_status")
@@ -107,7 +110,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     main = element(
         "main",
         _overview(subject, reports, model, profiles, advice, source),
-        whole_run(RunReport(advice, profiles, tuple(kernels)), caps),
+        whole_run(RunReport(advice, profiles, tuple(kernels)), caps, commands),
         *(
             _kernel(i, report, status if isinstance(status, dict) else {})
             for i, report in enumerate(reports, start=1)

@@ -46,8 +46,10 @@ _MEANINGS = {
 }
 
 
-def whole_run(run: RunReport, caps: CapAdvice | None = None) -> Markup:
-    """The section of the run. caps: the run under power caps, if they are asked for."""
+def whole_run(
+    run: RunReport, caps: CapAdvice | None = None, commands: Markup | None = None
+) -> Markup:
+    """The section of the run. caps, commands: the run under power caps, what sets it, if asked."""
     has_front = bool(run.advice.whole_run.front)
     return element(
         "section",
@@ -59,6 +61,7 @@ def whole_run(run: RunReport, caps: CapAdvice | None = None) -> Markup:
             block(_roofline(run)),
             block(_bounds(run), is_wide=not has_front),
             block(power_caps(caps), is_wide=True) if caps else None,
+            block(commands, is_wide=True) if commands else None,
             block(shown_kernels(run), is_wide=True),
             block(other_kernels(run), is_wide=True) if run.rest else None,
             class_="columns",

@@ -124,6 +124,20 @@ def test_predict_and_report_take_the_same_file(capsys: Capture, tmp_path: Path) 
     assert "nvidia-time.mlscale" in page
 
 
+def test_the_report_shows_the_commands_where_they_are_asked_for(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Spelt as in tests/advice/test_commands.py; the page says the command that made it."""
+    pages = []
+    for more in ([], ["--commands"]):
+        succeed(capsys, "report", BY_HAND, "--max-slowdown", 5, *more, "-o", tmp_path / "r.html")
+        pages.append((tmp_path / "r.html").read_text(encoding="utf-8"))
+    plain, asked = pages
+    assert "nvidia-smi" not in plain
+    assert "nvidia-smi -i 0 -lgc 1830,1830\n# to undo it\nnvidia-smi -i 0 -rgc" in asked
+    assert "--max-slowdown 5 --commands -o r.html" in asked
+
+
 def details(folder: Path, *metrics: str) -> Path:
     """A file in the form of ncu's details page, of one kernel, with its time and these metrics."""
     file = folder / "details.csv"
