@@ -216,7 +216,12 @@ def _restore(
     predictor = _class_of(name, own)()
     if ":" not in saved["name"]:
         _check_parameters(predictor, saved["parameters"])
-    predictor.set_params(**saved["parameters"])
+    sequences = [n for n, default in predictor.get_params().items() if isinstance(default, tuple)]
+    parameters = saved["parameters"]
+    parameters |= {
+        n: tuple(parameters[n]) for n in sequences if isinstance(parameters.get(n), list)
+    }
+    predictor.set_params(**parameters)
     if quantity not in QUANTITIES or predictor.quantity != quantity:
         raise ValueError(f"a predictor of '{predictor.quantity}' stands for '{quantity}'")
     if not isinstance(predictor, Savable):

@@ -67,7 +67,7 @@ def advise(
         >>> limits = mlscale.Limits(max_slowdown_percent=5)
         >>> advice = mlscale.advise(model, profiles, "time", limits)
         >>> str(advice.kernels[0].best.config), round(advice.kernels[0].saving_percent, 1)
-        ('cu=32,engine=1000,memory=1000', 21.7)
+        ('cu=32,engine=1000,memory=1000', 21.8)
     """
     limits = limits or Limits()
     power = whole_power(model, profiles, static_power_w)

@@ -270,8 +270,8 @@ def _held_out_scores(
 ) -> Floats:
     """Scores, see `calibrated_scores`, of GPUs predicted from the others; each weighs the same.
 
-    True times are given, so that those of a predictor of time come on top. Empty where only one
-    GPU is there.
+    True times are given, so that those of a predictor of time come on top. Empty where fewer than
+    two GPUs can be predicted from others.
     """
     scores: list[Floats] = []
     devices: list[str] = []
