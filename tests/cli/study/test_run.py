@@ -79,7 +79,8 @@ def test_processes_that_are_stopped(
     capsys: Capture, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C after 3 of 18 parts, SIGKILL after 6, then to the end: as if nothing had been."""
-    study = (*STUDY, table, "-o", tmp_path / "stopped")
+    alone = (*STUDY, "--seeds", "3", table)
+    study = (*alone, "-o", tmp_path / "stopped")
 
     interrupted = stopped(3, signal.SIGINT, *study)
     assert interrupted.returncode == 130
@@ -98,7 +99,7 @@ def test_processes_that_are_stopped(
 
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     succeed(capsys, *study, "--resume")
-    succeed(capsys, *STUDY, table, "-o", tmp_path / "whole")
+    succeed(capsys, *alone, "-o", tmp_path / "whole")
     assert files(tmp_path / "stopped") == files(tmp_path / "whole")
     assert len(files(tmp_path / "whole")) == 6
     rows = json.loads((tmp_path / "whole" / "study.json").read_text())["rows"]

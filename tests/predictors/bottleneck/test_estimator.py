@@ -62,6 +62,7 @@ class TestRecovery:
         model = quick().fit(table, table.grid.mid)
         assert mean_error(model, made.with_cu_axis(9, seed=1), table.grid.mid) < 2
 
+    @pytest.mark.slow
     def test_the_amplitude_is_that_of_the_least_error_held_out(self) -> None:
         table = made.with_cu_axis(12)
         errors = {}

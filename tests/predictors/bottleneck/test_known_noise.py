@@ -128,10 +128,12 @@ def elsewhere() -> dict[str, float]:
     return {name: float(np.mean(of_gpus)) for name, of_gpus in held.items()}
 
 
+@pytest.mark.slow
 def test_intervals_on_another_gpu_hold_their_share(elsewhere: dict[str, float]) -> None:
     assert LEAST_COVERED < elsewhere["GPUs"] < MOST_COVERED
 
 
+@pytest.mark.slow
 def test_those_of_trained_gpus_would_not(elsewhere: dict[str, float]) -> None:
     assert elsewhere["applications"] < LEAST_COVERED - 2
 
