@@ -10,7 +10,12 @@ from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.measurements import read
 from mlscale.errors import InputError
-from mlscale.papers.nagasaka import BASELINE, BLOCKS_PER_CU, FULL, SETS
+from mlscale.papers.nagasaka_inputs import (
+    BASELINE,
+    BLOCKS_PER_CU,
+    FULL,
+    SETS,
+)
 from mlscale.studies.nagasaka import (
     GROUPINGS,
     SHUFFLES,

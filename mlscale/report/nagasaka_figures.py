@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.patches import Patch
 
 from mlscale.data.surfaces import percentage_error
-from mlscale.papers.nagasaka import BASELINE
+from mlscale.papers.nagasaka_inputs import BASELINE
 from mlscale.report.style import (
     COLOURS,
     HATCH,

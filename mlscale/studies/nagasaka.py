@@ -17,14 +17,16 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.papers.nagasaka import (
-    BLOCKS_PER_CU,
     LinearPowerModel,
-    PowerInputs,
     contribution_ratios,
-    derive_inputs,
     estimate_power_w,
     fit_power_model,
     fit_ridge,
+)
+from mlscale.papers.nagasaka_inputs import (
+    BLOCKS_PER_CU,
+    PowerInputs,
+    derive_inputs,
     unlearnt,
 )
 from mlscale.studies.metrics import summarise

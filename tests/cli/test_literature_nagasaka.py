@@ -11,7 +11,7 @@ from command import refuse, succeed
 from synthetic import powered, tidy
 
 from mlscale.cli.main import main
-from mlscale.papers.nagasaka import SETS
+from mlscale.papers.nagasaka_inputs import SETS
 
 Capture = pytest.CaptureFixture[str]
 

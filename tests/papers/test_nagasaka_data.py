@@ -12,7 +12,8 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.errors import DataWarning
-from mlscale.papers.nagasaka import SETS, PowerInputs, derive_inputs, estimate_power_w
+from mlscale.papers.nagasaka import estimate_power_w
+from mlscale.papers.nagasaka_inputs import SETS, PowerInputs, derive_inputs
 from mlscale.studies.nagasaka import (
     SHUFFLES,
     PowerCase,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic import powered
 
-from mlscale.papers.nagasaka import derive_inputs
+from mlscale.papers.nagasaka_inputs import derive_inputs
 from mlscale.report.nagasaka_figures import draw_watts
 from mlscale.studies.nagasaka import GROUPINGS, PowerCase, set_errors
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synthetic import powered
 from synthetic.tidy import refused
 
-from mlscale.papers.nagasaka import PowerInputs, derive_inputs
+from mlscale.papers.nagasaka_inputs import PowerInputs, derive_inputs
 from mlscale.studies import nagasaka as study
 from mlscale.studies.nagasaka import PowerCase, document, error_row, model_row, unseen_rows
 
