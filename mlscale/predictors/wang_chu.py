@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -21,8 +21,6 @@ from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_cou
 from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs, require_counters
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.baselines import Untrained
-
-Clocks = tuple[float, float]
 
 
 @dataclass
@@ -64,17 +62,15 @@ class WarpPredictor(Untrained):
         require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
         inputs = derive_inputs(profiles, gpu)
         _, engine, memory = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
-        clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
-        factors = self.factors(inputs, gpu, clocks, profiles.time_ms, engine, memory)
+        factors = self.factors(profiles, inputs, gpu, engine, memory)
         return Surfaces(grid, profiles.base, factors, inputs.flags)
 
     @staticmethod
     @abstractmethod
     def factors(
+        profiles: Profiles,
         inputs: WarpInputs,
         gpu: GpuParameters,
-        base_clocks: Clocks,
-        base_time_ms: Floats,
         engine_mhz: ArrayLike,
         memory_mhz: ArrayLike,
     ) -> Floats:
@@ -111,15 +107,14 @@ class WangChu(WarpPredictor):
 
     @staticmethod
     def factors(
+        profiles: Profiles,
         inputs: WarpInputs,
         gpu: GpuParameters,
-        base_clocks: Clocks,
-        base_time_ms: Floats,  # noqa: ARG004 - the ratio does not depend on it
         engine_mhz: ArrayLike,
         memory_mhz: ArrayLike,
     ) -> Floats:
         """Return the ratio of the model's times."""
-        return predict_time_factor(inputs, gpu, base_clocks, engine_mhz, memory_mhz)
+        return predict_time_factor(inputs, gpu, _clocks(profiles.base), engine_mhz, memory_mhz)
 
 
 @dataclass
@@ -130,15 +125,19 @@ class MaxOverlap(WarpPredictor):
 
     @staticmethod
     def factors(
+        profiles: Profiles,
         inputs: WarpInputs,
         gpu: GpuParameters,
-        base_clocks: Clocks,
-        base_time_ms: Floats,
         engine_mhz: ArrayLike,
         memory_mhz: ArrayLike,
     ) -> Floats:
         """Return the rule's factors."""
-        return max_overlap_factor(inputs, gpu, base_clocks, base_time_ms, engine_mhz, memory_mhz)
+        clocks, time_ms = _clocks(profiles.base), profiles.time_ms
+        return max_overlap_factor(inputs, gpu, clocks, time_ms, engine_mhz, memory_mhz)
+
+
+def _clocks(base: HardwareConfig) -> tuple[float, float]:
+    return base.engine_mhz, base.memory_mhz
 
 
 def _require(measurements: Measurements, gpu: GpuParameters) -> None:

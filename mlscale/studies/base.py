@@ -14,8 +14,9 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.records import Progress
-from mlscale.studies.candidates import Candidate
+from mlscale.studies.candidates import AnyPredictor, Candidate
 from mlscale.studies.parallel import fingerprint, sweep
 from mlscale.studies.splits import RANDOM_SPLITS, SEEDS, Fold, folds, is_random
 
@@ -153,6 +154,33 @@ class Study(ABC):
             "candidates": {repr(p.candidate): p.candidate.description for p in self.parts},
         }
         return fingerprint(self.sources, asked)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictorStudy(Study):
+    """A study of predictors that it trains.
+
+    predictors: objects, classes or names; each study says what it takes without any. features:
+    kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
+    that do not set their own, DEFAULT_CLUSTERS by default.
+    """
+
+    predictors: Sequence[AnyPredictor] = ()
+    features: Sequence[str] = ()
+    clusters: int | str | None = None
+
+    @property
+    def settings(self) -> Row:
+        """Return the number of clusters."""
+        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
+
+    def clusters_of(self, candidate: Candidate) -> int | str | None:
+        """Return the number to set; None for a candidate without clusters, or with its own."""
+        if "clusters" not in candidate.parameters:
+            return None
+        if self.clusters is None and candidate.parameters["clusters"] is not None:
+            return None
+        return self.clusters or DEFAULT_CLUSTERS
 
 
 def read_base(data: Measurements, base: Any) -> HardwareConfig:

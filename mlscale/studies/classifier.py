@@ -16,31 +16,22 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.wu.clusters import ClusterSet, cu_axis_last
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS, Wu
-from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped, measured_quantities
-from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
-from mlscale.studies.errors import clusters_of
+from mlscale.predictors.wu.estimator import Wu
+from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped, measured_quantities
+from mlscale.studies.candidates import Candidate, candidates
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.statistics import error_over, split_error
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassifierStudy(Study):
+class ClassifierStudy(PredictorStudy):
     """Each part is `wu` on one table, with one quantity and seed.
 
     predictors: `wu` itself, by default, or one with other hyper-parameters. quantity: both, where
     measured.
     """
 
-    predictors: Sequence[AnyPredictor] = ()
-    features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
-    clusters: int | str | None = None
-
-    @property
-    def settings(self) -> Row:
-        """Return the number of clusters."""
-        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -51,7 +42,7 @@ class ClassifierStudy(Study):
             for candidate in self._candidates(data)
             for quantity in measured_quantities(data, self.quantity)
             if candidate.predicts(quantity)
-            for count in [clusters_of(candidate, self.clusters)]
+            for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
         ]
 

@@ -20,18 +20,17 @@ from mlscale.predictors.base import (
 from mlscale.predictors.baselines import Untrained
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import (
     Part,
+    PredictorStudy,
     Row,
     Rows,
-    Study,
     Tables,
     flat,
     measured_quantities,
     read_base,
 )
-from mlscale.studies.candidates import AnyPredictor, Candidate, all_candidates, candidates
+from mlscale.studies.candidates import Candidate, all_candidates, candidates
 from mlscale.studies.crossval import (
     ProfiledTable,
     TrainingOn,
@@ -47,7 +46,7 @@ COMPARE = "compare"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ErrorStudy(Study):
+class ErrorStudy(PredictorStudy):
     """Each part is one predictor with one kind of features, one quantity, table and seed.
 
     predictors: without any, `wu` and what suits a table best, or for 'compare' all that apply; the
@@ -60,10 +59,7 @@ class ErrorStudy(Study):
     predictors that predict from other bases, and what learns nothing, stand then.
     """
 
-    predictors: Sequence[AnyPredictor] = ()
-    features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
-    clusters: int | str | None = None
     training: TrainingOn = "own-table"
     train_on: Tables = field(default_factory=dict)
     train_base: Any = None
@@ -79,7 +75,7 @@ class ErrorStudy(Study):
                 name: read_base(data, self.train_base).as_dict()
                 for name, data in self.tables.items()
             }
-        return {"clusters": self.clusters or DEFAULT_CLUSTERS, **training}
+        return {**super().settings, **training}
 
     @property
     def protocol(self) -> str:
@@ -139,7 +135,7 @@ class ErrorStudy(Study):
             for quantity in self._quantities(table)
             for candidate in self._candidates(table)
             if candidate.predicts(quantity) and self._learns(candidate, table, quantity)
-            for count in [clusters_of(candidate, self.clusters)]
+            for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
         ]
 
@@ -302,15 +298,6 @@ class ErrorStudy(Study):
             )
         ]
         return {"errors": rows, "kernels": kernels}
-
-
-def clusters_of(candidate: Candidate, clusters: int | str | None) -> int | str | None:
-    """Return the number of clusters to set; None for a candidate without, or that keeps its own."""
-    if "clusters" not in candidate.parameters:
-        return None
-    if clusters is None and candidate.parameters["clusters"] is not None:
-        return None
-    return clusters or DEFAULT_CLUSTERS
 
 
 def part_errors(

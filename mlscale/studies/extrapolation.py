@@ -14,11 +14,18 @@ from mlscale.data.surfaces import without_base
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
-from mlscale.studies.base import Edge, Part, Row, Rows, Study, flat, grouped, measured_quantities
-from mlscale.studies.candidates import ORACLE, AnyPredictor, Candidate, candidates
+from mlscale.studies.base import (
+    Edge,
+    Part,
+    PredictorStudy,
+    Row,
+    Rows,
+    flat,
+    grouped,
+    measured_quantities,
+)
+from mlscale.studies.candidates import ORACLE, Candidate, candidates
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.errors import clusters_of
 from mlscale.studies.splits import RANDOM_KERNELS
 from mlscale.studies.statistics import error_over, split_error
 
@@ -27,7 +34,7 @@ INSIDE, OUTSIDE = "inside", "outside"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ExtrapolationStudy(Study):
+class ExtrapolationStudy(PredictorStudy):
     """Each part is one predictor trained without an edge, the outermost step of an axis.
 
     Kernels are held out as in every study, so what is predicted at an edge is of kernels and of
@@ -39,15 +46,7 @@ class ExtrapolationStudy(Study):
     outermost steps.
     """
 
-    predictors: Sequence[AnyPredictor] = ()
-    features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
-    clusters: int | str | None = None
-
-    @property
-    def settings(self) -> Row:
-        """Return the number of clusters."""
-        return {"clusters": self.clusters or DEFAULT_CLUSTERS}
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -61,7 +60,7 @@ class ExtrapolationStudy(Study):
             for quantity in measured_quantities(data, self.quantity)
             for candidate in self._candidates(data)
             if candidate.predicts(quantity)
-            for count in [clusters_of(candidate, self.clusters)]
+            for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
             for edge in [None, *edges(table, data.grid, base)]
         ]

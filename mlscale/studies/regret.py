@@ -19,11 +19,9 @@ from mlscale.errors import InputError
 from mlscale.predictions import coverage_of_each
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.baselines import RateBound
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
-from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped
-from mlscale.studies.candidates import AnyPredictor, Candidate, candidates
+from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped
+from mlscale.studies.candidates import Candidate, candidates
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.errors import clusters_of
 from mlscale.studies.goal import Choice, Goal, rows_of, run_of
 from mlscale.studies.runs import Run, random_runs
 from mlscale.studies.splits import SPLITS
@@ -36,7 +34,7 @@ ENERGY_OBJECTIVES = ("energy", "edp", "ed2p")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RegretStudy(Study):
+class RegretStudy(PredictorStudy):
     """Each part is one advisor, a predictor or one of STRATEGIES, with one seed on one table.
 
     predictors: without any, all that apply to a table and learn. features: without any, the kind
@@ -46,22 +44,15 @@ class RegretStudy(Study):
     one configuration each; 0 to advise each kernel by itself.
     """
 
-    predictors: Sequence[AnyPredictor] = ()
-    features: Sequence[str] = ()
     objectives: Sequence[str] = ()
     limits: Limits = NO_LIMITS
     static_power_w: float | None = None
-    clusters: int | str | None = None
     runs: int = 0
 
     @property
     def settings(self) -> Row:
-        """The number of clusters, the limits, and the number of runs."""
-        return {
-            "clusters": self.clusters or DEFAULT_CLUSTERS,
-            "limits": vars(self.limits),
-            "runs": self.runs,
-        }
+        """Return the number of clusters, the limits, and the number of runs."""
+        return {**super().settings, "limits": vars(self.limits), "runs": self.runs}
 
     @cached_property
     def goals(self) -> dict[str, Goal]:
@@ -106,7 +97,7 @@ class RegretStudy(Study):
             for table, goal in self.goals.items()
             for candidate in self._advisors(self.tables[table])
             if known_objectives(candidate, goal)
-            for count in [clusters_of(candidate, self.clusters)]
+            for count in [self.clusters_of(candidate)]
             for seed in self.seeds_of(candidate)
         ]
 
