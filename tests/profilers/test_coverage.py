@@ -74,9 +74,14 @@ class TestOverlap:
         with pytest.warns(DataWarning, match=message):
             warn_of_overlap(trace([(0, 10_000.0), (5000, 10_000.0), (10_000, 10_000.0)]))
 
-    @pytest.mark.parametrize("second_ms", [100, 99])
+    def test_more_than_two_percent_is(self) -> None:
+        """Kernels of 100 ms, of which 4 are shared: 200 of 196 ms, 2.04 % more."""
+        with pytest.warns(DataWarning, match="200 ms of them within 196 ms"):
+            warn_of_overlap(trace([(0, 100.0), (96, 100.0)]))
+
+    @pytest.mark.parametrize("second_ms", [100, 97])
     def test_up_to_two_percent_is_not(self, second_ms: int) -> None:
-        """Kernels of 100 ms, back to back and with 1 of 199 ms shared."""
+        """Kernels of 100 ms, back to back and with 3 shared: 200 of 197 ms, 1.5 % more."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warn_of_overlap(trace([(0, 100.0), (second_ms, 100.0)]))
