@@ -105,8 +105,10 @@ def _command(arguments: argparse.Namespace) -> str:
     for name in ("gpu", "interval", "time"):
         if getattr(arguments, name) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
-    words += ["--profiled-only"] * arguments.profiled_only
-    words += ["--extrapolate"] * arguments.extrapolate
+    if own := arguments.predictor:
+        words += ["--predictor", f"{own.__module__}:{own.__qualname__}"]
+    for name in ("profiled_only", "skip_untimed", "extrapolate"):
+        words += [f"--{name.replace('_', '-')}"] * getattr(arguments, name)
     for kernel in arguments.kernel or []:
         words += ["--kernel", kernel]
     for also in arguments.also:

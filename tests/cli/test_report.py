@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ from synthetic import kernels as made
 from synthetic import tidy
 
 from mlscale import save, train
+from mlscale.cli.main import parser_of
+from mlscale.cli.report import _command
 
 ROOT = Path(__file__).parents[2]
 MID = made.GRID.mid
@@ -92,6 +96,22 @@ class TestTheFile:
             "--date '14 March 2026' -o r.html"
         )
         assert str(folder) not in (folder / "r.html").read_text(encoding="utf-8")
+
+    def test_has_every_option_of_the_command(self) -> None:
+        given = shlex.split(
+            "mlscale report export.csv --model m.mlscale --device h100-sxm5 --power power.csv "
+            "--weights launches.csv --base engine_mhz=1980,memory_mhz=2619 --gpu 0 "
+            "--interval 0.1 --time 5.0 --predictor mlscale.predictors.nearest:Nearest --profiled-only "
+            "--skip-untimed --extrapolate --kernel gemm --also more.csv@engine=1200 "
+            "--minimize edp --max-power 300 --max-time 9 --max-slowdown 5 --static-power 40 "
+            "--power-cap 200 250 --commands --date today -o r.html"
+        )
+        arguments = parser_of(["report"]).parse_args(given[1:])
+        assert shlex.split(_command(arguments)) == given
+        page = arguments.parser.format_help()
+        options = re.findall(r"^  (?:-o FILE, )?(--[a-z-]+)", page, re.MULTILINE)
+        assert {*options} - {"--help", "--output"} <= {*given}
+        assert len(options) > 20
 
     def test_has_the_command_that_trained_the_model(self, capsys: Capture, tmp_path: Path) -> None:
         table = tidy.write_csv(tmp_path / "t.csv", tidy.rows(("a", "b", "c")))
