@@ -1,14 +1,20 @@
 """The advice as a table for a terminal."""
 
 from collections.abc import Sequence
-from itertools import compress
 
 import numpy as np
 
 from mlscale.advice.objectives import SAME
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
-from mlscale.cli.text import columns, flag_lines, interval_cell, kernel_names, number
+from mlscale.cli.text import (
+    columns,
+    flag_lines,
+    interval_cell,
+    kernel_names,
+    number,
+    without_empty,
+)
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import INTERVAL
 from mlscale.text import share_in_percent
@@ -39,7 +45,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
         lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
     least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
     text = f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n"
-    text += columns(*_without_empty(headers, lines))
+    text += columns(*without_empty(headers, lines))
     percents = "time % and saves % are" if has_saving else "time % is"
     text += f"\n\nbase {base} on {device}; {percents} against it"
     if not advice.run.is_one_launch:
@@ -49,7 +55,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     notes = flag_lines(flags, most=MOST_KERNELS)
     notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
     notes += [f"warning: {warning}\n" for warning in advice.warnings]
-    return "\n".join([text, *(["", "".join(notes)] if notes else [""])])
+    return f"{text}\n\n{''.join(notes)}" if notes else f"{text}\n"
 
 
 def _by_share(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
@@ -120,9 +126,3 @@ def _cells(point: OperatingPoint) -> list[str]:
     costs = (point.time_ms, point.power_w, point.energy_mj)
     axes = [f"{axis:g}" for axis in point.config.as_dict().values()]
     return axes + [number(cost) for cost in costs if cost is not None]
-
-
-def _without_empty(headers: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Return a table without the columns that no row has anything in."""
-    full = [any(cells) for cells in zip(*lines, strict=True)]
-    return list(compress(headers, full)), [list(compress(line, full)) for line in lines]

@@ -1,7 +1,6 @@
 """What sets an advice: the clocks or a power cap, and the commands of the GPU's vendor."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any
@@ -12,7 +11,7 @@ from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import options
 from mlscale.cli.advice_table import MOST_KERNELS
-from mlscale.cli.text import columns, flag_lines, interval_cell, number
+from mlscale.cli.text import columns, flag_lines, interval_cell, number, without_empty
 from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
@@ -119,17 +118,11 @@ def _cap_table(caps: CapAdvice) -> str:
     """Return the run under each cap for a terminal."""
     headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
     headers += ["saves %", INTERVAL, ""]
-    has_intervals = any(point.run and point.run.slowdown_range for point in caps.points)
     lines = [_cells(point, point == caps.best) for point in caps.points]
-    if not has_intervals:
-        headers, *lines = (_without(cells, (6, 8)) for cells in (headers, *lines))
     saved = "energy" if caps.objective == "time" else caps.objective
-    text = f"The run under power caps{caps.limits.under()}:\n{columns(headers, lines)}\n"
+    table = columns(*without_empty(headers, lines))
+    text = f"The run under power caps{caps.limits.under()}:\n{table}\n"
     return text + f"\nsaves % is of {saved}; engine MHz and power W are means over the run\n"
-
-
-def _without(cells: Sequence[str], places: Sequence[int]) -> list[str]:
-    return [cell for place, cell in enumerate(cells) if place not in places]
 
 
 def _cells(point: CapPoint, is_best: bool) -> list[str]:

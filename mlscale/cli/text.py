@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "number",
     "print_or_write",
     "printable",
+    "without_empty",
 ]
 
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
@@ -115,3 +117,11 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(headers), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def without_empty(
+    headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Return a table without the columns that no row has anything in."""
+    full = [any(cells) for cells in zip(*rows, strict=True)]
+    return list(compress(headers, full)), [list(compress(row, full)) for row in rows]
