@@ -27,6 +27,7 @@ from mlscale.profilers.values import (
 )
 
 LEAST_FOR_ARROW = 1 << 18  # bytes; for fewer its import takes longer than it saves
+_Words = NDArray[np.uint64]
 Timestamps = NDArray[Any]  # of int64, float64, or of fractions, integers and None
 _LARGEST_LAUNCH = 64 << 20  # bytes of the rows of one launch
 _ROWS = 10_000
@@ -249,7 +250,7 @@ def _by_arrow(
 
 
 def _is_plain(export: Export, view: NDArray[np.uint8], ends: Indices) -> bool:
-    """Whether every line is a row, and every quote opens or closes a field."""
+    """Whether every line is a row, and quotes open and close fields in turn."""
     if view[-1] != _NEWLINE:
         return False
     begins = view[np.concatenate(([0], ends[:-1] + 1))]
@@ -257,17 +258,33 @@ def _is_plain(export: Export, view: NDArray[np.uint8], ends: Indices) -> bool:
         return False
     if export.layout.every_row_quoted and export.quoted and (begins != _QUOTE).any():
         return False
-    opening = closing = 0
+    quotes, borders = (np.zeros(len(view) // 64 + 1, "<u8") for _ in range(2))
     for begin in range(0, len(view), _AT_ONCE):  # few enough for the processor's cache
-        part = view[max(begin - 1, 0) : begin + _AT_ONCE + 1]
-        is_quote = part == _QUOTE
+        part, at = view[begin : begin + _AT_ONCE], begin // 8
         is_border = (part == ord(export.delimiter)) | (part == _NEWLINE)
-        opens, closes = is_quote[1:-1] & is_border[:-2], is_quote[1:-1] & is_border[2:]
-        if not np.array_equal(opens ^ closes, is_quote[1:-1]):
-            return False
-        opening += int(np.count_nonzero(opens))
-        closing += int(np.count_nonzero(closes))
-    return opening + int(view[0] == _QUOTE) == closing
+        for words, which in ((quotes, part == _QUOTE), (borders, is_border)):
+            packed = np.packbits(which, bitorder="little")
+            words.view(np.uint8)[at : at + len(packed)] = packed
+    return _are_in_turn(quotes, borders)
+
+
+def _are_in_turn(quotes: _Words, borders: _Words) -> bool:
+    """Whether every other quote has a border before it, and the ones between have one behind.
+
+    A bit for each byte of the text, the lowest for the first.
+    """
+    one, top = np.uint64(1), np.uint64(63)
+    before, behind = borders << one, borders >> one
+    before[0] |= one
+    before[1:] |= borders[:-1] >> top
+    behind[:-1] |= borders[1:] << top
+    is_open = quotes.copy()  # from a quote to the next, by the parity of those so far
+    for shift in (1, 2, 4, 8, 16, 32):
+        is_open ^= is_open << np.uint64(shift)
+    is_odd = np.logical_xor.accumulate(is_open >> top == one)
+    is_open[1:] ^= np.where(is_odd[:-1], ~np.uint64(0), np.uint64(0))
+    is_in_turn = (quotes & ~(is_open & before | ~is_open & behind) == 0).all()
+    return bool(is_in_turn and not is_odd[-1])
 
 
 def _among(view: NDArray[np.uint8], characters: bytes) -> NDArray[np.bool_]:

@@ -131,6 +131,34 @@ def test_what_is_not_plain_is_read_row_by_row(
     assert block.lines.tolist() == [2, 4 if odd.endswith("\n") else 3]
 
 
+@pytest.mark.parametrize("at", [0, 61, 62, 63, 64, 65, 127, 128, 5000])
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [('"a,b",""', True), ('"a,"b",c"', False), ('a",b,"c', False), ('",",d"', False)],
+)
+def test_quotes_that_balance_but_are_not_in_turn_are_not_plain(
+    tmp_path: Path, at: int, line: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`at`: where in the text they stand; by hand, whether each that opens is then closed."""
+    monkeypatch.setattr(blocks, "_AT_ONCE", 1024)
+    (tmp_path / "run.csv").write_text("Index,KernelName,grd,wgr\n")
+    with open_export(tmp_path / "run.csv") as export:
+        text = np.frombuffer(("." * at + "\n" * bool(at) + line + "\n").encode(), np.uint8)
+        assert blocks._is_plain(export, text, np.flatnonzero(text == ord("\n"))) is plain
+
+
+def test_a_garbled_name_is_refused_with_its_row(
+    tmp_path: Path, by_arrow: Callable[[int], list[bool]]
+) -> None:
+    """Arrow alone would call the kernel 'a,b"'."""
+    read = by_arrow(1 << 20)
+    path = tmp_path / "run.csv"
+    path.write_text('Index,KernelName,grd,wgr,obj\n1,"a,"b",64,64,x"\n')
+    with pytest.raises(InputError, match="row 2: is not valid CSV"):
+        import_exports([path], device="made-gpu", base=BASE)
+    assert read == [False]
+
+
 NUMBER = st.one_of(
     st.integers(0, 10**12).map(lambda value: f"{value:,}"),
     st.integers(0, 10**12).map(str),
