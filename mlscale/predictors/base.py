@@ -7,6 +7,7 @@ having its methods, and `isinstance(predictor, GivesIntervals)` tells.
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
@@ -21,6 +22,8 @@ from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_b
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.reach import within_reach
+
+NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
@@ -234,9 +237,10 @@ def predict_surfaces(
 ) -> Surfaces:
     """Predict once: with intervals where a coverage is given and the predictor has them.
 
-    Near the base they are no wider than time and power can change there, see `reach`. Raises
-    InputError on a coverage that is not between 0 and 1, and where the predictor gives anything
-    but surfaces of finite, positive factors for these kernels.
+    Near the base they are no wider than time and power can change there, see `reach`; a flag says
+    where training was too little for them. Raises InputError on a coverage that is not between 0
+    and 1, and where the predictor gives anything but surfaces of finite, positive factors for these
+    kernels.
     """
     if coverage is not None and not 0 < coverage < 1:
         raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
@@ -245,7 +249,16 @@ def predict_surfaces(
     else:
         surfaces = predictor.predict(profiles, grid)
     _check_surfaces(predictor.name, surfaces, profiles, grid)
+    if coverage is not None and _lacks_intervals(predictor, surfaces):
+        note = NO_INTERVALS.format(predictor.quantity)
+        surfaces = replace(surfaces, flags=tuple((note, *own) for own in surfaces.flags))
     return within_reach(surfaces, predictor.quantity)
+
+
+def _lacks_intervals(predictor: Predictor, surfaces: Surfaces) -> bool:
+    """Return whether intervals were to be calibrated, and training was too little for it."""
+    is_asked = predictor.get_params().get("intervals", True)
+    return isinstance(predictor, GivesIntervals) and is_asked and surfaces.low is None
 
 
 def predict_beyond(

@@ -13,6 +13,7 @@ from synthetic.tidy import refused, same_bits
 import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.predictors import BoardPower
+from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES
 
 CLOCKS = np.array(made.CLOCKS)
@@ -175,9 +176,14 @@ class TestIntervals:
         assert np.allclose(width[:, 0] / width[:, 1], 1 + np.log(2), rtol=1e-6)
         assert np.allclose(width[:, 2], 0)
 
-    def test_there_are_none_after_one_gpu(self) -> None:
-        own = ready(TRAINED, THIRD)
-        assert own.predict_interval(THIRD.profiles(made.TOP), 0.9, made.GRID).low is None
+    def test_there_are_none_after_one_gpu_and_a_flag_says_so(self) -> None:
+        own, profiles = ready(TRAINED, THIRD), THIRD.profiles(made.TOP)
+        asked = predict_surfaces(own, profiles, made.GRID, 0.9)
+        assert asked.low is None
+        note = NO_INTERVALS.format("power")
+        assert all(flags[0] == note for flags in asked.flags)
+        not_asked = predict_surfaces(own, profiles, made.GRID)
+        assert not any(note in flags for flags in not_asked.flags)
 
     def test_a_gpu_in_spread_from_widens_and_is_not_learnt(self, trained: BoardPower) -> None:
         strange = gpu("strange", 3)
