@@ -1,6 +1,7 @@
 """The study of wu's classifier: known laws, and by hand what clustering and network err."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import Wu
+from mlscale.studies import classifier
 from mlscale.studies.classifier import ClassifierStudy
 
 DATA = made.measurements()
@@ -55,6 +57,44 @@ def test_one_cluster_is_always_right_and_all_error_is_the_clustering() -> None:
     assert found["misclassification"] == pytest.approx(0, abs=1e-9)
     assert found["clustering"] == pytest.approx(found["mape"])
     assert found["mape"] > 5
+
+
+class TestByHand:
+    """Two kernels of an application each, of which the second is once in two choices wrong."""
+
+    PLANNED = study(clusters=2)
+    RESULT: ClassVar = {
+        "kernels": ["one", "two"],
+        "applications": ["a", "b"],
+        "right": [100.0, 50.0],
+        "training_right": [100.0, 80.0],
+        "error": [2.0, 6.0],
+        "oracle": [2.0, 3.0],
+        "confusion": [[3, 1], [0, 4]],
+    }
+
+    def test_means_and_standard_errors(self) -> None:
+        """Of two values the standard error of the mean is half of their distance."""
+        [found] = self.PLANNED.rows([self.RESULT])
+        expected = {
+            "accuracy": 75, "accuracy_standard_error": 25, "training_accuracy": 90,
+            "mape": 4, "mape_where_right": 2, "mape_where_wrong": 6,
+            "clustering": 2.5, "clustering_standard_error": 0.5,
+            "misclassification": 1.5, "misclassification_standard_error": 1.5,
+        }  # fmt: skip
+        assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+    def test_cells_say_the_nearest_and_the_chosen(self) -> None:
+        cells = self.PLANNED.files([self.RESULT])["confusion"]
+        counts = {(cell["nearest"], cell["chosen"]): cell["count"] for cell in cells}
+        assert counts == {(1, 1): 3, (1, 2): 1, (2, 1): 0, (2, 2): 4}
+
+    def test_clusters_are_numbered_from_the_fastest(self) -> None:
+        """The first of two is slower; of two kernels that are near it, one gets the other."""
+        sets: Any = [SimpleNamespace(region=0, centroids=np.array([[0.9], [0.5]]))]
+        nearest, chosen = np.array([[0], [0]]), np.array([[0], [1]])
+        counts = classifier._added(np.zeros((0, 0), dtype=int), sets, nearest, chosen)
+        assert counts.tolist() == [[0, 0], [1, 1]]
 
 
 def test_files() -> None:
