@@ -22,17 +22,15 @@ per cycle], t = 1/T and b = 1/B. docs/equations.md has all of them, and the reas
 print is not followed.
 """
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats, Indices
-from mlscale.errors import InputError
-from mlscale.papers.arguments import from_0, result
+from mlscale.papers.arguments import above_0, from_0, from_1, result
 
 
 @dataclass(frozen=True)
@@ -54,10 +52,15 @@ class ComputeUnit:
     memory_per_cycle: float
 
     def __post_init__(self) -> None:
-        if not all(0 < value < math.inf for value in astuple(self)):
-            raise InputError(f"every latency and rate of a CU must be positive and finite: {self}")
-        if min(self.arithmetic_latency_cycles, self.memory_latency_cycles) < 1:
-            raise InputError(f"a latency of a CU must be at least 1 cycle: {self}")
+        from_1(
+            arithmetic_latency_cycles=self.arithmetic_latency_cycles,
+            memory_latency_cycles=self.memory_latency_cycles,
+        )
+        above_0(
+            issue_per_cycle=self.issue_per_cycle,
+            arithmetic_per_cycle=self.arithmetic_per_cycle,
+            memory_per_cycle=self.memory_per_cycle,
+        )
 
 
 # A and L: those of Maxwell (docs/equations.md). I and T: 4 schedulers, 128 lanes. B: 224 GB/s, 82 %
@@ -366,12 +369,6 @@ def _arithmetic_cycles(n: Floats, alpha: Floats, cu: ComputeUnit) -> Floats:
 
 def _checked(warps: ArrayLike, intensity: ArrayLike) -> tuple[Floats, Floats]:
     """Return both as arrays of floats. Raises InputError, naming the first value that cannot be."""
-    n, alpha = np.asarray(warps, dtype=float), np.asarray(intensity, dtype=float)
-    if (wrong := n[~((n >= 1) & (n < np.inf))]).size:
-        raise InputError(f"warps per CU must be at least 1 and finite, not {wrong[0]:g}")
-    if (wrong := alpha[~((alpha > 0) & (alpha < np.inf))]).size:
-        raise InputError(
-            "arithmetic instructions per memory instruction must be above 0 and finite, "
-            f"not {wrong[0]:g}"
-        )
+    (n,) = from_1(warps=warps)
+    (alpha,) = above_0(intensity=intensity)
     return n, alpha
