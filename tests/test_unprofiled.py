@@ -103,6 +103,26 @@ class TestIntervals:
         assert times.high[2, *slow] >= base.engine_mhz / grid.engine_mhz[0]
         assert times.low[2, *slow] <= 1
 
+    def test_the_ends_by_hand(self) -> None:
+        """Profiled kernels that no clock changes, from 0.95 to 1.05; the base is 8, 800 and 700.
+
+        At 1000 MHz of memory what memory binds takes 0.7; at 1000 MHz of engine and 16 CUs what
+        the CUs bind takes 8 / 16 x 800 / 1000; at 400 MHz of engine 800 / 400. Of power no law.
+        """
+        time = MODEL.predict(three())["time"]
+        ones = np.ones((2, *time.grid.shape))
+        flat = replace(time, values=ones, low=0.95 * ones, high=1.05 * ones, flags=((), ()))
+        _, surfaces = with_unprofiled(three(), {"time": flat, "power": flat})
+        for setting, low, high in (
+            ((8, 800.0, 700.0), 0.95, 1.05),
+            ((8, 800.0, 1000.0), 0.7, 1.05),
+            ((16, 1000.0, 700.0), 0.4, 1.05),
+            ((8, 400.0, 1000.0), 0.7, 2.0),
+        ):
+            at = (2, *time.grid.index(HardwareConfig(*setting)))
+            ends = [(of.low[at], of.high[at]) for of in surfaces.values() if of.low is not None]  # type: ignore[index]
+            assert ends == [pytest.approx((low, high)), pytest.approx((0.95, 1.05))], setting
+
     def test_there_are_none_where_the_predictor_gives_none(self) -> None:
         assert MODEL.predict(three(), 0.9)["time"].low is None
 
