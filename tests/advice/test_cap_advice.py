@@ -87,6 +87,19 @@ class TestKnownTruth:
         assert (advice.best and advice.best.cap_w) == cap_w
         assert advice.binds == (cap_w not in (None, 100.0))
 
+    def test_a_limit_of_power_holds_for_every_kernel(self) -> None:
+        # One kernel of 65.84 W at the base, one of half as much, which draws 50 W at most.
+        profiles = new_kernels()
+        assert profiles.power_w is not None
+        profiles = replace(profiles, power_w=profiles.power_w * [1, 0.5])
+        advice = advise_caps(MODEL, profiles, [45.12, 65.84], "time", Limits(max_power_w=55))
+        assert (advice.best and advice.best.cap_w) == 45.12
+
+    def test_where_time_is_the_objective_the_saving_is_of_energy(self) -> None:
+        # 5.6 ms at 100 W against 6 ms at 65.84 W.
+        [point] = advise_caps(MODEL, new_kernels(), [100], "time").points
+        assert run_of(point).saving_percent == pytest.approx(100 * (1 - 560 / 395.04), rel=1e-9)
+
     def test_idle_time_is_beside_the_run(self) -> None:
         # 5.6 ms at 100 W without a cap, against 6 ms at the base, however long the GPU waits.
         profiles = new_kernels()
@@ -191,6 +204,13 @@ class TestTheGpusLimits:
             "under a power cap h100-sxm5 is taken to run at 1000 MHz at most, the highest "
             "clock tried, not at 1980 MHz"
         )
+
+    @pytest.mark.parametrize(("device", "warned"), [("a100-sxm4-80gb", True), ("hd7970", False)])
+    def test_a_clock_above_those_tried_is_warned_of(self, device: str, warned: bool) -> None:
+        # By the device table an A100 goes up to 1410 MHz; of an HD 7970 it knows none.
+        of_device = replace(new_kernels(), device=device)
+        advice = advise_caps(replace(MODEL, device=device), of_device, [80])
+        assert [warning[-15:] for warning in advice.warnings] == warned * ["not at 1410 MHz"]
 
     def test_a_cap_that_the_gpu_refuses_is_not_advised(self) -> None:
         # At 8 times the power the kernels draw 275.8, 361, 526.7 and 800 W. An H100 may be set to
