@@ -181,6 +181,7 @@ class TestFingerprint:
         "change",
         [
             {"device": "other"},
+            {"grid": replace(made.GRID, memory_mhz=(400.0, 700.0, 1001.0))},
             {"kernels": ("a", "b", "c", "d")},
             {"applications": ("a", "b", "c", "d")},
             {"aggregate": "min"},
