@@ -10,7 +10,9 @@ import json
 import math
 import statistics
 import warnings
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ _ENERGY_J = ("nvml_energy", "ps_energy")
 # No clock is so high in MHz: a larger number is in Hz, as of AMD SMI and of a Jetson.
 _HIGHEST_MHZ = 1e5
 _TOLERANCE = 0.02
+_LONGEST = 100  # characters of what is wrong with a file
 
 
 @dataclass
@@ -62,6 +65,7 @@ class TunedTable:
 class _Tuning:
     """What one file holds: the samples that ran, each a dictionary of parameters and results."""
 
+    path: Path
     kernel: str
     parameters: tuple[str, ...]
     device_name: str | None
@@ -109,15 +113,18 @@ def import_tuned(
             flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing))
         raise InputError(f"{paths[0]}: does not say {lacks}; give {' '.join(flags)}")
     imported = TunedTable(Table("import", {}, {}), sum(tuning.failed for tuning in tunings))
-    rows = [row for tuning in tunings for row in _rows(tuning, fixed)]
-    kept = [row for row in rows if not row.pop("off_clock")]
-    imported.off_clock = len(rows) - len(kept)
-    if not kept:
+    rows: list[dict[str, Any]] = []
+    for tuning in tunings:
+        with _as_written(tuning.path):
+            rows += _rows(tuning, fixed)
+    on_clock = [row for row in rows if not row.pop("off_clock")]
+    imported.off_clock = len(rows) - len(on_clock)
+    if not on_clock:
         raise InputError(
             f"{paths[0]}: no configuration ran at the clock that was set: {imported.failed} "
             f"failed, {imported.off_clock} were more than 2 % off it"
         )
-    imported.table = _table(kept, key, paths)
+    imported.table = _table(on_clock, key, paths)
     return imported
 
 
@@ -125,7 +132,10 @@ def read_document(path: Path) -> dict[str, Any]:
     """A cache or a T4 file as it stands there, gzipped or not. Raises InputError."""
     content = read_bytes(path)
     if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"{path}: is damaged: {error}") from None
     text = content.decode("utf-8", "replace").strip()
     try:
         json.loads(text)
@@ -153,20 +163,39 @@ def _mhz(clock: float) -> float:
     return clock / 1e6 if clock > _HIGHEST_MHZ else clock
 
 
+@contextmanager
+def _as_written(path: Path) -> Iterator[None]:
+    """What goes wrong where a file is not as its tool writes it, in one line: InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"[:_LONGEST]
+        raise InputError(f"{path}: is not as kernel_tuner or a T4 file has it ({what})") from None
+
+
 def _read(path: Path) -> _Tuning:
     """One file, of either kind. Raises InputError."""
     document = read_document(path)
+    with _as_written(path):
+        return _tuning(path, document)
+
+
+def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
     if isinstance(document.get("cache"), dict) and "tune_params_keys" in document:
+        name = document.get("device_name")
         tuning = _Tuning(
+            path,
             str(document.get("kernel_name", path.stem)),
-            tuple(document["tune_params_keys"]),
-            document.get("device_name"),
+            tuple(map(str, document["tune_params_keys"])),
+            str(name) if name else None,
         )
         entries = list(document["cache"].values())
     elif isinstance(document.get("results"), list):
         results = document["results"]
         names = tuple(results[0]["configuration"]) if results else ()
-        tuning = _Tuning(path.stem, names, None)
+        tuning = _Tuning(path, path.stem, names, None)
         entries = [_from_t4(result) for result in results]
     else:
         raise InputError(f"{path}: is neither a cache of kernel_tuner nor a T4 file")
@@ -206,7 +235,7 @@ def _rows(tuning: _Tuning, fixed: Mapping[str, float]) -> list[dict[str, Any]]:
     settings = (*_CLOCKS, *_OTHER_SETTINGS)
     if limits := [name for name in _OTHER_SETTINGS if name in tuning.parameters]:
         raise InputError(
-            f"{tuning.kernel}: tunes {limits[0]}, which is no axis that this reader knows; import "
+            f"{tuning.path}: tunes {limits[0]}, which is no axis that this reader knows; import "
             "the part of one value"
         )
     varied = [

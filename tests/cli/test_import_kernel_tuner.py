@@ -206,3 +206,42 @@ def test_real_t4_files(data_folder: Path, capsys: Capture, tmp_path: Path) -> No
     scores = folder / "hyperparam_T4_no_gpu.json"
     message = refuse(capsys, tmp_path, "import", "kernel-tuner", scores, *given, "-o", out)
     assert "none of its 8 configurations has a time, what was measured is score" in message
+
+
+def _damaged(content: dict[str, Any], *keys: Any) -> dict[str, Any]:
+    """The content with a word in place of what stands there."""
+    content = json.loads(json.dumps(content))
+    inner: Any = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = "?"
+    return content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        _damaged(cache(**GOOD), "cache", "64,1,600"),
+        _damaged(cache(**GOOD), "cache", "64,1,600", "times"),
+        _damaged(cache(**GOOD), "cache", "64,1,600", "nvml_gr_clock"),
+        _damaged(cache(**GOOD), "cache", "64,1,600", "core_freq"),
+        _damaged(t4((600, "correct")), "results", 0),
+        _damaged(t4((600, "correct")), "results", 0, "configuration"),
+        _damaged(t4((600, "correct")), "results", 0, "measurements"),
+    ],
+)
+def test_another_shape_is_refused_in_one_line(
+    capsys: Capture, tmp_path: Path, content: dict[str, Any]
+) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(content))
+    given = ("--device", "rtx-a4000", "--base", "cu=48,memory=7001")
+    words = ("import", "kernel-tuner", path, *given, "-o", tmp_path / "t.csv")
+    assert "c.json: is not as" in refuse(capsys, tmp_path, *words)
+
+
+def test_a_torn_archive_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "c.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(cache(**GOOD)).encode())[:60])
+    words = ("import", "kernel-tuner", path, "-o", tmp_path / "t.csv")
+    assert "c.json.gz: is damaged" in refuse(capsys, tmp_path, *words)
