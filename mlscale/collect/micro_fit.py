@@ -8,7 +8,7 @@ import numpy as np
 
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.micro_kernels import Probe, probes
-from mlscale.data.devices import SECTOR_BYTES, Device, device_keys, load_device
+from mlscale.data.devices import SECTOR_BYTES, Device, known_device
 from mlscale.errors import InputError
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import fit_dram_delay, fit_dram_latency
@@ -45,7 +45,7 @@ def gpu_document(
         clocks = (row["engine_mhz"], row["memory_mhz"])
         times.setdefault(clocks, {})[row["kernel"]] = row["time_ms"]
     settings = [setting(probes(info), times[clocks], *clocks) for clocks in sorted(times)]
-    known = load_device(device) if device in device_keys() else None
+    known = known_device(device)
     unit = compute_unit(settings[-1], info, known.schedulers_per_cu if known else 4)
     return {
         "format_version": 1,

@@ -16,18 +16,18 @@ from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan
 from mlscale.collect.running import cache_file
 from mlscale.data.devices import facts_to_carry
+from mlscale.data.grid import AXES
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import Table
 from mlscale.data.tables import write_table
 from mlscale.errors import InputError
-from mlscale.files import parse_json_object, write_text
+from mlscale.files import parse_json_object, read_bytes, write_text
 from mlscale.profilers.kernel_tuner import read_document, readings
 from mlscale.profilers.mapping import device_key
 
 RECORD = "collect.json"
 _CLOCK_TOLERANCE = 0.02
-_CLOCKS = ("engine_mhz", "memory_mhz")
-_AXES = ("cu_count", *_CLOCKS)
+_CLOCKS = AXES[1:]
 Row = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ def begin(folder: Path, info: DeviceInfo, plan: Plan, resume: bool) -> dict[str,
         record = {"started": _now(), "finished": None, "failed": {}, **asked}
         write_text(path, json.dumps(record, indent=1) + "\n")
         return record
-    there = parse_json_object(path.read_bytes(), str(path))
+    there = parse_json_object(read_bytes(path), str(path))
     if any(there.get(name) != value for name, value in asked.items()):
         raise InputError(
             f"{folder}: was collected on another device, with other settings or by another "
@@ -102,9 +102,9 @@ def _row(sample: dict[str, Any]) -> Row:
 
 def add_counters(rows: list[Row], counters: Counters) -> None:
     """Put the counters where all CUs ran at the highest clocks."""
-    base = [max(row[axis] for row in rows) for axis in _AXES]
+    base = [max(row[axis] for row in rows) for axis in AXES]
     for row in rows:
-        if [row[axis] for axis in _AXES] == base:
+        if [row[axis] for axis in AXES] == base:
             row.update(counters.get(row["kernel"], {}))
 
 
@@ -125,7 +125,7 @@ def to_table(rows: list[Row], plan: Plan, info: DeviceInfo) -> Table:
     key = device_name(info)
     text = {"device": [key] * len(rows)}
     text |= {name: [row[name] for row in rows] for name in ("application", "kernel")}
-    names = dict.fromkeys((*_AXES, "time_ms", "power_w", *(name for row in rows for name in row)))
+    names = dict.fromkeys((*AXES, "time_ms", "power_w", *(name for row in rows for name in row)))
     columns = {
         name: [row.get(name, math.nan) for row in rows]
         for name in names

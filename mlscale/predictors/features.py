@@ -9,7 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, require_rising, shaped
 from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
-from mlscale.data.devices import Device, device_keys, load_device
+from mlscale.data.devices import Device, known_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 
@@ -149,7 +149,7 @@ class FeatureScaling:
                 raise InputError(f"features are of one kind, not of {len(kind)}")
             (kind,) = kind
         kind = kind or default_kind(profiles.counter_names, profiles.device)
-        device = load_device(profiles.device) if profiles.device in device_keys() else None
+        device = known_device(profiles.device)
         features = compute_features(kind, profiles, device)
         present = np.asarray(~np.isnan(features.values).all(axis=0))
         if only:

@@ -7,7 +7,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, positive, require_rising, shaped
 from mlscale.counters.kernel_use import kernel_use
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
@@ -40,7 +40,8 @@ class GpuLimits:
 
 def board_limit_w(device: str) -> float | None:
     """The board's default power limit in the device table [W]; None where it is not known."""
-    return load_device(device).tdp_w if device in device_keys() else None
+    known = known_device(device)
+    return known.tdp_w if known else None
 
 
 def dram_share(profiles: Profiles) -> Floats:
