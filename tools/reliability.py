@@ -99,8 +99,6 @@ def _places(folder: Path, table: Path) -> Faults:
     target, link, log = folder / "target", folder / "link", folder / "log"
     target.write_text("old")
     link.symlink_to(target)
-    devices = ("devices", "show", "a100-sxm4-40gb", "--format", "json")
-    expected = subprocess.check_output([sys.executable, "-m", "mlscale", *devices])
     words = ("import", "auto", shipped("h100-by-hand.csv"))
     status, said = ended(begun(*words, "-o", link))
     if status or not link.is_symlink() or target.read_text() == "old":
@@ -109,7 +107,7 @@ def _places(folder: Path, table: Path) -> Faults:
         file.write("before\n")
         file.flush()
         status, said = ended(begun(*words, "-o", "/dev/stdout", stdout=file))
-    if status or not log.read_text().startswith("before\n") or not expected:
+    if status or not log.read_text().startswith("before\n"):
         faults.append("-o /dev/stdout replaces what was there")
     before = table.read_bytes()
     for words in (("train", table, "--base", "mid"), ("predict", table), ("report", table)):

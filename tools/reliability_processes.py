@@ -51,15 +51,15 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def _in_session(leader: int) -> set[int]:
     """The processes of that session that still run."""
-    found = set()
+    processes = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
         except OSError:  # it has just ended
             continue
         if int(session) == leader and state != "Z":
-            found.add(int(stat.parent.name))
-    return found
+            processes.add(int(stat.parent.name))
+    return processes
 
 
 class Studies:

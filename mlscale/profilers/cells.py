@@ -82,10 +82,6 @@ class ListedCells:
             return None
         return np.array([int(text) for text in self.texts], np.int64)
 
-    def begins_with_blank(self) -> bool:
-        """Whether a cell begins with a blank."""
-        return any(text.startswith(" ") for text in self.texts)
-
 
 @dataclass(frozen=True)
 class ArrowCells:
