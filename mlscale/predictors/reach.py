@@ -3,8 +3,9 @@
 Intervals are calibrated over whole grids, whose steps are coarse; a GPU without training data is
 predicted at each of its own clocks, the nearest of them a percent from the base. What is measured
 there differs from the base by little more than a law at its extreme gives: time at most in
-proportion to a clock or to the CU count, power to the cube of the engine clock (activity x V^2 f,
-the voltage V at most in proportion to f).
+proportion to a clock, power to the cube of the engine clock (activity x V^2 f, the voltage V at
+most in proportion to f). CU counts have no such law: workgroups are dealt to CUs as wholes, so that
+one CU more can halve the time.
 """
 
 from dataclasses import replace
@@ -17,18 +18,17 @@ from mlscale.data.surfaces import Surfaces
 
 NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
 LARGEST_EXPONENTS = {
-    "time": {"cu_count": 1, "engine_mhz": 1, "memory_mhz": 1},
-    "power": {"cu_count": 1, "engine_mhz": 3, "memory_mhz": 1},
+    "time": {"engine_mhz": 1, "memory_mhz": 1},
+    "power": {"engine_mhz": 3, "memory_mhz": 1},
 }
 
 
 def reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> Floats:
-    """How far the log of a factor can be from 0, (C, E, M): 0 at the base."""
-    at_base = base.as_dict()
-    distance = sum(
-        exponent * np.abs(np.log(grid.settings()[axis] / at_base[axis]))
-        for axis, exponent in LARGEST_EXPONENTS[quantity].items()
-    )
+    """How far the log of a factor can be from 0, (C, E, M): 0 at the base, inf at other CUs."""
+    settings, at_base = grid.settings(), base.as_dict()
+    distance = np.where(settings["cu_count"] == base.cu_count, 0.0, np.inf)
+    for axis, exponent in LARGEST_EXPONENTS[quantity].items():
+        distance += exponent * np.abs(np.log(settings[axis] / at_base[axis]))
     return np.asarray(np.where(distance > 0, distance + NOISE, 0.0)).reshape(grid.shape)
 
 
