@@ -5,7 +5,7 @@ cluster of the same model; what it errs is the clustering's, and the rest is mis
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from mlscale.arrays import Indices
 from mlscale.data.measurements import Measurements
-from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.wu.clusters import ClusterSet, cu_axis_last
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped, measured_quantities
 from mlscale.studies.candidates import Candidate, candidates
+from mlscale.studies.crossval import cross_validate
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.statistics import error_over, split_error
 
@@ -79,7 +79,7 @@ class ClassifierStudy(PredictorStudy):
         return {"classifier": plain, "confusion": cells}
 
     def _cases(self, results: Sequence[Any]) -> dict[tuple[Any, ...], Rows]:
-        found = [
+        rows = [
             {
                 "table": part.table,
                 "quantity": part.quantity,
@@ -89,7 +89,7 @@ class ClassifierStudy(PredictorStudy):
             }
             for part, result in zip(self.parts, results, strict=True)
         ]
-        return grouped(found, "table", "quantity", "features")
+        return grouped(rows, "table", "quantity", "features")
 
     def _row(self, results: Rows) -> Row:
         first: Part = results[0]["part"]
@@ -135,35 +135,28 @@ def part_choices(part: Part, data: Measurements) -> dict[str, Any]:
     Of the confusion matrix, clusters stand in the order of their mean scaling values, so that
     neighbours are alike; rows are the nearest cluster, columns the chosen one.
     """
-    (base,) = part.bases
-    found: dict[str, list[Any]] = {}
+    results: dict[str, list[Any]] = {}
     confusion = np.zeros((0, 0), dtype=int)
-    for train, test in part.folds(data):
-        predictor = cast("Wu", part.predictors()[0])
-        training, held_out = data.select(train), data.select(test)
-        predictor.fit(training, base)
+    folds = part.folds(data)
+    predictions = cross_validate(data, part.bases, folds, part.predictors)
+    for (train, _), fold in zip(folds, predictions, strict=True):
+        predictor, held_out = cast("Wu", fold.predictor), fold.held_out
         oracle = Oracle.of(predictor)
-        at = data.grid.index(base)
-        actual = held_out.relative(predictor.quantity, base)
+        by_oracle = replace(fold, surfaces=oracle.predict_measured(held_out))
         nearest, chosen = _choices(predictor, oracle, held_out)
-        of_training = _choices(predictor, oracle, training)
-        results = {
+        of_training = _choices(predictor, oracle, data.select(train))
+        of_fold = {
             "kernels": held_out.kernels,
             "applications": held_out.applications,
             "right": 100 * (nearest == chosen).mean(axis=1),
             "training_right": 100 * (of_training[0] == of_training[1]).mean(axis=1),
+            "error": fold.errors.mean(axis=1),
+            "oracle": by_oracle.errors.mean(axis=1),
         }
-        predictions = {
-            "error": predictor.predict(held_out.profiles(base)),
-            "oracle": oracle.predict_measured(held_out),
-        }
-        for name, surfaces in predictions.items():
-            errors = without_base(absolute_percentage_error(surfaces.values, actual), at)
-            results[name] = errors.mean(axis=1)
-        for name, values in results.items():
-            found.setdefault(name, []).extend(np.asarray(values).tolist())
+        for name, values in of_fold.items():
+            results.setdefault(name, []).extend(np.asarray(values).tolist())
         confusion = _added(confusion, predictor.cluster_sets_, nearest, chosen)
-    return {**found, "confusion": confusion.tolist()}
+    return {**results, "confusion": confusion.tolist()}
 
 
 def _choices(predictor: Wu, oracle: Oracle, kernels: Measurements) -> tuple[Indices, Indices]:

@@ -141,18 +141,18 @@ class ExtrapolationStudy(PredictorStudy):
 
 def edges(table: str, grid: ConfigGrid, base: HardwareConfig) -> list[Edge]:
     """Return the edges of a grid that do not hold the base. Raises InputError without any."""
-    found = [
+    outermost = [
         (axis, end)
         for axis in AXES
         if len(getattr(grid, axis)) >= LEAST_STEPS
         for end in ("lowest", "highest")
         if getattr(grid, axis)[_position((axis, end))] != getattr(base, axis)
     ]
-    if not found:
+    if not outermost:
         raise InputError(
             f"'{table}': no axis has {LEAST_STEPS} steps, so none can be left out and gone on to"
         )
-    return found
+    return outermost
 
 
 def _position(edge: Edge) -> int:
