@@ -108,10 +108,9 @@ def p_values(errors: Mapping[Key, Errors]) -> dict[Key, dict[str, Any]]:
     """For each table, quantity and candidate: n_applications, compared_with and p_value.
 
     errors: of each application's kernels. Compared are the applications' mean errors with those of
-    `wu` on the features that suit the table
-    best, for power with the base's power among them if that stands in the study. The p-values of
-    a table and quantity are corrected for their number; None for that wu itself, for the oracle,
-    which knows the truth, and where there is no wu.
+    `wu` on the features that suit the table best, for power with the base's power among them if
+    that stands in the study. The p-values of a table and quantity are corrected for their number;
+    None for that wu itself, for the oracle, which knows the truth, and where there is no wu.
     """
     rows: dict[Key, dict[str, Any]] = {}
     for block in dict.fromkeys(key[:2] for key in errors):

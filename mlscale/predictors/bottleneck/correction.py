@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, shaped
-from mlscale.predictors.bottleneck.inducing import inducing_rows, some
+from mlscale.predictors.bottleneck.inducing import at_rows, inducing_rows
 from mlscale.predictors.bottleneck.process import JITTER, scaling, squared_distance, standardised
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
@@ -44,7 +44,7 @@ class Correction:
         points = standardised(raw, mean, spread)
         rows = inducing_rows(lambda rows: _alike(points[rows], points[rows]), len(points))
         weights = _weights(points, rows, actual - predicted)
-        return cls(names, centre, directions, mean, spread, some(points, rows), weights)
+        return cls(names, centre, directions, mean, spread, at_rows(points, rows), weights)
 
     def predict(self, named: dict[str, Floats], predicted: Floats) -> Floats:
         """Return what to add to the log time ratios predicted, (K, N)."""
@@ -89,7 +89,7 @@ def _weights(points: Floats, rows: Indices, missed: Floats) -> Floats:
     and Rasmussen, JMLR 6, 2005, section 5).
     """
     unrepeated = UNREPEATED_VARIANCE * np.eye(len(rows))
-    alike = _alike(some(points, rows), points)
+    alike = _alike(at_rows(points, rows), points)
     if len(rows) == len(points):
         return np.asarray(np.linalg.solve(alike + unrepeated, missed))
     whitening = np.linalg.inv(np.linalg.cholesky(alike[:, rows] + JITTER * np.eye(len(rows))))

@@ -34,7 +34,6 @@ from mlscale.predictors.features import Explanation
 LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
 STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
-
 NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not measured"
 
 Flags = tuple[tuple[str, ...], ...]
@@ -61,8 +60,8 @@ class Bottleneck(Predictor):
     Learns time from one GPU or several, and predicts it for a GPU without training data: its
     profiles' device and base are then not those of a training table, a grid must be given, and
     `learn_peaks` should have seen profiles of it. intervals: calibrate `predict_interval` while
-    fitting. amplitude: prior standard deviation of what inputs add to
-    the physics; None is 1, and with several CU counts chosen on training kernels held out.
+    fitting. amplitude: prior standard deviation of what inputs add to the physics; None is 1, and
+    with several CU counts chosen on training kernels held out.
     """
 
     name = "bottleneck"

@@ -12,7 +12,7 @@ from mlscale.predictors.bottleneck.correction import Correction
 from mlscale.predictors.bottleneck.curve import GpuPeaks, base_position
 from mlscale.predictors.bottleneck.fit import GpuKernels
 from mlscale.predictors.bottleneck.time import TimeModel, blended
-from mlscale.predictors.bottleneck.tree_opinion import TreeOpinion, weight_of_trees
+from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
 from mlscale.predictors.conditioning import SurfacePrior
 
 
@@ -64,7 +64,7 @@ class HeldOutKernels:
         return self._learnt_from(self.groups) if better else None
 
     @cached_property
-    def trees(self) -> TreeOpinion | None:
+    def trees(self) -> TimeTrees | None:
         """Grown from all kernels; None where they do not help those held out."""
         if not self._by_trees:
             return None
@@ -75,7 +75,7 @@ class HeldOutKernels:
         if not weight:
             return None
         named = self.kernels.traits.similarity(self.kernels.gpu)
-        return TreeOpinion.fit(named, self.kernels.log_ratios["time"], weight)
+        return TimeTrees.fit(named, self.kernels.log_ratios["time"], weight)
 
     @property
     def predicted(self) -> list[Floats]:
@@ -100,7 +100,7 @@ class HeldOutKernels:
         predicted = []
         for group in self.groups:
             rest = others(self.kernels, group.rows)
-            trees = TreeOpinion.fit(rest.traits.similarity(rest.gpu), rest.log_ratios["time"])
+            trees = TimeTrees.fit(rest.traits.similarity(rest.gpu), rest.log_ratios["time"])
             predicted.append(trees.predict(group.kernels.traits.similarity(rest.gpu)))
         return predicted
 

@@ -34,7 +34,7 @@ def inducing_rows(covariance: Callable[[Indices], Floats], count: int) -> Indice
     return np.sort(candidates[pivots[: min(rank, MOST_POINTS)] - 1])
 
 
-def some(values: Array, rows: Indices) -> Array:
+def at_rows(values: Array, rows: Indices) -> Array:
     """Return the values (n, ...) in those rows of (K, ...): the array itself where they are all.
 
     NumPy multiplies an array by itself transposed otherwise than by a copy, which shows in the

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
 from mlscale.counters.kernel_use import input_names
-from mlscale.predictors.bottleneck.inducing import inducing_rows, some
+from mlscale.predictors.bottleneck.inducing import at_rows, inducing_rows
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -64,7 +64,7 @@ class Process:
 
         rows = inducing_rows(of_rows, len(points))
         none = np.zeros((0, len(rows)))
-        own = some(points, rows), some(gpu, rows)
+        own = at_rows(points, rows), at_rows(gpu, rows)
         process = cls(names, mean, spread, low, high, rows, *own, none, none, amplitude)
         process = replace(process, inverse=process.whitening.T @ process.whitening)
         prior = amplitude**2 * covariance(process.points, points, process.gpu, gpu)

@@ -29,7 +29,7 @@ from mlscale.predictors.bottleneck.curve import (
     latent_count,
 )
 from mlscale.predictors.bottleneck.process import Process
-from mlscale.predictors.bottleneck.tree_opinion import TreeOpinion
+from mlscale.predictors.bottleneck.time_trees import TimeTrees
 from mlscale.predictors.conditioning import SurfacePrior
 
 RULE_WEIGHT = 0.25  # of max-overlap in the log time
@@ -112,7 +112,7 @@ class TimeModel:
 
     shares: 1 (memory), or 2 where a training table has several CU counts. uses_rule: whether
     max-overlap stands beside the curve. Of each GPU, corrections: what the curve misses;
-    misfits: see `SurfacePrior`; trees: their opinion, None where it does not count. parts: with
+    misfits: see `SurfacePrior`; trees: None where they do not help. parts: with
     several CU counts the models without a group of applications, whose mean the curve gives.
     """
 
@@ -123,7 +123,7 @@ class TimeModel:
     uses_rule: bool
     corrections: tuple[Correction | None, ...]
     misfits: tuple[Floats, ...]
-    trees: tuple[TreeOpinion | None, ...]
+    trees: tuple[TimeTrees | None, ...]
     parts: tuple["TimeModel", ...] = ()
 
     @property
@@ -266,7 +266,7 @@ class TimeModel:
                 for misfit, gpu in zip(state["misfits"], gpus, strict=True)
             ),
             trees=tuple(
-                None if saved is None else TreeOpinion.restore(saved, gpu.grid.size)
+                None if saved is None else TimeTrees.restore(saved, gpu.grid.size)
                 for gpu, saved in zip(gpus, trees, strict=True)
             ),
             parts=parts,
@@ -289,10 +289,10 @@ def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
 
     def fill(rows: list[int]) -> None:
         """Halve the kernels until those that the rule refuses are alone."""
-        some = profiles.select(rows)
+        part = profiles.select(rows)
         with suppress(InputError):
-            known = derive_inputs(some, gpu)
-            factors = max_overlap_factor(known, gpu, clocks, some.time_ms, engine, memory)
+            known = derive_inputs(part, gpu)
+            factors = max_overlap_factor(known, gpu, clocks, part.time_ms, engine, memory)
             logs[rows] = np.log(factors)
             return
         if len(rows) > 1:

@@ -130,8 +130,8 @@ def _train_time(
     models = yield [CurveFit(tuple(own), tried) for tried in amplitudes for own in trained_on]
     candidates = []
     for first in range(0, len(models), len(trained_on)):
-        whole, *without_some = models[first : first + len(trained_on)]
-        parts, elsewhere = without_some[: len(groups)], without_some[len(groups) :]
+        whole, *without_groups = models[first : first + len(trained_on)]
+        parts, elsewhere = without_groups[: len(groups)], without_groups[len(groups) :]
         candidates.append(
             (
                 replace(whole, parts=tuple(parts) if several else ()),

@@ -11,7 +11,7 @@ from synthetic.tidy import same_bits
 from mlscale import Measurements, load, save, train
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.time import KernelTraits
-from mlscale.predictors.bottleneck.tree_opinion import TreeOpinion, weight_of_trees
+from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
 
 
 def overflowing(kernels: int, seed: int) -> Measurements:
@@ -111,7 +111,7 @@ def test_no_application_alone_makes_trees_count() -> None:
 def test_a_missing_input_is_taken_at_the_mean() -> None:
     """A counter that a profile lacks: as if it were the training kernels' mean, 3."""
     named = {"a": np.arange(8.0), "b": np.tile([2.0, 4.0], 4)}
-    trees = TreeOpinion.fit(named, np.arange(16.0).reshape(8, 2))
+    trees = TimeTrees.fit(named, np.arange(16.0).reshape(8, 2))
     lacking = trees.predict({"a": np.array([5.0])})
     assert (lacking == trees.predict({"a": np.array([5.0]), "b": np.array([3.0])})).all()
 

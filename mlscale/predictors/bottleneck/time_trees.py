@@ -1,4 +1,4 @@
-"""What trees say of time where the curve is known to lack a law, as with CU counts: NumPy."""
+"""Trees for time where the curve is known to lack a law, as with CU counts: NumPy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ WEIGHTS = np.linspace(0, 1, 21)  # of the trees against the curve, those that ar
 
 
 @dataclass(frozen=True, eq=False)
-class TreeOpinion:
+class TimeTrees:
     """Extremely randomised trees from D inputs to log time ratios over N configurations.
 
     names of the inputs, those of `KernelTraits.similarity`; mean, spread (D,) standardise them;
