@@ -200,8 +200,8 @@ Model = TypeVar("Model", TimeModel, PowerModel)
 def fit_curves(fits: Sequence[CurveFit]) -> list[TimeModel]:
     """Train a time model, without corrections and misfits, for every fit."""
 
-    def train(some: Sequence[CurveFit]) -> list[TimeModel]:
-        batch = CurveBatch(some)
+    def train(alike: Sequence[CurveFit]) -> list[TimeModel]:
+        batch = CurveBatch(alike)
         return batch.models(batch.posterior.most_probable(CURVE_STEPS))
 
     return _in_batches(fits, train)
@@ -210,9 +210,9 @@ def fit_curves(fits: Sequence[CurveFit]) -> list[TimeModel]:
 def fit_powers(fits: Sequence[PowerFit]) -> list[PowerModel]:
     """Train a power model, without a misfit, for every fit."""
 
-    def train(some: Sequence[PowerFit]) -> list[PowerModel]:
-        values = power_posterior(some).most_probable(POWER_STEPS)
-        return [fit.model(own) for fit, own in zip(some, values, strict=True)]
+    def train(alike: Sequence[PowerFit]) -> list[PowerModel]:
+        values = power_posterior(alike).most_probable(POWER_STEPS)
+        return [fit.model(own) for fit, own in zip(alike, values, strict=True)]
 
     return _in_batches(fits, train)
 

@@ -168,9 +168,9 @@ def range_flags(values: dict[str, Floats], lows: Floats, highs: Floats) -> list[
 def scaling(raw: Floats) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of inputs (K, D); 0 and 1 of one that no kernel has."""
     mean, spread = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
-    some = ~np.isnan(raw).all(axis=0)
-    mean[some] = np.nanmean(raw[:, some], axis=0)
-    spread[some] = np.nanstd(raw[:, some], axis=0) + 1e-9
+    present = ~np.isnan(raw).all(axis=0)
+    mean[present] = np.nanmean(raw[:, present], axis=0)
+    spread[present] = np.nanstd(raw[:, present], axis=0) + 1e-9
     return mean, spread
 
 
