@@ -9,6 +9,7 @@ import numpy as np
 from mlscale.errors import DataWarning
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.launches import FileContent
+from mlscale.profilers.names import hint_of_mangled
 from mlscale.text import listed, share_in_percent, shortened
 
 _OVERLAP = 0.02
@@ -55,7 +56,8 @@ def warn_of_uncounted(contents: Sequence[FileContent], records: Sequence[KernelR
     longest = [f"'{shortened(k)}'" for k in sorted(time_s, key=lambda kernel: -time_s[kernel])]
     percent = share_in_percent(run_time_s(uncounted) / run_time_s(records))
     warnings.warn(
-        f"{trace.source}: without counters: {listed(longest)}, {percent} % of the run's time",
+        f"{trace.source}: without counters: {listed(longest)}, {percent} % of the run's time"
+        f"{hint_of_mangled(time_s)}",
         DataWarning,
         stacklevel=4,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
-from mlscale.profilers.names import same_kernels
+from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.text import listed
 
 _AGREEMENT = 0.01
@@ -84,17 +84,29 @@ def _under_common_names(
     """The files with one name for each kernel, that of the file with counters if it tells more."""
     timing = list(timing)
     pooled: list[GroupKey] = []
+    demangled: list[GroupKey] = []
     for position, file in enumerate(timing):
         before = [*counting, *timing[:position]]
         names, common = {key.kernel: None for other in before for key in other.groups}, {}
         theirs = {key.kernel: None for key in file.groups}
         for same in same_kernels(names, theirs):
-            name = (same.counted if len(same.counted) == 1 else same.traced)[0]
+            name, other = same.counted[0], same.traced[0]
+            if len(same.counted) > 1 or (is_mangled(name) and not is_mangled(other)):
+                name, other = other, name
+            if is_mangled(other) and not is_mangled(name):
+                demangled.append(GroupKey(name, None, None))
             common.update(dict.fromkeys((*same.counted, *same.traced), name))
             if len(same.counted) + len(same.traced) > 2:
                 pooled.append(GroupKey(name, None, None))
         counting = [_renamed(other, common) for other in counting]
         timing[: position + 1] = [_renamed(other, common) for other in timing[: position + 1]]
+    if demangled:
+        warnings.warn(
+            f"{timing[0].source}: names are mangled in one file: {some_of(demangled)} joined by "
+            "the name of the function alone",
+            DataWarning,
+            stacklevel=4,
+        )
     if pooled:
         warnings.warn(
             f"{timing[0].source}: variants of {some_of(pooled)} are one kernel here, the mean over "
@@ -222,6 +234,7 @@ def _check_that_some_join(counting: list[FileContent], timing: list[FileContent]
                 f"{file.source}: has no kernel of {counting[0].source}, which has "
                 f"{next(iter(counting[0].groups))} where this has {next(iter(file.groups))}; is it "
                 "of another run, or were names shortened?"
+                f"{hint_of_mangled(key.kernel for key in (*counting[0].groups, *file.groups))}"
             )
 
 
@@ -273,7 +286,7 @@ def _records(
     if untraced:
         warnings.warn(
             f"{counting[0].source}: not in the trace, so not of its run and left out: "
-            f"{listed([*map(str, untraced)])}",
+            f"{listed([*map(str, untraced)])}{hint_of_mangled(key.kernel for key in untraced)}",
             DataWarning,
             stacklevel=4,
         )

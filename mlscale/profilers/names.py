@@ -1,7 +1,7 @@
-"""Kernel names of two tools matched: signatures, bare names, and names that were cut off.
+"""Kernel names of two tools matched: signatures, bare names, mangled ones, and ones cut off.
 
-One tool prints `void f<(int)4>(float *)`, others `void f<4>(float*)`, `f`, or `void f<4>(fl…`. Two
-names are of one kernel where they agree in all that both tools tell.
+One tool prints `void f<(int)4>(float *)`, others `void f<4>(float*)`, `f`, `_Z1fILi4EEvPf`, or
+`void f<4>(fl…`. Two names are of one kernel where they agree in all that both tools tell.
 """
 
 import re
@@ -21,6 +21,8 @@ _HALF_WORD = re.compile(
     r"(?<=[<,\s(])(?:v|vo|voi|void|t|tr|tru|f|fa|fal|fals|c|co|con|cons)$|\((?:[A-Za-z_][\w:\s]*\)?)?$"
 )
 _PLACEHOLDER = re.compile(r"\bT\d+\b")  # cu++filt's for an argument of the template's type
+_MANGLED = re.compile(r"_ZN?[rVK]*(?=L?[1-9])")
+_LENGTH = re.compile(r"L?([1-9][0-9]{0,4})")
 _CLOSING = {"(": ")", "<": ">", "[": "]", "{": "}"}
 
 
@@ -64,7 +66,33 @@ def plain(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parts(name: str) -> NameParts:
-    """What a name tells; one whose brackets do not pair is a function's name as a whole."""
+    """What a name tells."""
+    return _of_mangled(name) or _of_readable(name)
+
+
+def _of_mangled(name: str) -> NameParts | None:
+    """Scope and function of a name as compilers mangle it (Itanium C++ ABI, section 5.1).
+
+    That is `_Z` and the function's length and name, or `_ZN` and those of its namespaces before. A
+    kernel is no member of a class, so what follows are its templates and arguments, left unread.
+    """
+    prefix = _MANGLED.match(name)
+    if prefix is None:
+        return None
+    names: list[str] = []
+    position = prefix.end()
+    while (length := _LENGTH.match(name, position)) and not (names and "N" not in prefix.group()):
+        begin, position = length.end(), length.end() + int(length.group(1))
+        own = name[begin:position]
+        names.append("{anonymous}" if "_GLOBAL__N_" in own else own)
+    if position > len(name):
+        return None
+    *scope, function = names
+    return NameParts("".join(f"{own}::" for own in scope), function, "", "")
+
+
+def _of_readable(name: str) -> NameParts:
+    """Its parts; a name whose brackets do not pair is a function's name as a whole."""
     text = plain(name)
     head = templates = arguments = ""
     begin = function = 0
@@ -99,7 +127,8 @@ def same_kernels(counted: Collection[str], traced: Collection[str]) -> list[Same
 
     The whole name counts first, then the plain one, then all that both files tell: a part that no
     name of a file has is not told there, and the names that differ in it alone belong together. A
-    name that is cut off is of the only kernel whose name begins so.
+    name that is cut off is of the only kernel whose name begins so, and one that is mangled of the
+    only kernel of its function.
     """
     ours, theirs = list(dict.fromkeys(counted)), list(dict.fromkeys(traced))
     told = _told(ours) & _told(theirs)
@@ -120,9 +149,29 @@ def same_kernels(counted: Collection[str], traced: Collection[str]) -> list[Same
     take(
         (one, other)
         for one, other in _edges(ours, theirs, lambda name: parts(name).function)
-        if not _CUT.search(one + other) and _agree(parts(one), parts(other), told)
+        if not (is_mangled(one) or is_mangled(other) or _CUT.search(one + other))
+        and _agree(parts(one), parts(other), told)
     )
+    of_mangled = (
+        (one, other)
+        for one, other in _edges(ours, theirs, lambda name: parts(name).function)
+        if is_mangled(one) != is_mangled(other)
+        and _agree(parts(one), parts(other), told & {"scope", "function"})
+    )
+    same += [group for group in _groups(of_mangled) if len(group.counted + group.traced) == 2]
     return same
+
+
+def is_mangled(name: str) -> bool:
+    """Whether a name is written as compilers do, and not as people read it."""
+    return bool(_MANGLED.match(name))
+
+
+def hint_of_mangled(names: Iterable[str]) -> str:
+    """What to say behind names that joined none, where some are mangled; else nothing."""
+    if not any(map(is_mangled, names)):
+        return ""
+    return "; mangled names join where a function has one variant: let the tool write them in full"
 
 
 def _told(names: Collection[str]) -> set[str]:

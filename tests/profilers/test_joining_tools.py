@@ -64,6 +64,23 @@ class TestBothHave:
         assert imported.launches == 3
         assert imported.time_ms == pytest.approx(0.09)
 
+    def test_mangled_names_are_said_and_the_readable_one_stays(self, tmp_path: Path) -> None:
+        mangled, name = "_ZN1n1kILi2EEEvPf", "void n::k<(int)2>(float *)"
+        for one, other in ((mangled, name), (name, mangled)):
+            with pytest.warns(DataWarning, match=r"mangled in one file: 'void n::k<\(int\)2>"):
+                imported = read(tmp_path, counted(one), trace((other, 20), (other, 40)), **MADE)
+            assert by_kernel(imported, "time_ms") == {name: pytest.approx(0.03)}
+            assert imported.covered == 1
+
+    def test_mangled_variants_stay_apart_and_are_said(self, tmp_path: Path) -> None:
+        timed = trace(("_Z1kILi2EEvPf", 20), ("_Z1kILi3EEvPf", 60), ("g(int)", 20))
+        with pytest.warns(DataWarning) as warned:
+            imported = read(tmp_path, counted("k<2>(float*)", "g(int)"), timed, **MADE)
+        texts = [str(warning.message) for warning in warned]
+        assert sum("let the tool write them in full" in text for text in texts) == 1
+        assert any("80.0 % of the run's time; mangled names join" in text for text in texts)
+        assert imported.covered == pytest.approx(0.2)
+
     def test_rates_are_of_the_pass_that_counted(self, tmp_path: Path) -> None:
         """20 kB read in ncu's 10 us; at other clocks the trace has 40 us."""
         imported = read(tmp_path, counted("k"), trace(("k", 40)), **MADE)

@@ -102,6 +102,44 @@ class TestSameName:
         )
 
 
+class TestMangledName:
+    """`c++filt` writes the demangled names so, and so they are read by the C++ ABI."""
+
+    PAIRS = (
+        ("_Z1fPdS_i", "f(double*, double*, int)"),
+        ("_Z10f_in_blockILi4ELb1EEvPKf.kd", "void f_in_block<4, true>(float const*)"),
+        ("_ZN2at6native1gILi4EEEvT_ [3]", "void at::native::g<(int)4>(T1)"),
+        ("_ZN2at12_GLOBAL__N_11hEPf", "at::(anonymous namespace)::h(float*)"),
+        ("_ZL1kPf", "k(float *)"),
+    )
+
+    @pytest.mark.parametrize(("mangled", "name"), PAIRS)
+    def test_is_that_of_its_function(self, mangled: str, name: str) -> None:
+        assert same_kernels([name], [mangled]) == one_to_one((name, mangled))
+        assert same_kernels([mangled], [name]) == one_to_one((mangled, name))
+
+    def test_beside_others(self) -> None:
+        mangled, names = zip(*self.PAIRS, strict=True)
+        pairs = same_kernels(names, (*mangled[::-1], "other(int)"))
+        assert {(*pair.counted, *pair.traced) for pair in pairs} == set(
+            zip(names, mangled, strict=True)
+        )
+
+    @pytest.mark.parametrize(
+        ("counted", "traced"),
+        [
+            (["f<1>(int)", "f<2>(int)"], ["_Z1fILi1EEvi"]),
+            (["f<1>(int)"], ["_Z1fILi1EEvi", "_Z1fILi2EEvi"]),
+            (["_Z1fILi1EEvi"], ["_Z1fILi2EEvi"]),
+            (["a::f(int)"], ["_ZN1b1fEi"]),
+            (["f(int)"], ["_Z1gi"]),
+            (["f(int)"], ["_Z9f"]),
+        ],
+    )
+    def test_of_several_or_others_joins_none(self, counted: list[str], traced: list[str]) -> None:
+        assert same_kernels(counted, traced) == []
+
+
 class TestOtherName:
     @given(signature=signatures(), types=st.lists(TYPES, min_size=2, max_size=2, unique=True))
     def test_of_other_templates_is_never_merged(

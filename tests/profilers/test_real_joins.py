@@ -5,6 +5,7 @@ regression only.
 """
 
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.names import same_kernels
+from mlscale.profilers.nsys_sqlite import open_read_only
 
 DETAILS = "ncu_details_csv/rtx5090_kernel0003_details.csv"
 
@@ -33,6 +36,22 @@ def test_one_kernel_counted_by_ncu_of_a_run_traced_by_nsys(data_folder: Path) ->
     assert imported.table.numbers["launches"][counted].tolist() == [37853]
     assert imported.table.numbers["total_time_ms"][counted] == pytest.approx([302.283088])
     assert imported.tool == "ncu"
+
+
+def test_mangled_names_of_nsys_are_those_of_their_kernels(data_folder: Path) -> None:
+    """The SQLite of 23 kernels has both names of each; eight are of a function with variants."""
+    database = open_read_only(data_folder / "traces/nsys_sqlite/rtxa4500_torch_ex.sqlite")
+    with closing(database):
+        named = dict(
+            database.execute(
+                "SELECT DISTINCT mangled.value, name.value FROM CUPTI_ACTIVITY_KIND_KERNEL "
+                "JOIN StringIds AS mangled ON mangled.id = mangledName "
+                "JOIN StringIds AS name ON name.id = demangledName"
+            )
+        )
+    joins = same_kernels(named.values(), named)
+    assert all((named[mangled],) == join.counted for join in joins for mangled in join.traced)
+    assert (len(named), len(joins)) == (23, 15)
 
 
 def test_names_that_nsys_cut_off(data_folder: Path) -> None:
