@@ -9,8 +9,9 @@ from typing import Any
 from mlscale.cli import options
 from mlscale.cli.text import columns
 from mlscale.data.devices import device_keys
-from mlscale.data.grid import HardwareConfig
-from mlscale.data.measurements import Measurements, read
+from mlscale.data.grid import HardwareConfig, parse_settings
+from mlscale.data.measurements import Measurements, from_table, read
+from mlscale.data.tables import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.papers.gpu_file import read_gpu_parameters
@@ -25,7 +26,12 @@ TABLE_VI = "table-vi"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("table", metavar="TABLE", help="tidy table with nvprof counters")
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help="tidy table with nvprof counters, or a profiler's export that has them (docs/"
+        "profiling.md says which metrics of ncu), for --absolute",
+    )
     parser.add_argument(
         "--device",
         type=options.device_key,
@@ -71,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--base",
         type=options.configuration,
         default="mid",
-        help="configuration of the counters, 'mid' (default) or 'highest'",
+        help="configuration of the counters, 'mid' (default) or 'highest'; of an export what the "
+        "GPU was set to, as far as the file does not say it",
     )
     options.add_reading(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
@@ -93,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     data, gpu = _read(path, arguments)
     model = arguments.model or "wang-chu"
     try:
-        base = data.grid.parse(arguments.base)
+        base = data.grid.parse(arguments.base if is_tidy(path) else "mid")
         document = {
             "literature": "wang-chu",
             "table": path.stem,
@@ -119,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _read(path: Path, arguments: argparse.Namespace) -> tuple[Measurements, GpuParameters]:
     """Return the table, of the kernels that were asked for, and its GPU. Raises InputError."""
-    data = read(path, arguments.incomplete, arguments.repetitions)
+    data = _measurements(path, arguments)
     if arguments.gpu is None:
         gpu = load_gpu(arguments.device or data.device)
     elif arguments.device is None:
@@ -136,6 +143,17 @@ def _read(path: Path, arguments: argparse.Namespace) -> tuple[Measurements, GpuP
             )
         data = data.select([k for k, name in enumerate(data.kernels) if name in names])
     return replace(data, device=gpu.key), gpu
+
+
+def _measurements(path: Path, arguments: argparse.Namespace) -> Measurements:
+    """A table's measurements, or the one configuration of an export. Raises InputError."""
+    if is_tidy(path):
+        return read(path, arguments.incomplete, arguments.repetitions)
+    from mlscale.profilers import import_exports
+
+    settings = {} if arguments.base in ("mid", "highest") else parse_settings(arguments.base)
+    table = import_exports([path], device=arguments.device, base=settings).table
+    return from_table(table, arguments.incomplete, arguments.repetitions)
 
 
 def _kernels(text: str) -> tuple[str, ...]:

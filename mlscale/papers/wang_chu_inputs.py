@@ -18,6 +18,7 @@ from mlscale.errors import InputError, warn
 from mlscale.papers.arguments import above_0, from_0, from_1, shares
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters
+from mlscale.profilers.mapping import lacking_for_nvprof
 
 COUNTERS = (
     *("warps", "achieved_occupancy", "inst_per_warp"),
@@ -165,7 +166,20 @@ def require_counters(counter_names: Sequence[str]) -> None:
         others = f"; nor {', '.join(missing[1:])}" if len(missing) > 1 else ""
         raise InputError(
             f"Wang and Chu's model needs counters as nvprof names them: {what}{others}"
+            + _of_ncu(counter_names)
         )
+
+
+def _of_ncu(counter_names: Sequence[str]) -> str:
+    """What to ask ncu for, where the counters are its metrics; its import names the others."""
+    if not any("__" in name for name in counter_names):
+        return ""
+    lacking = lacking_for_nvprof("ncu", counter_names)
+    metrics = ", ".join(dict.fromkeys(metric for metric in lacking.values() if metric))
+    return (
+        f"; 'mlscale import' makes them of ncu's metrics, of which this table lacks {metrics}: "
+        "profile with them too (docs/profiling.md)"
+    )
 
 
 def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,8 @@ def needed_counters(tool: str) -> frozenset[str]:
     formulas = [f for several in entry["quantities"].values() for f in several]
     for part in ("features", "shares"):
         formulas += [a["formula"] for several in entry[part].values() for a in several]
+    for counters in entry.get("nvprof_counters", {}).values():
+        formulas += [f for several in counters.values() for f in several]
     names = frozenset().union(*map(counters_of, formulas))
     return names | ({"GRBM_GUI_ACTIVE", "SQ_WAVES"} if "SQ_INSTS_VALU" in names else set())
 
@@ -188,6 +190,52 @@ def peak_shares(
                 shares[name] = Share(value, f"{alternative['source']} = {alternative['formula']}")
                 break
     return shares
+
+
+def nvprof_counters(
+    tool: str,
+    counters: Mapping[str, float],
+    cycles: Mapping[str, float],
+    facts: Mapping[str, float | None],
+) -> dict[str, float]:
+    """One kernel's counters by nvprof's names, which the models of the papers read, from another's.
+
+    NVIDIA's own table of the two tools' names gives the formulas; without a request a number per
+    request is missing. None at all where one that Wang and Chu's model needs lacks. facts: those of
+    `table_features`, and the warps of a launch.
+    """
+    entry = _tool(tool)
+    if "nvprof_counters" not in entry:
+        return {}
+    scope = FormulaScope(counters, cycles, facts, entry["quantities"])
+    parts = {
+        part: {name: _first_value(scope, formulas) for name, formulas in several.items()}
+        for part, several in entry["nvprof_counters"].items()
+    }
+    if any(map(math.isnan, parts["needed"].values())):
+        return {}
+    return parts["needed"] | parts["more"]
+
+
+def lacking_for_nvprof(tool: str, present: Collection[str]) -> dict[str, str]:
+    """What a tool must count for the nvprof counters that Wang and Chu's model needs, by these.
+
+    Only what the counters that are present do not give; of several ways the first. Empty where a
+    tool has no such counters at all.
+    """
+    entry = _tool(tool)
+    scope = FormulaScope(dict.fromkeys(present, 1.0), {}, {"warps": 1.0}, entry["quantities"])
+    return {
+        name: ", ".join(sorted(counters_of(formulas[0])))
+        for name, formulas in entry.get("nvprof_counters", {}).get("needed", {}).items()
+        if math.isnan(_first_value(scope, formulas))
+    }
+
+
+def _first_value(scope: FormulaScope, formulas: Iterable[str]) -> float:
+    """The value of the first formula that has one; NaN without."""
+    values = map(scope.value, formulas)
+    return next((value for value in values if not math.isnan(value)), math.nan)
 
 
 def _first_with_value(scope: FormulaScope, alternatives: list[dict[str, str]]) -> TableFeature:

@@ -1,5 +1,6 @@
 """The tidy table of one run: a row for each kernel and geometry, or for each launch."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from mlscale.data.table import Table
 from mlscale.profilers import nvprof
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import Share, TableFeature
+from mlscale.profilers.mapping import Share, TableFeature, nvprof_counters
 
 
 def run_table(
@@ -37,12 +38,15 @@ def run_table(
     columns["workgroups"] = _column([record.workgroups for record in records])
     columns["workgroup_size"] = _column([record.workgroup_size for record in records])
     numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
-    if counter_tool == "nvprof" and "workgroups" in numbers:
-        numbers["warps"] = numbers["workgroups"] * np.ceil(numbers["workgroup_size"] / 32)
+    of_nvprof = [_nvprof_counters(counter_tool, record) for record in records]
+    if (counter_tool == "nvprof" or any(of_nvprof)) and "workgroups" in numbers:
+        numbers["warps"] = _column([_warps(record) for record in records])
     for name in dict.fromkeys(counter for record in records for counter in record.counters):
         if name not in TABLE_2 and name not in numbers:
             values = _column([record.counters.get(name) for record in records])
             numbers[name] = nvprof.in_file_units(values, run.units.get(name, ""))
+    for name in dict.fromkeys(name for of_record in of_nvprof for name in of_record):
+        numbers[name] = _column([of_record.get(name) for of_record in of_nvprof])
     text = {
         "device": [run.device] * rows,
         "application": [application] * rows,
@@ -50,6 +54,18 @@ def run_table(
     }
     numbers |= _of_run(text["kernel"], records)
     return Table("import", text, numbers)
+
+
+def _nvprof_counters(tool: str, record: KernelRecord) -> dict[str, float]:
+    """A record's counters by nvprof's names, where the tool is another that has them all."""
+    return nvprof_counters(tool, record.counters, record.cycles, {"warps": _warps(record)})
+
+
+def _warps(record: KernelRecord) -> float | None:
+    """Warps of a launch of NVIDIA's GPUs; None where its geometry is not known."""
+    if record.workgroups is None or record.workgroup_size is None:
+        return None
+    return record.workgroups * math.ceil(record.workgroup_size / 32)
 
 
 def _of_run(kernels: list[str], records: list[KernelRecord]) -> dict[str, Floats]:

@@ -15,7 +15,7 @@ from mlscale.profilers.launches import NumberSet
 from mlscale.profilers.mapping import FormulaScope, counters_of
 
 DOCUMENT = json.loads(Path(mapping.__file__).with_name("mapping.json").read_text())
-FACTS = ("time_s", "workgroups", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
+FACTS = ("time_s", "workgroups", "warps", "cu_count", "engine_hz", "peak_bytes_per_s", "xcd_count",
          "se_count", *TABLE_2)  # fmt: skip
 OWN_MAPPING = [tool for tool in TOOLS if "same_as" not in DOCUMENT["tools"][tool]]
 MEMORY_PERCENT = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -35,6 +35,8 @@ def test_every_formula_has_a_value_where_every_counter_is_there(tool: str) -> No
             assert alternative["source"]
             assert not {";", "="} & set(alternative["source"])  # they part the recorded texts
             formulas.append((alternative["formula"], entry["quantities"]))
+    for counters in entry.get("nvprof_counters", {}).values():
+        formulas += [(f, entry["quantities"]) for several in counters.values() for f in several]
     for formula, quantities in formulas:
         counters = {name: 2.0 + i for i, name in enumerate(sorted(counters_of(formula)))}
         for several in quantities.values():
