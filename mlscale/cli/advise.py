@@ -47,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead, where to measure these kernels next, for --also, and how much narrower "
         "the intervals of time would get",
     )
-    parser.add_argument(
-        "--format", choices=("table", "csv", "json"), default="table", help="(default: %(default)s)"
-    )
+    options.add_format(parser, ("table", "csv", "json"))
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
 
 

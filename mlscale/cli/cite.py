@@ -1,10 +1,13 @@
 """mlscale cite: the references of the models and data sets in use."""
 
 import argparse
+import json
 import os
+from dataclasses import asdict
+from typing import Any
 
 from mlscale.cli import options
-from mlscale.papers.citations import citable_names, references_of
+from mlscale.papers.citations import Reference, citable_names, references_of
 
 MODEL_SUFFIX = ".mlscale"
 
@@ -19,13 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"({', '.join(citable_names())}), or a model file, for its predictors (default: all)",
     )
     parser.add_argument("--bibtex", action="store_true", help="print BibTeX entries")
+    options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the references. Raises InputError on a name that is not known."""
+    if arguments.json:
+        options.refuse_unused(arguments, ["bibtex"], "with --json")
     names = [name for word in arguments.name for name in _citable(word)]
     names = list(dict.fromkeys(names or citable_names()))
     references = references_of([name for name in names if ":" not in name])  # else an own class
+    if arguments.json:
+        print(json.dumps([_row(reference, users) for reference, users in references], indent=1))
+        return
     if arguments.bibtex:
         paragraphs = [reference.as_bibtex() for reference, _ in references]
     else:
@@ -35,6 +44,12 @@ def run(arguments: argparse.Namespace) -> None:
         comment = "% " if arguments.bibtex else ""
         paragraphs.append(f"{comment}nothing to cite for {', '.join(uncited)}")
     print("\n\n".join(paragraphs))
+
+
+def _row(reference: Reference, users: list[str]) -> dict[str, Any]:
+    row = asdict(reference)
+    fields = row.pop("fields")
+    return {**row, **fields, "for": users}
 
 
 def _citable(word: str) -> list[str]:

@@ -1,6 +1,9 @@
 """mlscale datasets: list, show and fetch data sets, and make those that are drawn."""
 
 import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from mlscale.cli import options
 from mlscale.cli.text import columns
@@ -13,18 +16,20 @@ UNVERIFIED = "not known: nobody here has had the file, and what is fetched is no
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser(
+    lists = actions.add_parser(
         "list",
         help="list the data sets that mlscale knows",
         description="List the data sets that mlscale knows: grid as CU counts x engine clocks x "
         "memory clocks; 'here' says where a set was found on this machine.",
     )
+    options.add_json(lists)
     show = actions.add_parser(
         "show",
         help="show what a data set holds",
         description="Show what a data set holds, its licence, checksum, known faults and citation.",
     )
     show.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
+    options.add_json(show)
     fetch = actions.add_parser(
         "fetch",
         help="download data sets into the cache",
@@ -56,17 +61,27 @@ def run(arguments: argparse.Namespace) -> None:
     """Do what the action says. Raises InputError."""
     match arguments.action:
         case "list":
-            _list()
+            datasets = list(registry.all_datasets().values())
+            print(_as_json(datasets) if arguments.json else _list(datasets))
         case "show":
             datasets = [registry.dataset(name) for name in arguments.dataset]
-            print("\n\n".join(_description(dataset) for dataset in datasets))
+            print(_as_json(datasets) if arguments.json else "\n\n".join(map(_text, datasets)))
         case "fetch":
             _fetch(arguments.dataset, arguments.mirror)
         case "make":
             _make(arguments.seed, arguments.output)
 
 
-def _list() -> None:
+def _as_json(datasets: Sequence[Dataset]) -> str:
+    """Return all that is known of the sets, and where each was found on this machine."""
+    rows = []
+    for dataset in datasets:
+        file, place = fetching.find(dataset) or (None, None)
+        rows.append({**asdict(dataset), "here": file and str(file), "found_by": place})
+    return json.dumps(rows, indent=1)
+
+
+def _list(datasets: Sequence[Dataset]) -> str:
     rows = [
         [
             dataset.name,
@@ -79,13 +94,13 @@ def _list() -> None:
             dataset.licence or "none stated",
             (fetching.find(dataset) or (None, "-"))[1] if dataset.file else "by 'make'",
         ]
-        for dataset in registry.all_datasets().values()
+        for dataset in datasets
     ]
     headers = ["name", "GPU", "origin", "kernels", "grid", "counters", "power", "licence", "here"]
-    print(columns(headers, rows))
+    return columns(headers, rows)
 
 
-def _description(dataset: Dataset) -> str:
+def _text(dataset: Dataset) -> str:
     from mlscale.papers.citations import references_of
 
     lines = [

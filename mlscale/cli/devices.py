@@ -35,14 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="List the GPUs of the device table; clocks, bandwidth and rates are the data "
         "sheet's, the last column says how many numbers of an entry are from memory.",
     )
-    lists.add_argument(
-        "--format", choices=("table", "csv", "json"), default="table", help="(default: table)"
-    )
+    options.add_format(lists, ("table", "csv", "json"))
     show = actions.add_parser(
         "show",
         help="show every fact of a GPU, with its source",
         description="Show every fact of a GPU with its unit and its source; what is from memory, "
-        "not from a source, is marked as unverified.",
+        "not from a source, is marked as unverified. JSON is the form of a device file.",
     )
     show.add_argument(
         "device",
@@ -50,12 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICE",
         help="a name of the GPU, or a device file",
     )
-    show.add_argument(
-        "--format",
-        choices=("table", "json"),
-        default="table",
-        help="json is the form of a device file (default: table)",
-    )
+    options.add_format(show, ("table", "json"))
     new = actions.add_parser(
         "new",
         help="describe a GPU in a device file, from what its tools print",

@@ -62,25 +62,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repeat the ten folds with N shuffles (default: %(default)s)",
     )
     options.add_reading(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        "--figure",
-        dest="figure",
-        metavar="DIR",
-        help="draw the paper's Fig. 2 to 5 there for each table, as PNG and SVG",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    options.add_results(parser, "the paper's Fig. 2 to 5 for each table, as PNG and SVG")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate every table, print the errors, draw the figures. Raises InputError."""
-    if not arguments.figure:
+    if not arguments.output:
         figures = document(_evaluate(_read(arguments), arguments.shuffles), arguments.counters)
     else:
         from mlscale.report.nagasaka_figures import draw_figures
 
-        with options.output_folder(arguments.figure) as folder:
+        with options.output_folder(arguments.output) as folder:
             cases = _evaluate(_read(arguments), arguments.shuffles)
             figures = document(cases, arguments.counters)
             figures["figures"] = [

@@ -63,15 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the models beside what 'collect --micro' measured, gpu.json, in place of the GTX 980 "
         "and the simulation",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        "--figure",
-        dest="figure",
-        metavar="DIR",
-        help="draw the poster's two figures there, as PNG and SVG, at the given alpha",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    options.add_results(parser, "the poster's two figures at the given alpha, as PNG and SVG")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -85,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
     if arguments.cu is not None:
-        options.refuse_unused(arguments, ["figure"], "with --cu")
+        options.refuse_unused(arguments, ["output"], "with --cu")
         own: dict[str, Any] = {
             "literature": "survey",
             "compute_unit": asdict(arguments.cu),
@@ -104,10 +96,10 @@ def run(arguments: argparse.Namespace) -> None:
         "errors": error_rows(),
         "warps_needed": warps_needed_rows(intensities, most),
     }
-    if arguments.figure:
+    if arguments.output:
         from mlscale.report.survey_figures import draw_survey
 
-        with options.output_folder(arguments.figure) as folder:
+        with options.output_folder(arguments.output) as folder:
             document["figures"] = [str(path) for path in draw_survey(folder, intensities)]
     print(json.dumps(document, indent=1) if arguments.json else _as_text(document, most))
 
@@ -132,11 +124,11 @@ def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
         ],
         "errors": measured_errors(gpu.volkov, gpu.compute_unit),
     }
-    if arguments.figure:
+    if arguments.output:
         from mlscale.report.survey_figures import draw_survey, measured_subject
 
         intensities = sorted({int(point["intensity"]) for point in gpu.volkov})
-        with options.output_folder(arguments.figure) as folder:
+        with options.output_folder(arguments.output) as folder:
             drawn = draw_survey(folder, intensities, measured_subject(gpu))
             document["figures"] = [str(path) for path in drawn]
     return document

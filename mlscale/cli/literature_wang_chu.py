@@ -81,12 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "GPU was set to, as far as the file does not say it",
     )
     options.add_reading(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="write predictions.csv, kernels.csv and the paper's Fig. 2, 12, 13 and 14 there",
+    options.add_results(
+        parser, "predictions.csv, kernels.csv and the paper's Fig. 2, 12, 13 and 14"
     )
 
 

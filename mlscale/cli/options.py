@@ -3,7 +3,7 @@
 import argparse
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,6 +144,37 @@ def output_file(text: str) -> Path:
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
     return path
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every command that prints rows."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+
+
+def add_results(parser: argparse.ArgumentParser, files: str) -> None:
+    """Add the options of every command that prints figures and can draw or write them.
+
+    files: what is written into the folder, in words.
+    """
+    add_json(parser)
+    parser.add_argument("-o", "--output", metavar="DIR", help=f"write there {files}")
+
+
+def add_format(
+    parser: argparse.ArgumentParser, formats: Sequence[str], default: str | None = "table"
+) -> None:
+    """Add the format of what a command prints; --json is the same as --format json.
+
+    default: None takes it from the name of the output file.
+    """
+    by_name = "by the name of FILE: *.csv, *.json, *.parquet; else table"
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--format", choices=formats, default=default, help=f"(default: {default or by_name})"
+    )
+    group.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="as --format json"
+    )
 
 
 def add_output_table(parser: argparse.ArgumentParser) -> None:

@@ -54,11 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "GPU at the same base, best with some that are bound by memory: what they reach is taken "
         "for its peak (default: what the kernels of the trained GPUs reach of theirs)",
     )
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="(default: by the name of FILE: *.csv, *.json, *.parquet; else table)",
-    )
+    options.add_format(parser, FORMATS, default=None)
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
 
 

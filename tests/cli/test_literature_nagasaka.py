@@ -105,7 +105,7 @@ def test_text(capsys: Capture, table: Callable[..., Path]) -> None:
 
 def test_figures(capsys: Capture, tmp_path: Path, table: Callable[..., Path]) -> None:
     path, folder = table(tex_cache_transactions=TEXTURE), tmp_path / "figures"
-    out, _ = succeed(capsys, *COMMAND, path, *QUICK, "--figure", folder)
+    out, _ = succeed(capsys, *COMMAND, path, *QUICK, "-o", folder)
     names = [f"made-nagasaka-fig{n}.{kind}" for n in (2, 3, 4, 5) for kind in ("png", "svg")]
     assert sorted(file.name for file in folder.iterdir()) == names
     assert [f"written: {folder / name}" in out for name in names] == [True] * 8
@@ -144,7 +144,7 @@ class TestWarnings:
 
 class TestBadInput:
     def refuse(self, capsys: Capture, tmp_path: Path, *arguments: object) -> str:
-        figures = ("--figure", tmp_path / "figures")
+        figures = ("-o", tmp_path / "figures")
         message = refuse(capsys, tmp_path, *COMMAND, *arguments, *figures)
         assert not (tmp_path / "figures").exists()
         return message
@@ -167,7 +167,7 @@ class TestBadInput:
     ) -> None:
         path = table(**replaced)
         # Not refuse(): warnings stand before the complaint.
-        assert main([*COMMAND, str(path), "--figure", str(tmp_path / "figures")]) == 2
+        assert main([*COMMAND, str(path), "-o", str(tmp_path / "figures")]) == 2
         out, err = capsys.readouterr()
         complaint = err.splitlines()[-1]
         assert out == ""

@@ -31,7 +31,7 @@ def test_three_tables(capsys: Capture) -> None:
 
 
 def test_one_json_document_and_the_figures(tmp_path: Path, capsys: Capture) -> None:
-    out, _ = succeed(capsys, *COMMAND, "--json", "--alpha", 32, "--figure", tmp_path / "new")
+    out, _ = succeed(capsys, *COMMAND, "--json", "--alpha", 32, "-o", tmp_path / "new")
     document = json.loads(out)
     assert [row["warps"] for row in document["throughput"]] == [1, 8, 16, 32, 64]
     by_warps = {row["warps"]: row for row in document["throughput"]}

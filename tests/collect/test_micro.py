@@ -190,7 +190,7 @@ class TestGpuFile:
 
     def test_the_survey_takes_it(self, gpu_file: Path, capsys: Capture, tmp_path: Path) -> None:
         """The simulated GPU meets the classical bounds: off by its noise and the fit's."""
-        given = ("literature", "survey", "--gpu", gpu_file, "--json", "--figure", tmp_path / "f")
+        given = ("literature", "survey", "--gpu", gpu_file, "--json", "-o", tmp_path / "f")
         out, _ = succeed(capsys, *given)
         document = json.loads(out)
         errors = {row["model"]: row["mape"] for row in document["errors"]}

@@ -131,13 +131,7 @@ def common(files: str, split: str = "leave-one-application-out") -> argparse.Arg
         "random, else 3); 1 for a single split",
     )
     options.add_reading(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help=f"write there study.json and {files}. What is done is kept there for --resume",
-    )
+    options.add_results(parser, f"study.json and {files}. What is done is kept there for --resume")
     parser.add_argument(
         "--format",
         choices=TABLE_FORMATS,
