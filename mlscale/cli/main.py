@@ -7,13 +7,11 @@ import os
 import sys
 import warnings
 from collections.abc import Collection, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from mlscale import __version__
+from mlscale.cli.shown_warnings import ShownWarnings, print_line
 from mlscale.errors import DataWarning, InputError, UsageError
-from mlscale.text import printable
 
 COMMANDS = {
     "demo": "an export to advice, and the main job on simulated data, in a minute",
@@ -78,23 +76,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
-        warnings.showwarning = partial(_show_warning, set())
+        shown = ShownWarnings()
+        warnings.showwarning = shown.show
         try:
             _refuse_other_letters(words)
-            _run(parser_of(words[:1]).parse_args(words))
+            try:
+                _run(parser_of(words[:1]).parse_args(words))
+            finally:
+                shown.tell_repeated()
             sys.stdout.flush()
         except InputError as error:
-            _print_line(f"mlscale: error: {error}")
+            print_line(f"mlscale: error: {error}")
             return 2
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
             place = error.filename or "standard output"
-            _print_line(f"mlscale: error: {place}: cannot be read or written: {error.strerror}")
+            print_line(f"mlscale: error: {place}: cannot be read or written: {error.strerror}")
             return 2
         except KeyboardInterrupt as interrupt:
-            _print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
+            print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
             return 130
     return 0
 
@@ -151,29 +153,3 @@ def _refuse_output_over_input(options: argparse.Namespace) -> None:
 def _module(command: str) -> Any:
     """Return the module of a command, which has `add_arguments` and `run`."""
     return importlib.import_module(f"mlscale.cli.{MODULES.get(command, command)}")
-
-
-def _show_warning(
-    shown: set[str],
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Show a warning about the data in one line and only once, any other as Python does."""
-    if issubclass(category, DataWarning):
-        if str(message) not in shown:
-            _print_line(f"mlscale: warning: {message}")
-        shown.add(str(message))
-    else:
-        print(
-            warnings.formatwarning(message, category, filename, lineno, line),
-            file=file or sys.stderr,
-        )
-
-
-def _print_line(text: str) -> None:
-    with suppress(BrokenPipeError):  # nobody reads what is said
-        print(" ".join(printable(text).split()), file=sys.stderr)

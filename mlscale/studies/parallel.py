@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mlscale import __version__
 from mlscale.data.devices import Device, own_devices, register_device
 from mlscale.data.measurements import Measurements
+from mlscale.errors import DataWarning
 from mlscale.records import Progress
 
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ def _results(
         devices = own_devices()
         results = parallel(joblib.delayed(_numbered)(devices, work, n, *calls[n]) for n in left)
     try:
-        # Not 'yield from', which would close the results before the warning is silenced.
-        for result in results:  # noqa: UP028
-            yield result
+        for number, result, said in results:
+            for message, category in said:
+                warnings.warn(message, category, stacklevel=2)
+            yield number, result
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib says that what was begun is given up
@@ -117,8 +119,14 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 def _numbered(
     devices: Sequence[Device], work: Callable[..., Any], number: int, *call: Any
-) -> tuple[int, Any]:
-    """Make a call in a process that does not know the user's own devices yet."""
+) -> tuple[int, Any, list[tuple[str, type[Warning]]]]:
+    """Make a call in a process that does not know the user's own devices yet.
+
+    What it warns of comes back with its result, to be shown by the process that asked.
+    """
     for device in devices:
         register_device(device)
-    return number, work(*call)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        result = work(*call)
+    return number, result, [(str(warning.message), warning.category) for warning in caught]

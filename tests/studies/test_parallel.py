@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Measurements
+from mlscale import DataWarning, Measurements
+from mlscale.errors import warn
 from mlscale.records import PROGRESS, Progress
 from mlscale.studies.parallel import fingerprint, sweep
 
@@ -51,6 +52,17 @@ def test_every_call_is_made_once(jobs: int) -> None:
     results = list(sweep(add, CALLS, jobs))
     assert len(results) == len(CALLS)
     assert dict(results) == EXPECTED
+
+
+def warn_of(number: int) -> None:
+    warn(f"row {number} is odd")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_warnings_of_other_processes_are_this_ones(jobs: int) -> None:
+    with pytest.warns(DataWarning) as caught:
+        list(sweep(warn_of, [(0,), (1,)], jobs))
+    assert {str(warning.message) for warning in caught} == {"row 0 is odd", "row 1 is odd"}
 
 
 def is_deaf(_: int) -> bool:

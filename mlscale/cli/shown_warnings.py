@@ -1,0 +1,56 @@
+"""Warnings about the data as a terminal shows them: each once, and those alike with a count."""
+
+import re
+import sys
+import warnings
+from contextlib import suppress
+from typing import TextIO
+
+from mlscale.errors import DataWarning
+from mlscale.text import printable, shortened
+
+_NUMBER = re.compile(r"(?<![\w.-])-?\d[\d.,]*(?![\w])")
+_LONGEST = 160
+
+
+class ShownWarnings:
+    """Shows the first of the warnings that differ in numbers alone, and counts the others.
+
+    Such are those of one log for each of its GPUs, or of one check for each of its rows.
+    """
+
+    def __init__(self) -> None:
+        self._shown: dict[str, dict[str, None]] = {}  # by the form the texts that have it
+
+    def show(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """Show a warning about the data in one line, any other as Python does."""
+        if not issubclass(category, DataWarning):
+            text = warnings.formatwarning(message, category, filename, lineno, line)
+            print(text, file=file or sys.stderr)
+            return
+        alike = self._shown.setdefault(_NUMBER.sub("#", str(message)), {})
+        if not alike:
+            print_line(f"mlscale: warning: {message}")
+        alike[str(message)] = None
+
+    def tell_repeated(self) -> None:
+        """Say of how many warnings the first was shown alone; then they count anew."""
+        for alike in self._shown.values():
+            if len(alike) > 1:
+                first = shortened(next(iter(alike)), _LONGEST)
+                print_line(f"mlscale: warning: {len(alike) - 1} more, other in numbers: {first}")
+        self._shown.clear()
+
+
+def print_line(text: str) -> None:
+    """Print to standard error in one line, whatever the text holds."""
+    with suppress(BrokenPipeError):  # nobody reads what is said
+        print(" ".join(printable(text).split()), file=sys.stderr)

@@ -1,0 +1,47 @@
+"""Warnings of a command: each once, alike ones with a count. Expected lines are by hand."""
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from mlscale import DataWarning
+from mlscale.cli.shown_warnings import ShownWarnings
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[ShownWarnings]:
+    own = ShownWarnings()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", own.show)
+        yield own
+
+
+def warn(*texts: str) -> None:
+    for text in texts:
+        warnings.warn(text, DataWarning, stacklevel=1)
+
+
+def test_alike_but_for_numbers_are_counted(
+    shown: ShownWarnings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One log of three GPUs, and of each a clock that was not held; one text comes twice."""
+    texts = [f"a1.txt, GPU {gpu}: ran at {1980 - gpu}.5 MHz" for gpu in (0, 1, 2, 2)]
+    warn(*texts, "a1.txt: is cut off", "a2.txt: is cut off")
+    assert capsys.readouterr().err.splitlines() == [
+        "mlscale: warning: a1.txt, GPU 0: ran at 1980.5 MHz",
+        "mlscale: warning: a1.txt: is cut off",
+        "mlscale: warning: a2.txt: is cut off",
+    ]
+    shown.tell_repeated()
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == ("mlscale: warning: 2 more, other in numbers: a1.txt, GPU 0: ran at 1980.5 MHz")
+
+
+def test_what_was_said_once_is_not_told_again(
+    shown: ShownWarnings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn("a has 3 rows", "a has 3 rows", "b has 3 rows")
+    shown.tell_repeated()
+    assert capsys.readouterr().err.count("\n") == 2
