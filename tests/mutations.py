@@ -6,174 +6,21 @@ the damage does not touch may be another. For tests/test_mutations.py and tools/
 
 import csv
 import io
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import numpy as np
-from model_files import content_of, members_of, trained, zipped
-from synthetic import exports, monitor_logs, traces
-from synthetic import kernels as made
+from model_files import members_of, zipped
+from readers import Reader
 
-from mlscale import ConfigGrid, Profiles, train
 from mlscale.cli.main import main
-from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
 
-AT = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
-A100 = ("--device", "a100-sxm4-40gb", "--base", "cu=108,engine=1410,memory=1215")
-MODELS = (
-    "mean-surface",
-    "nearest",
-    "wu",
-    "bottleneck",
-    "wang-chu",
-    "max-overlap",
-    "sampled",
-    "board-power",
-)
 JUNK = (b"", b",", b'"', b"\n", b"\r", b"\0", b"-", b"1e999", b"\xff\xfe", b"n/a", b"[" * 5000)
 NUMBERS = ("-1", "0", "nan", "inf", "1e308", "1e-320", "1_0", "9" * 400, "0x10", "1,5", "")
 LONGEST_CUT = 40
-DEVICE = {
-    "key": "of-ones-own", "cu_count": 4, "lanes_per_cu": 128, "fp64_lanes_per_cu": 2,
-    "special_function_lanes_per_cu": 16, "schedulers_per_cu": 4, "wave_size": 32,
-    "max_waves_per_cu": 48, "memory_bus_bits": 256, "memory_transfers_per_cycle": 2,
-}  # fmt: skip
 
 Rows = dict[str, list[dict[str, str]]]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A file, and a command that reads it: '{}' is the file, '{out}' the CSV that it writes.
-
-    keeps: whose rows must stay as they are when a damaged file is taken: those of 'all' kernels,
-    as checksums notice everything, of the 'others', whose lines are whole, or of 'nobody'.
-    damage: what makes a fault in the content, where it is not `damaged`.
-    """
-
-    name: str
-    suffix: str
-    content: bytes
-    command: tuple[str, ...]
-    keeps: str = "nobody"
-    damage: Callable[[bytes, Random], bytes] | None = None
-
-
-def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
-    """A reader of each kind; the files that the commands need besides are put into the folder.
-
-    models: the predictors of which a model file is read too.
-    """
-    yield from _exports(folder)
-    for name, log in _logs().items():
-        read = ("import", "auto", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
-        own_times = name in ("query", "dcgm_sdk", "amd_metric", "amd_monitor")
-        yield Reader(
-            name, ".csv", log.encode(), (*read[: -2 if own_times else None], "-o", "{out}")
-        )
-    yield from _tables(folder)
-    for predictor in models:
-        yield from _model_files(folder, predictor)
-
-
-def _exports(folder: Path) -> Iterator[Reader]:
-    def own(name: str, *texts: str, at: tuple[str, ...] = AT, keeps: str = "others") -> Reader:
-        """The last file is damaged, those before are of the same run."""
-        before = []
-        for number, text in enumerate(texts[:-1]):
-            before.append(folder / f"{name.replace(' ', '-')}-{number}.csv")
-            before[-1].write_text(text, encoding="utf-8")
-        command = ("import", "auto", *map(str, before), "{}", *at, "-o", "{out}")
-        return Reader(name, ".csv", texts[-1].encode(), command, keeps)
-
-    several = [exports.long_rows(n, f"void k{n}<int>(float *)") for n in range(4)]
-    v1 = exports.rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 5}, times=[(0, 1000)])
-    v3 = exports.rocprofv3({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500})
-    amd = ("--device", "mi210", "--base", "engine=1700,memory=1600")
-    p100 = ("--device", "p100", "--base", "engine=1328,memory=715")
-    yield own("ncu details", exports.long_page(*several))
-    yield own("ncu raw", exports.wide_page([{"Kernel Name": f"k{n}(int)"} for n in range(4)]))
-    yield own("nvprof", exports.NVPROF_METRICS, exports.NVPROF_TRACE, at=p100)
-    yield own("rocprof", v1, at=amd)
-    yield own("rocprofv3", v3, exports.V3_TRACE, at=amd)
-    yield own("codexl", exports.codexl(), at=("--base", "engine=925,memory=1375"))
-    yield own("nsys trace", traces.gpu_trace(), at=A100)
-    text = json.dumps(traces.chrome_trace(), indent=0)
-    yield Reader("torch trace", ".json", text.encode(),
-                 ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
-    database = traces.write_sqlite(folder / "whole.sqlite").read_bytes()
-    yield Reader("nsys sqlite", ".sqlite", database,
-                 ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
-    page = folder / "of-own-device.csv"
-    page.write_text(exports.long_page(), encoding="utf-8")
-    device = json.dumps(DEVICE, indent=0).encode()
-    words = ("import", "auto", str(page), "--device", "{}", *AT[2:], "-o", "{out}")
-    yield Reader("device file", ".json", device, words)
-
-
-def _logs() -> dict[str, str]:
-    ticks = monitor_logs.block(3, 6, 2)
-    names = ("query", "smi_dmon", "dcgmi_dmon", "dcgm_exporter", "dcgm_sdk")
-    names += ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
-    return {name: getattr(monitor_logs, name)(ticks) for name in names}
-
-
-def _tables(folder: Path) -> Iterator[Reader]:
-    grid = ConfigGrid((4,), (400.0, 800.0), (500.0,))
-    kernels = made.measurements(per_group=2, grid=grid)
-    model = folder / "of-the-tables.mlscale"
-    model.write_bytes(content_of(train(kernels, grid.mid, "nearest"), folder))
-    table = folder / "whole.csv"
-    kernels.write(table)
-    read = ("predict", "{}", "--model", str(model), "--format", "csv", "-o", "{out}")
-    yield Reader("table CSV", ".csv", table.read_bytes(), read, "others")
-    parquet = folder / "whole.parquet"
-    write_table(read_table(table), parquet)
-    yield Reader("table Parquet", ".parquet", parquet.read_bytes(), read, "all")
-    yield Reader("weights", ".csv", b"kernel,launches\n" + b"".join(
-        b"%s,%d\n" % (name.encode(), 2 + n) for n, name in enumerate(kernels.kernels)),
-        ("advise", str(parquet), "--model", str(model), "--weights", "{}", "--format", "csv",
-         "-o", "{out}"))  # fmt: skip
-
-
-def _model_files(folder: Path, predictor: str) -> Iterator[Reader]:
-    """The file as a disk damages it, and its members as an attacker would, who mends checksums."""
-    model, profiles = trained(predictor)
-    profile = folder / f"{predictor}.csv"
-    write_table(_profile_table(profiles), profile)
-    content = content_of(model, folder)
-    read = ("predict", str(profile), "--model", "{}", "--format", "csv", "-o", "{out}")
-    yield Reader(f"model {predictor}", ".mlscale", content, read, "all")
-    members = members_of(content)
-
-    def mended(_: bytes, random: Random) -> bytes:
-        name = random.choice([*members])
-        return zipped(members | {name: damaged(members[name], random)})
-
-    yield Reader(f"model {predictor}, made right", ".mlscale", content, read, damage=mended)
-
-
-def _profile_table(profiles: Profiles) -> Table:
-    """The rows of the profiles at their base."""
-    count = len(profiles.kernels)
-    numbers = {
-        axis: np.full(count, float(value)) for axis, value in profiles.base.as_dict().items()
-    }
-    numbers["time_ms"] = profiles.time_ms
-    if profiles.power_w is not None:
-        numbers["power_w"] = profiles.power_w
-    numbers |= dict(zip(profiles.counter_names, profiles.counters.T, strict=True))
-    text = {
-        "device": [profiles.device] * count,
-        "application": [*profiles.applications],
-        "kernel": [*profiles.kernels],
-    }
-    return Table("made", text, numbers, profiles.metadata)
 
 
 def damaged(content: bytes, random: Random) -> bytes:
@@ -229,14 +76,18 @@ class Trial:
     def __init__(self, reader: Reader, folder: Path) -> None:
         self.reader, self._folder = reader, folder
         problem, self.whole = self._run(reader.content)
-        if problem or not self.whole:
+        if problem or (not self.whole and "{out}" in reader.command):
             raise AssertionError(
                 f"{reader.name}: the whole file is not read: {problem or self.said}"
             )
 
     def problem(self, random: Random) -> str | None:
         """What is wrong with how the command bears one fault; None where nothing is."""
-        return self.problem_of((self.reader.damage or damaged)(self.reader.content, random))
+        if not self.reader.is_made_right:
+            return self.problem_of(damaged(self.reader.content, random))
+        members = members_of(self.reader.content)
+        name = random.choice([*members])
+        return self.problem_of(zipped(members | {name: damaged(members[name], random)}))
 
     def problem_of(self, content: bytes) -> str | None:
         """What is wrong with how the command bears this content."""
@@ -271,14 +122,18 @@ class Trial:
             return f"says {raw[0][:200]!a}", {}
         if status == 2:
             return ("leaves a file" if out.exists() else None), {}
-        with out.open(encoding="utf-8", newline="") as file:
-            cells = list(csv.DictReader(file))
-        rows: Rows = {}
-        for row in cells:
+        return _written(out) if "{out}" in self.reader.command else (None, {})
+
+
+def _written(table: Path) -> tuple[str | None, Rows]:
+    """What is wrong with the CSV that a command wrote, and its rows by kernel."""
+    rows: Rows = {}
+    with table.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
             if {"nan", "inf", "-inf"} & {str(cell).lower() for cell in row.values()}:
                 return "writes a number that is none", {}
             rows.setdefault(row["kernel"], []).append(row)
-        return None, rows
+    return None, rows
 
 
 def untouched(whole: bytes, other: bytes, names: Sequence[str]) -> list[str]:

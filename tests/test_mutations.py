@@ -7,7 +7,8 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mutations import Trial, readers, untouched
+from mutations import Trial, untouched
+from readers import readers
 
 MODELS = ("nearest",)
 

@@ -75,7 +75,8 @@ def _readers(folder: Path, name: str) -> "Iterator[Reader]":
 
 if __name__ == "__main__":
     sys.path.insert(0, str(TESTS))
-    from mutations import MODELS, Reader, Trial, readers
+    from mutations import Trial
+    from readers import MODELS, Reader, readers
 
     seed, name = int(sys.argv[1]), sys.argv[2]
     with TemporaryDirectory() as folder:

@@ -43,7 +43,9 @@ def read_gpu_file(path: Path) -> MeasuredGpu:
             compute_unit=ComputeUnit(**{f.name: float(unit[f.name]) for f in fields(ComputeUnit)}),
             volkov=tuple(_numbers(point) for point in document["volkov"]),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{path}: is no gpu.json of 'mlscale collect --micro' ({type(error).__name__}: {error})"
         ) from None

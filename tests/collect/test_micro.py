@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import tidy
+from synthetic.tidy import refused
 
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.micro_fit import Setting, compute_unit, gpu_document, setting, wang_chu_entry
@@ -187,6 +188,14 @@ class TestGpuFile:
         assert gpu.parameters.l2_latency == pytest.approx(222, rel=0.05)
         for name in ("dram_latency_slope", "dram_delay_offset", "shared_delay", "fp64_delay"):
             assert getattr(gpu.parameters, name) == pytest.approx(getattr(entry(), name))
+
+    @pytest.mark.parametrize("number", ["1" * 400, '"x"', "-1", "NaN"])
+    def test_a_number_that_cannot_be_names_the_file(self, gpu_file: Path, number: str) -> None:
+        document = json.loads(gpu_file.read_text())
+        document["compute_unit"]["issue_per_cycle"] = "NUMBER"
+        gpu_file.write_text(json.dumps(document).replace('"NUMBER"', number))
+        with refused(f"^{gpu_file}: "):
+            read_gpu_file(gpu_file)
 
     def test_the_survey_takes_it(self, gpu_file: Path, capsys: Capture, tmp_path: Path) -> None:
         """The simulated GPU meets the classical bounds: off by its noise and the fit's."""

@@ -11,6 +11,7 @@ import pytest
 from synthetic.exports import (
     NCU,
     NVPROF_METRICS,
+    NVPROF_SUMMARY,
     NVPROF_TRACE,
     V3_TRACE,
     codexl,
@@ -41,10 +42,6 @@ RUNS: dict[str, tuple[tuple[str, ...], str, str, str]] = {
         (rocprofv3(AMD), V3_TRACE), "mi210", '"FETCH_SIZE",10.000000,', "ReadBandwidth"),
     "codexl": ((codexl(),), "hd7970", " 4.00, ", "ReadBandwidth"),
 }  # fmt: skip
-SUMMARY = (
-    '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,us,us,ms,\n'
-    '"GPU activities",68.7,268.35,6000,44.725,43.106000,1.791976,"k(int)"\n'
-)
 NUMBERS = {
     "ncu details": "20", "ncu raw": "20", "nvprof": "976.562500KB/s", "rocprof": "10",
     "rocprofv3": "10.000000", "codexl": "4.00",
@@ -196,8 +193,8 @@ def test_a_ragged_row_is_refused(tmp_path: Path, tool: str, fields: str) -> None
         (codexl(time="NA"), "hd7970"),
         (rocprofv3(AMD, 3000, 1000), "mi210"),
         (wide_page([{"gpu__time_duration.sum": "0"}]), "made-gpu"),
-        (SUMMARY.replace("44.725", "0"), "made-gpu"),
-        (SUMMARY.replace("44.725", "-44.725"), "made-gpu"),
+        (NVPROF_SUMMARY.replace("44.725", "0"), "made-gpu"),
+        (NVPROF_SUMMARY.replace("44.725", "-44.725"), "made-gpu"),
     ],
 )
 def test_a_file_of_launches_without_a_positive_time(tmp_path: Path, text: str, device: str) -> None:
@@ -208,7 +205,7 @@ def test_a_file_of_launches_without_a_positive_time(tmp_path: Path, text: str, d
 
 @pytest.mark.parametrize("moved", [False, True])
 def test_the_units_of_a_summary_missing_or_moved(tmp_path: Path, moved: bool) -> None:
-    header, units, row_ = SUMMARY.splitlines()
+    header, units, row_ = NVPROF_SUMMARY.splitlines()
     text = "\n".join([header, row_, *([units] if moved else [])]) + "\n"
     with pytest.raises(InputError, match="row 2, column 'Avg': the row of units is missing"):
         read(tmp_path, text)

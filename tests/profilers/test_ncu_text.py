@@ -3,49 +3,10 @@
 from pathlib import Path
 
 import pytest
-from synthetic.exports import BASE, long_page, quoted, read, row
+from synthetic.exports import BASE, NCU_TEXT, long_page, quoted, read, row
 
 from mlscale import InputError
 
-# A program's own output, then two launches with the newer header, units scaled launch by launch.
-NEW = """\
-==PROF== Connected to process 77 (/app)
-==PROF== Profiling "add" - 0: 0%....50%....100% - 8 passes
-  a line of the program, indented
-==PROF== Disconnected from process 77
-[77] app@127.0.0.1
-  void add<float, 2>(float *, int) (8, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
-    Section: GPU Speed Of Light Throughput
-    ----------------------- ----------- ------------
-    Metric Name             Metric Unit Metric Value
-    ----------------------- ----------- ------------
-    DRAM Frequency                  Mhz       500.00
-    SM Frequency                    Ghz         1.00
-    Memory Throughput                 %        60.00
-    DRAM Throughput                   %        20.00
-    Duration                         us        20.00
-    Compute (SM) Throughput           %        40.00
-    ----------------------- ----------- ------------
-
-    OPT   This kernel grid is too small.
-
-    Section: Launch Statistics
-    --------------------------- ----------- ------------
-    Metric Name                 Metric Unit Metric Value
-    --------------------------- ----------- ------------
-    # SMs                                SM            4
-    Threads                          thread        2,048
-    --------------------------- ----------- ------------
-
-  void add<float, 2>(float *, int) (8, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
-    Section: GPU Speed Of Light Throughput
-    ----------------------- ----------- ------------
-    Metric Name             Metric Unit Metric Value
-    ----------------------- ----------- ------------
-    DRAM Throughput                   %        30.00
-    Duration                         ms         0.04
-    ----------------------- ----------- ------------
-"""
 # The older form: no grid but the date, no header, long units, an NVTX block, an error above.
 OLD = """\
 ==ERROR== The application returned an error code (1).
@@ -116,7 +77,7 @@ FAILED = """\
 
 def test_launches_of_the_details_text(tmp_path: Path) -> None:
     """20 us and 0.04 ms are 30 us in the mean; 20 and 30 % are 25 %."""
-    imported = read(tmp_path, NEW)
+    imported = read(tmp_path, NCU_TEXT)
     values = row(imported)
     assert (imported.kernels, imported.launches) == (1, 2)
     assert imported.table.text["kernel"] == ["void add<float, 2>(float *, int)"]
@@ -128,7 +89,7 @@ def test_launches_of_the_details_text(tmp_path: Path) -> None:
 
 def test_the_file_says_sms_and_clocks(tmp_path: Path) -> None:
     with pytest.warns(match="engine_mhz 1000 and memory_mhz 500 are what the profiler observed"):
-        assert str(read(tmp_path, NEW, base={}).config) == "cu=4,engine=1000,memory=500"
+        assert str(read(tmp_path, NCU_TEXT, base={}).config) == "cu=4,engine=1000,memory=500"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])

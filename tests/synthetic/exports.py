@@ -34,6 +34,49 @@ NCU = {
     "dram__bytes_write.sum": ("byte", "5,000"),
     "sm__maximum_warps_per_active_cycle_pct": ("%", "75"),
 }
+# A program's own output, then two launches with the newer header, units scaled launch by launch.
+NCU_TEXT = """\
+==PROF== Connected to process 77 (/app)
+==PROF== Profiling "add" - 0: 0%....50%....100% - 8 passes
+  a line of the program, indented
+==PROF== Disconnected from process 77
+[77] app@127.0.0.1
+  void add<float, 2>(float *, int) (8, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    DRAM Frequency                  Mhz       500.00
+    SM Frequency                    Ghz         1.00
+    Memory Throughput                 %        60.00
+    DRAM Throughput                   %        20.00
+    Duration                         us        20.00
+    Compute (SM) Throughput           %        40.00
+    ----------------------- ----------- ------------
+
+    OPT   This kernel grid is too small.
+
+    Section: Launch Statistics
+    --------------------------- ----------- ------------
+    Metric Name                 Metric Unit Metric Value
+    --------------------------- ----------- ------------
+    # SMs                                SM            4
+    Threads                          thread        2,048
+    --------------------------- ----------- ------------
+
+  void add<float, 2>(float *, int) (8, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    DRAM Throughput                   %        30.00
+    Duration                         ms         0.04
+    ----------------------- ----------- ------------
+"""
+NVPROF_SUMMARY = (
+    '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,us,us,ms,\n'
+    '"GPU activities",68.7,268.35,6000,44.725,43.106000,1.791976,"k(int)"\n'
+)
 
 
 def quoted(cells: Sequence[object]) -> str:

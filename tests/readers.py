@@ -1,0 +1,188 @@
+"""Files of every kind that mlscale reads, each with a command that reads it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from model_files import DRAM_GRID, content_of, trained
+from synthetic import bottleneck_kernels, dvfs, exports, monitor_logs, traces, tuned, warps
+from synthetic import kernels as made
+
+from mlscale import ConfigGrid, Profiles, train
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table, write_table
+from mlscale.predictors import PREDICTORS
+from mlscale.predictors.base import Savable
+
+AT = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
+A100 = ("--device", "a100-sxm4-40gb", "--base", "cu=108,engine=1410,memory=1215")
+TORCH_ROWS = (
+    ("aten::mm", "12.979us", "90.000us", 3), ("gemm_128x64", "0.000us", "0.060ms", 2),
+    ("void add<float>", "0.000us", "30.000us", 1), ("Memcpy HtoD", "0.000us", "10.000us", 4),
+)  # fmt: skip
+MODELS = tuple(name for name, kind in PREDICTORS.items() if issubclass(kind, Savable))
+DEVICE = {
+    "key": "of-ones-own", "cu_count": 4, "lanes_per_cu": 128, "fp64_lanes_per_cu": 2,
+    "special_function_lanes_per_cu": 16, "schedulers_per_cu": 4, "wave_size": 32,
+    "max_waves_per_cu": 48, "memory_bus_bits": 256, "memory_transfers_per_cycle": 2,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file, and a command that reads it: '{}' is the file, '{out}' the CSV that it writes.
+
+    keeps: whose rows must stay as they are when a damaged file is taken: those of 'all' kernels,
+    as checksums notice everything, of the 'others', whose lines are whole, or of 'nobody'.
+    is_made_right: whether a fault is put into a member of the zip, with checksums that fit.
+    """
+
+    name: str
+    suffix: str
+    content: bytes
+    command: tuple[str, ...]
+    keeps: str = "nobody"
+    is_made_right: bool = False
+
+
+def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
+    """A reader of each kind; the files that the commands need besides are put into the folder.
+
+    models: the predictors of which a model file is read too.
+    """
+    yield from _exports(folder)
+    for name, log in _logs().items():
+        read = ("import", "auto", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
+        own_times = name in ("query", "dcgm_sdk", "amd_metric", "amd_monitor")
+        yield Reader(
+            name, ".csv", log.encode(), (*read[: -2 if own_times else None], "-o", "{out}")
+        )
+    yield from _tables(folder)
+    yield from _further_points(folder)
+    yield from _measurements()
+    yield _gpu_file(folder)
+    for predictor in models:
+        yield from _model_files(folder, predictor)
+
+
+def _exports(folder: Path) -> Iterator[Reader]:
+    def own(name: str, *texts: str, at: tuple[str, ...] = AT, keeps: str = "others") -> Reader:
+        """The last file is damaged, those before are of the same run."""
+        before = []
+        for number, text in enumerate(texts[:-1]):
+            before.append(folder / f"{name.replace(' ', '-')}-{number}.csv")
+            before[-1].write_text(text, encoding="utf-8")
+        command = ("import", "auto", *map(str, before), "{}", *at, "-o", "{out}")
+        return Reader(name, ".csv", texts[-1].encode(), command, keeps)
+
+    several = [exports.long_rows(n, f"void k{n}<int>(float *)") for n in range(4)]
+    v1 = exports.rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 5}, times=[(0, 1000)])
+    v3 = exports.rocprofv3({"SQ_WAVES": 10, "SQ_INSTS_VALU": 500})
+    amd = ("--device", "mi210", "--base", "engine=1700,memory=1600")
+    p100 = ("--device", "p100", "--base", "engine=1328,memory=715")
+    yield own("ncu details", exports.long_page(*several))
+    yield own("ncu raw", exports.wide_page([{"Kernel Name": f"k{n}(int)"} for n in range(4)]))
+    yield own("nvprof", exports.NVPROF_METRICS, exports.NVPROF_TRACE, at=p100)
+    yield own("rocprof", v1, at=amd)
+    yield own("rocprofv3", v3, exports.V3_TRACE, at=amd)
+    yield own("codexl", exports.codexl(), at=("--base", "engine=925,memory=1375"))
+    yield own("ncu text", exports.NCU_TEXT, keeps="nobody")
+    yield own("nvprof summary", exports.NVPROF_SUMMARY, at=p100)
+    yield own("nsys trace", traces.gpu_trace(), at=A100)
+    yield own("nsys summary", traces.SUM_CSV, at=A100)
+    yield own("torch averages", traces.averages(*TORCH_ROWS), at=A100)
+    text = json.dumps(traces.chrome_trace(), indent=0)
+    yield Reader("torch trace", ".json", text.encode(),
+                 ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
+    database = traces.write_sqlite(folder / "whole.sqlite").read_bytes()
+    yield Reader("nsys sqlite", ".sqlite", database,
+                 ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
+    page = folder / "of-own-device.csv"
+    page.write_text(exports.long_page(), encoding="utf-8")
+    device = json.dumps(DEVICE, indent=0).encode()
+    words = ("import", "auto", str(page), "--device", "{}", *AT[2:], "-o", "{out}")
+    yield Reader("device file", ".json", device, words)
+
+
+def _logs() -> dict[str, str]:
+    ticks = monitor_logs.block(3, 6, 2)
+    names = ("query", "smi_dmon", "dcgmi_dmon", "dcgm_exporter", "dcgm_sdk")
+    names += ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
+    return {name: getattr(monitor_logs, name)(ticks) for name in names}
+
+
+def _tables(folder: Path) -> Iterator[Reader]:
+    grid = ConfigGrid((4,), (400.0, 800.0), (500.0,))
+    kernels = made.measurements(per_group=2, grid=grid)
+    model = folder / "of-the-tables.mlscale"
+    model.write_bytes(content_of(train(kernels, grid.mid, "nearest"), folder))
+    table = folder / "whole.csv"
+    kernels.write(table)
+    read = ("predict", "{}", "--model", str(model), "--format", "csv", "-o", "{out}")
+    yield Reader("table CSV", ".csv", table.read_bytes(), read, "others")
+    parquet = folder / "whole.parquet"
+    write_table(read_table(table), parquet)
+    yield Reader("table Parquet", ".parquet", parquet.read_bytes(), read, "all")
+    yield Reader("weights", ".csv", b"kernel,launches\n" + b"".join(
+        b"%s,%d\n" % (name.encode(), 2 + n) for n, name in enumerate(kernels.kernels)),
+        ("advise", str(parquet), "--model", str(model), "--weights", "{}", "--format", "csv",
+         "-o", "{out}"))  # fmt: skip
+
+
+def _further_points(folder: Path) -> Iterator[Reader]:
+    kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
+    model, profile, points = (folder / f"of-points.{end}" for end in ("mlscale", "csv", "also.csv"))
+    model.write_bytes(content_of(train(kernels, DRAM_GRID.mid, "bottleneck"), folder))
+    write_table(_profile_table(kernels.profiles(DRAM_GRID.mid)), profile)
+    kernels.write(points)
+    read = ("predict", str(profile), "--model", str(model), "--format", "csv", "-o", "{out}")
+    yield Reader("further points", ".csv", points.read_bytes(), (*read, "--also", "{}"))
+
+
+def _measurements() -> Iterator[Reader]:
+    """Files of measurements that become tables."""
+    rows = dvfs.rows()
+    lines = (",".join(map(str, row)) for row in (rows[0], *(row.values() for row in rows)))
+    read = ("import", "dvfs", "{}", "--device", "gtx980", "-o", "{out}")
+    yield Reader("dvfs", ".csv", "\n".join(lines).encode(), read)
+    read = ("import", "kernel-tuner", "{}", "--base", "cu=48,memory=7001", "-o", "{out}")
+    yield Reader("kernel tuner", ".json", tuned.CACHE.encode(), read)
+
+
+def _gpu_file(folder: Path) -> Reader:
+    table = folder / "of-warps.csv"
+    warps.measurements().write(table)
+    content = Path(warps.gpu_file(folder)).read_bytes()
+    read = ("literature", "wang-chu", str(table), "--gpu", "{}", "--json")
+    return Reader("GPU file", ".json", content, read)
+
+
+def _model_files(folder: Path, predictor: str) -> Iterator[Reader]:
+    """The file as a disk damages it, and its members as an attacker would, who mends checksums."""
+    model, profiles = trained(predictor)
+    profile = folder / f"{predictor}.csv"
+    write_table(_profile_table(profiles), profile)
+    content = content_of(model, folder)
+    read = ("predict", str(profile), "--model", "{}", "--format", "csv", "-o", "{out}")
+    yield Reader(f"model {predictor}", ".mlscale", content, read, "all")
+    yield Reader(f"model {predictor}, made right", ".mlscale", content, read, is_made_right=True)
+
+
+def _profile_table(profiles: Profiles) -> Table:
+    """The rows of the profiles at their base."""
+    count = len(profiles.kernels)
+    numbers = {
+        axis: np.full(count, float(value)) for axis, value in profiles.base.as_dict().items()
+    }
+    numbers["time_ms"] = profiles.time_ms
+    if profiles.power_w is not None:
+        numbers["power_w"] = profiles.power_w
+    numbers |= dict(zip(profiles.counter_names, profiles.counters.T, strict=True))
+    text = {
+        "device": [profiles.device] * count,
+        "application": [*profiles.applications],
+        "kernel": [*profiles.kernels],
+    }
+    return Table("made", text, numbers, profiles.metadata)
