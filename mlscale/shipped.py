@@ -31,7 +31,7 @@ OF_SAMPLED_RUNS = {
 }
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
-EVEN_STEPS = 25  # of the engine clock, on a GPU whose list of clocks is not known
+EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
 
 
 def shipped_model(profiles: Profiles) -> tuple[str, Model]:

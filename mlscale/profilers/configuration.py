@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlscale.data.devices import Device, device_keys, devices_named, find_device
+from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.launches import FileContent
@@ -185,8 +185,12 @@ def _cu_count(
     device = None if key is None else find_device(key)
     whole = None if device is None else device.cu_count
     value = next((count for count in (requested, observed, whole) if count is not None), None)
-    if value is not None and whole is not None and value > whole:
-        raise InputError(f"{source}: {value:g} CUs are more than the {whole} of '{key}'")
+    if device is not None and value is not None and value > device.cu_count:
+        others = " or ".join(own for own in device_keys() if _is_like(device, value, own))
+        raise InputError(
+            f"{source}: {value:g} CUs are more than the {whole} of '{key}'; is it another GPU? "
+            + (f"{others} has as many: give --device NAME" if others else "Name it with --device")
+        )
     is_part = requested is None and value is not None and whole is not None and value < whole
     if is_part and device is not None and device.vendor == "NVIDIA":
         raise InputError(
@@ -194,6 +198,12 @@ def _cu_count(
             f"name it with --device, or give --base cu={value:g} for a part of this one (MIG)"
         )
     return value
+
+
+def _is_like(device: Device, cu_count: float, key: str) -> bool:
+    """Return whether the device of that key has so many CUs, and the vendor of another."""
+    other = load_device(key)
+    return other.cu_count == cu_count and other.vendor == device.vendor
 
 
 def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -> None:

@@ -63,7 +63,8 @@ class TestCuCount:
     @pytest.mark.parametrize(
         ("cu_count", "message"),
         [
-            (132, "132 CUs are more than the 108 of"),
+            (132, "132 CUs are more than the 108 of .*\\? .*h100-sxm.* has as many: give --device"),
+            (133, "133 CUs are more than the 108 of .*\\? Name it with --device"),
             (98, "98 SMs are fewer than the 108 of .*; is it another GPU\\? .* --base cu=98 for a"),
         ],
     )
