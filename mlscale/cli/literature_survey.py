@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from mlscale.cli import options
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError, UsageError
-from mlscale.papers.gpu_file import read_gpu_file
-from mlscale.papers.volkov import MODELS, ComputeUnit
+from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
+from mlscale.papers.volkov import GTX_980, MODELS, ComputeUnit
 from mlscale.studies.volkov import (
     error_rows,
     measured_errors,
@@ -23,13 +24,15 @@ from mlscale.text import plain_number
 INTENSITIES = (1, 8, 32, 128)
 WARPS = (1, 8, 16, 32, 64)
 DEVICE = "gtx980"
+OWN_CU = "the CU that was given"
 
 OWN_NOTE = """\
 Every number is for the CU that was given and counts warp-instructions per cycle (IPC).
 simulation: an idealised CU of the same five numbers; it is not hardware."""
 NOTE = """\
 Every number is for the GTX 980 and counts warp-instructions per cycle and CU (IPC).
-simulation: an idealised CU, to verify the models' algebra; it is not hardware.
+simulation: an idealised CU, to verify the models' algebra; it is not hardware, and rests on what
+the classical bounds assume, so that their small error says nothing of hardware.
 *: reconstructed; the poster gives this model as a graph that its text does not hold."""
 
 
@@ -55,7 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_compute_unit,
         metavar="A,L,I,T,B",
         help="a CU of your own: latencies of arithmetic and memory [cycles], peak rates of issue, "
-        "arithmetic and memory [warp-instructions per cycle]; the throughputs alone",
+        "arithmetic and memory [warp-instructions per cycle]",
+    )
+    parser.add_argument(
+        "--measured",
+        metavar="FILE",
+        help="the models beside measured throughputs, CSV with the columns warps, intensity "
+        "(alpha) and ipc, of the CU of --cu, else of the GTX 980; they are the figures' dots",
     )
     parser.add_argument(
         "--gpu",
@@ -68,22 +77,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
-    if arguments.gpu is not None:
-        shown = ("alpha", "warps", "cu")
-        options.refuse_unused(arguments, shown, "with --gpu, whose points are shown")
-        measured = _measured(arguments)
+    if measured_gpu := _measured_gpu(arguments):
+        measured = _measured(measured_gpu, arguments)
         print(json.dumps(measured, indent=1) if arguments.json else _measured_text(measured))
         return
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
     if arguments.cu is not None:
-        options.refuse_unused(arguments, ["output"], "with --cu")
         own: dict[str, Any] = {
             "literature": "survey",
             "compute_unit": asdict(arguments.cu),
             "throughput": throughput_rows(intensities, warps, arguments.cu),
         }
-        text = "\n\n".join([OWN_NOTE, *_throughput_text(own["throughput"])])
+        _draw(own, intensities, arguments, OWN_CU, arguments.cu)
+        text = "\n\n".join([OWN_NOTE, *_throughput_text(own["throughput"]), *_figures(own)])
         print(json.dumps(own, indent=1) if arguments.json else text)
         return
     most = load_device(DEVICE).max_waves_per_cu
@@ -96,17 +103,28 @@ def run(arguments: argparse.Namespace) -> None:
         "errors": error_rows(),
         "warps_needed": warps_needed_rows(intensities, most),
     }
-    if arguments.output:
-        from mlscale.report.survey_figures import draw_survey
-
-        with options.output_folder(arguments.output) as folder:
-            document["figures"] = [str(path) for path in draw_survey(folder, intensities)]
+    _draw(document, intensities, arguments, "GTX 980", GTX_980)
     print(json.dumps(document, indent=1) if arguments.json else _as_text(document, most))
 
 
-def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
+def _measured_gpu(arguments: argparse.Namespace) -> MeasuredGpu | None:
+    """The GPU that was measured, by --gpu or --measured; None without either. InputError."""
+    if arguments.gpu is None and arguments.measured is None:
+        return None
+    if arguments.gpu is None:
+        shown = "with --measured, whose points are shown"
+        options.refuse_unused(arguments, ("alpha", "warps"), shown)
+        points = read_volkov(options.input_file(arguments.measured))
+        if arguments.cu is None:
+            return MeasuredGpu("GTX 980", DEVICE, None, GTX_980, points)
+        return MeasuredGpu(OWN_CU, "", None, arguments.cu, points)
+    refused = ("alpha", "warps", "cu", "measured")
+    options.refuse_unused(arguments, refused, "with --gpu, whose points are shown")
+    return read_gpu_file(Path(arguments.gpu))
+
+
+def _measured(gpu: MeasuredGpu, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the models beside the measurements of a GPU; draws the figures. Raises InputError."""
-    gpu = read_gpu_file(Path(arguments.gpu))
     document = {
         "literature": "survey",
         "device": gpu.device,
@@ -124,14 +142,35 @@ def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
         ],
         "errors": measured_errors(gpu.volkov, gpu.compute_unit),
     }
-    if arguments.output:
-        from mlscale.report.survey_figures import draw_survey, measured_subject
-
-        intensities = sorted({int(point["intensity"]) for point in gpu.volkov})
-        with options.output_folder(arguments.output) as folder:
-            drawn = draw_survey(folder, intensities, measured_subject(gpu))
-            document["figures"] = [str(path) for path in drawn]
+    intensities = sorted({int(point["intensity"]) for point in gpu.volkov})
+    _draw(document, intensities, arguments, gpu.name, gpu.compute_unit, gpu.volkov)
     return document
+
+
+def _draw(
+    document: dict[str, Any],
+    intensities: list[int],
+    arguments: argparse.Namespace,
+    name: str,
+    cu: ComputeUnit,
+    points: Sequence[dict[str, float]] | None = None,
+) -> None:
+    """Draw the figures where -o asks for them, and name their files. Raises InputError.
+
+    points: the measured dots; None for those of the simulation of the CU.
+    """
+    if not arguments.output:
+        return
+    from mlscale.report.survey_figures import draw_survey, measured_subject, simulated_subject
+
+    subject = simulated_subject(name, cu) if points is None else measured_subject(name, cu, points)
+    with options.output_folder(arguments.output) as folder:
+        document["figures"] = [str(path) for path in draw_survey(folder, intensities, subject)]
+
+
+def _figures(document: dict[str, Any]) -> list[str]:
+    """The files of the figures, for the text; none where none were drawn."""
+    return ["\n".join(document["figures"])] if "figures" in document else []
 
 
 def _measured_text(document: dict[str, Any]) -> str:
@@ -146,7 +185,7 @@ def _measured_text(document: dict[str, Any]) -> str:
             f"{document['name']}, measured: {unit}",
             f"Error against {len(document['throughput'])} measured throughputs [%]\n"
             + columns(["model", "MAPE", "median", "worst"], errors),
-            *document.get("figures", []),
+            *_figures(document),
         ]
     )
 
@@ -201,7 +240,7 @@ def _as_text(document: dict[str, Any], most: int) -> str:
         f"Warps needed for 99 % of the throughput bound; '-': not with {most}. The last two rows: "
         f"for all of it, by rule of thumb\n{columns(headers, lines)}"
     )
-    blocks += document.get("figures", [])
+    blocks += _figures(document)
     return "\n\n".join(blocks)
 
 

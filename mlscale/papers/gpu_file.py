@@ -1,14 +1,23 @@
-"""gpu.json, as `mlscale collect --micro` writes it: one GPU as the models of the papers see it."""
+"""gpu.json, as `mlscale collect --micro` writes it: one GPU as the models of the papers see it.
+
+And volkov.csv: throughputs of Volkov's kernel that somebody measured, without the GPU's parameters.
+"""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlscale.data.devices import load_device
+from mlscale.data.table import Table, missing_column
+from mlscale.data.tables import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row
+
+_POINT = ("warps", "intensity", "ipc")
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,30 @@ def read_gpu_parameters(path: Path) -> GpuParameters:
             "no parameters for wang-chu; describe it with 'devices new' and collect again"
         )
     return gpu.parameters
+
+
+def read_volkov(path: Path) -> tuple[dict[str, float], ...]:
+    """Measured throughputs of Volkov's kernel, from a CSV file with a row for each.
+
+    Its columns are `warps` of a CU and `intensity`, both whole numbers from 1, and `ipc`, the
+    warp-instructions per cycle of that CU. Raises InputError, naming row and column.
+    """
+    header, rows, lines = read_csv_rows(path)
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    table = Table(str(path), {}, {}, lines=lines)
+    for name in _POINT:
+        if name not in columns:
+            raise InputError(f"{path}: {missing_column(name, header)}")
+        table.numbers[name] = parse_numbers(columns[name], name, table)
+        table.positive(name)
+    for name in _POINT[:2]:
+        if (broken := np.flatnonzero(table.numbers[name] % 1)).size:
+            raise InputError(
+                f"{path}: {table.row(int(broken[0]))}, column '{name}': "
+                f"{table.numbers[name][broken[0]]:g} is not a whole number"
+            )
+    points = zip(*(table.numbers[name].tolist() for name in _POINT), strict=True)
+    return tuple(_numbers(dict(zip(_POINT, point, strict=True))) for point in points)
 
 
 def _numbers(point: dict[str, Any]) -> dict[str, float]:

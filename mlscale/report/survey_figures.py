@@ -1,10 +1,10 @@
 """The two figures of Volkov's poster, drawn for the models of mlscale.papers.volkov.
 
 The poster's dots are measurements on a GTX 980; here they are the idealised simulation, and the
-figures say so, or the measurements of another GPU.
+figures say so, or somebody's measurements.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mlscale.papers import volkov
-from mlscale.papers.gpu_file import MeasuredGpu
 from mlscale.papers.volkov_simulation import GRID_WARPS, simulate
 from mlscale.report.style import MARKERS, legend_below, new_figure, save_figure
 
@@ -51,21 +50,28 @@ class Subject:
     dots: Callable[[int], tuple[Sequence[float], Sequence[float]]]
 
 
-def _simulated(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
-    return GRID_WARPS, [simulate(n, intensity) for n in GRID_WARPS]
-
-
-GTX_980 = Subject("GTX 980", volkov.GTX_980, SIMULATION, _simulated)
-
-
-def measured_subject(gpu: MeasuredGpu) -> Subject:
-    """Return a micro-benchmarked GPU, whose dots are its measurements."""
+def simulated_subject(name: str, cu: volkov.ComputeUnit) -> Subject:
+    """Return a CU whose dots are the simulation's."""
 
     def dots(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
-        points = [point for point in gpu.volkov if point["intensity"] == intensity]
-        return [point["warps"] for point in points], [point["ipc"] for point in points]
+        return GRID_WARPS, [simulate(n, intensity, cu) for n in GRID_WARPS]
 
-    return Subject(gpu.name, gpu.compute_unit, "measured", dots)
+    return Subject(name, cu, SIMULATION, dots)
+
+
+def measured_subject(
+    name: str, cu: volkov.ComputeUnit, points: Sequence[Mapping[str, float]]
+) -> Subject:
+    """Return a GPU whose dots are measurements: `warps`, `intensity` and `ipc` of each."""
+
+    def dots(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
+        of_it = [point for point in points if point["intensity"] == intensity]
+        return [point["warps"] for point in of_it], [point["ipc"] for point in of_it]
+
+    return Subject(name, cu, "measured", dots)
+
+
+GTX_980 = simulated_subject("GTX 980", volkov.GTX_980)
 
 
 def draw_survey(folder: Path, intensities: Sequence[int], subject: Subject = GTX_980) -> list[Path]:

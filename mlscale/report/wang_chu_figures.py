@@ -70,14 +70,15 @@ def draw_speedups(
 def draw_instructions(
     folder: Path, title: str, kernels: Sequence[str], counts: Mapping[str, Floats]
 ) -> list[Path]:
-    """Fig. 12: the share of each kind of instruction; counts (K,) by kind.
+    """Fig. 12: the share of each kind of instruction that occurs; counts (K,) by kind.
 
     Returns the files. Raises InputError.
     """
+    counts = {kind: count for kind, count in counts.items() if count.any()}
     total = np.sum([*counts.values()], axis=0)
     figure = new_figure(7, 1.6 + 0.24 * len(kernels), title, fontsize=10)
     panel = figure.subplots()
-    rows = name_rows(panel, kernels, "share of the warp instructions [%]")
+    rows = name_rows(panel, kernels, "share of a warp's instructions [%]")
     left = np.zeros(len(kernels))
     for (kind, count), colour in zip(counts.items(), COLOURS, strict=False):
         share = 100 * count / np.maximum(total, 1)

@@ -97,7 +97,7 @@ class WangChuErrors:
             "compute": inputs.compute_instructions - inputs.fp64_instructions,
             "FP64": inputs.fp64_instructions,
             "global memory": inputs.memory_instructions,
-            "shared memory": inputs.shared_transactions,
+            "shared memory, by transaction": inputs.shared_transactions,
         }
 
     def by_configuration(self) -> pd.DataFrame:

@@ -72,3 +72,32 @@ def test_a_cu_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
     assert "GTX 980" not in printed
     message = refuse(capsys, tmp_path, *COMMAND, "--cu", "2,10,3")
     assert "five numbers A,L,I,T,B are needed" in message
+
+
+def test_measured_points(tmp_path: Path, capsys: Capture) -> None:
+    """By hand: two warps of lambda 1/4 give 1/2; 0.4 was measured, so the bounds err by 25 %."""
+    points = tmp_path / "volkov.csv"
+    points.write_text("warps,intensity,ipc\n2,3,0.4\n")
+    command = (*COMMAND, "--cu", "2,10,3,2,0.5", "--measured", points)
+    document = json.loads(succeed(capsys, *command, "--json", "-o", tmp_path / "figures")[0])
+    assert document["throughput"][0]["ipc"] == 0.4
+    errors = {row["model"]: row["mape"] for row in document["errors"]}
+    assert errors["classical bounds"] == pytest.approx(25)
+    assert len(document["figures"]) == 4
+    printed, _ = succeed(capsys, *COMMAND, "--measured", points)
+    assert "GTX 980, measured" in printed
+    assert "Error against 1 measured throughputs" in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("warps,alpha,ipc\n2,3,0.4\n", "there is no column 'intensity'"),
+        ("warps,intensity,ipc\n2,3,0.4\n4,3,\n", "row 3, column 'ipc': the value is not given"),
+        ("warps,intensity,ipc\n2.5,3,0.4\n", "row 2, column 'warps': 2.5 is not a whole number"),
+    ],
+)
+def test_bad_measured_points(tmp_path: Path, capsys: Capture, text: str, message: str) -> None:
+    points = tmp_path / "volkov.csv"
+    points.write_text(text)
+    assert message in refuse(capsys, tmp_path, *COMMAND, "--measured", points)

@@ -66,7 +66,7 @@ def test_instructions_by_kind() -> None:
         "compute": 42,
         "FP64": 0,
         "global memory": 3,
-        "shared memory": 10,
+        "shared memory, by transaction": 10,
     }
 
 
