@@ -16,6 +16,7 @@ _MOST_NAMED = 3
 _TENTH = 0.1  # of a percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
 _FORMULA = re.compile("'*[=+@-].")
+_NUMBER = re.compile(r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)")
 _DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -58,6 +59,24 @@ def shortened(text: str, longest: int = 60) -> str:
         return text
     head = max(0, min(longest * 2 // 3, longest - 2))
     return f"{text[:head]}…{text[head + 1 - longest :]}"
+
+
+def without_numbers(text: str) -> str:
+    """The form of a message: what messages that differ in their numbers alone have in common."""
+    return _NUMBER.sub("#", text)
+
+
+def with_ranges(texts: Sequence[str]) -> str:
+    """Messages of one form as one: a number that is not alike in all is a range.
+
+    Example:
+        >>> with_ranges(["GPU 0: 75.5 MHz of 80", "GPU 10: 9 MHz of 80", "GPU 2: 9 MHz of 80"])
+        'GPU 0 to 10: 9 to 75.5 MHz of 80'
+    """
+    columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    numbers = (sorted(set(own), key=lambda text: float(text.replace(" ", ""))) for own in columns)
+    ranges = (own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in numbers)
+    return _NUMBER.sub(lambda _: next(ranges), texts[0])
 
 
 def listed(kernels: Sequence[str]) -> str:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.text import near_names, printable, share_in_percent, shortened, without_controls
+from mlscale.text import (
+    near_names,
+    printable,
+    share_in_percent,
+    shortened,
+    with_ranges,
+    without_controls,
+    without_numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +92,17 @@ def test_near_names_by_hand(name: str, expected: list[str]) -> None:
 def test_shares_by_hand(share: float, expected: str) -> None:
     """To a tenth of a percent; little is not nothing, and nearly all is not all."""
     assert share_in_percent(share) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["GPU 0: 75.5 MHz of 80", "GPU 10: 9 MHz of 80"], "GPU 0 to 10: 9 to 75.5 MHz of 80"),
+        (["-1.5 to 2 %", "1e-05 to 2 %"], "-1.5 to 1e-05 to 2 %"),
+        (["1 980 MHz, cu=5,x", "990 MHz, cu=7,x"], "990 to 1 980 MHz, cu=5 to 7,x"),
+        (["k2_1 v1.2.3 fp64: 1."], "k2_1 v1.2.3 fp64: 1."),
+    ],
+)
+def test_messages_as_one_with_ranges_by_hand(texts: list[str], expected: str) -> None:
+    assert with_ranges(texts) == expected
+    assert len({without_numbers(text) for text in texts}) == 1

@@ -1,16 +1,12 @@
 """Warnings about the data as a terminal shows them: each once, and those alike with a count."""
 
-import re
 import sys
 import warnings
 from contextlib import suppress
 from typing import TextIO
 
 from mlscale.errors import DataWarning
-from mlscale.text import printable, shortened
-
-_NUMBER = re.compile(r"(?<![\w.-])-?\d[\d.,]*(?![\w])")
-_LONGEST = 160
+from mlscale.text import printable, with_ranges, without_numbers
 
 
 class ShownWarnings:
@@ -36,17 +32,16 @@ class ShownWarnings:
             text = warnings.formatwarning(message, category, filename, lineno, line)
             print(text, file=file or sys.stderr)
             return
-        alike = self._shown.setdefault(_NUMBER.sub("#", str(message)), {})
+        alike = self._shown.setdefault(without_numbers(str(message)), {})
         if not alike:
             print_line(f"mlscale: warning: {message}")
         alike[str(message)] = None
 
     def tell_repeated(self) -> None:
-        """Say of how many warnings the first was shown alone; then they count anew."""
+        """Say how many warnings each stood for, with the ranges of their numbers; count anew."""
         for alike in self._shown.values():
             if len(alike) > 1:
-                first = shortened(next(iter(alike)), _LONGEST)
-                print_line(f"mlscale: warning: {len(alike) - 1} more, other in numbers: {first}")
+                print_line(f"mlscale: warning: {len(alike)} like that: {with_ranges([*alike])}")
         self._shown.clear()
 
 

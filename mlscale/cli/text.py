@@ -12,7 +12,7 @@ from typing import Any
 
 from mlscale.files import write_text
 from mlscale.report.markup import number
-from mlscale.text import printable, shortened, spreadsheet_cell
+from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
 
 __all__ = [
     "columns",
@@ -81,18 +81,24 @@ def interval_cell(interval: tuple[float, float] | None) -> str:
 def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
     """Return a line for each flag of each kernel; what several kernels share stands once.
 
-    most: of the kernels, from the first, whose own flags are told; the others' are counted.
+    So do flags that differ in numbers alone, with the range of these. most: of the kernels, from
+    the first, whose own flags are told; the others' are counted.
     """
-    kernels_of: dict[str, list[str]] = {}
+    alike: dict[str, list[tuple[str, str]]] = {}
     for kernel, own in flags.items():
         for flag in own:
-            kernels_of.setdefault(flag, []).append(kernel)
-    shared = {flag: len(kernels) for flag, kernels in kernels_of.items() if len(kernels) > 1}
-    lines = [
-        f"flag: {'all' if count == len(flags) else count} kernels: {flag}\n"
-        for flag, count in shared.items()
-    ]
-    own_flags = [(k, flag) for k, own in flags.items() for flag in own if flag not in shared]
+            alike.setdefault(without_numbers(flag), []).append((kernel, flag))
+    own_flags: list[tuple[str, str]] = []
+    lines: list[str] = []
+    for pairs in alike.values():
+        kernels = {kernel for kernel, _ in pairs}
+        if len(kernels) == 1:
+            own_flags += pairs
+            continue
+        count = "all" if len(kernels) == len(flags) else len(kernels)
+        lines.append(f"flag: {count} kernels: {with_ranges([flag for _, flag in pairs])}\n")
+    places = {kernel: place for place, kernel in enumerate(flags)}
+    own_flags.sort(key=lambda pair: places[pair[0]])
     told, shown = set(list(flags)[:most]), kernel_names(flags)
     lines += [f"flag: {shown[kernel]}: {flag}\n" for kernel, flag in own_flags if kernel in told]
     if untold := sum(kernel not in told for kernel, _ in own_flags):

@@ -83,3 +83,17 @@ def test_what_is_slower_than_the_limit_is_marked() -> None:
 def test_a_flag_of_several_kernels_stands_once(most: int | None, expected: list[str]) -> None:
     flags = {"x": ("a", "c"), "y": ("a", "b"), "z": ("b", "a", "d")}
     assert flag_lines(flags, most) == expected
+
+
+def test_flags_alike_but_for_numbers_stand_once_with_their_range() -> None:
+    """By hand; fp64 is a word, and so are the units."""
+    flags = {
+        "x": ("fp64 use 0.05 below trained 0.1", "lacks 2 of 3"),
+        "y": ("fp64 use 1e-05 below trained 0.1",),
+        "z": ("fp64 use 0.02 below trained 0.1", "fp32 use 0.02 below trained 0.1"),
+    }
+    assert flag_lines(flags) == [
+        "flag: all kernels: fp64 use 1e-05 to 0.05 below trained 0.1\n",
+        "flag: x: lacks 2 of 3\n",
+        "flag: z: fp32 use 0.02 below trained 0.1\n",
+    ]

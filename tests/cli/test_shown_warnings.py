@@ -36,7 +36,9 @@ def test_alike_but_for_numbers_are_counted(
     ]
     shown.tell_repeated()
     [line] = capsys.readouterr().err.splitlines()
-    assert line == ("mlscale: warning: 2 more, other in numbers: a1.txt, GPU 0: ran at 1980.5 MHz")
+    assert line == (
+        "mlscale: warning: 3 like that: a1.txt, GPU 0 to 2: ran at 1978.5 to 1980.5 MHz"
+    )
 
 
 def test_what_was_said_once_is_not_told_again(
