@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.data.devices import load_device
-from mlscale.data.table import Table, missing_column
+from mlscale.data.table import LEAST, MOST, Table, missing_column
 from mlscale.data.tables import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes
@@ -43,8 +43,10 @@ def read_gpu_file(path: Path) -> MeasuredGpu:
     """Read it. Raises InputError where it is another file, or of a device that is not known."""
     document = parse_json_object(read_bytes(path), str(path))
     try:
-        row = document["wang_chu"]
-        device, unit = str(document["device"]), document["compute_unit"]
+        row, unit = document["wang_chu"], document["compute_unit"]
+        for numbers in (row or {}, unit):
+            _check_sizes(numbers)
+        device = str(document["device"])
         return MeasuredGpu(
             name=str(document["name"]),
             device=device,
@@ -93,6 +95,14 @@ def read_volkov(path: Path) -> tuple[dict[str, float], ...]:
             )
     points = zip(*(table.numbers[name].tolist() for name in _POINT), strict=True)
     return tuple(_numbers(dict(zip(_POINT, point, strict=True))) for point in points)
+
+
+def _check_sizes(numbers: dict[str, Any]) -> None:
+    """Raise InputError on a number with which products or quotients could overflow."""
+    for name, value in numbers.items():
+        least = 0 if name.endswith(("_slope", "_offset")) or not value else LEAST
+        if isinstance(value, int | float) and not least <= abs(value) <= MOST:
+            raise InputError(f"{name} is {float(value):g}; it must be from {LEAST:g} to {MOST:g}")
 
 
 def _numbers(point: dict[str, Any]) -> dict[str, float]:

@@ -189,7 +189,7 @@ class TestGpuFile:
         for name in ("dram_latency_slope", "dram_delay_offset", "shared_delay", "fp64_delay"):
             assert getattr(gpu.parameters, name) == pytest.approx(getattr(entry(), name))
 
-    @pytest.mark.parametrize("number", ["1" * 400, '"x"', "-1", "NaN"])
+    @pytest.mark.parametrize("number", ["1" * 400, '"x"', "-1", "NaN", "1e300", "1e-300"])
     def test_a_number_that_cannot_be_names_the_file(self, gpu_file: Path, number: str) -> None:
         document = json.loads(gpu_file.read_text())
         document["compute_unit"]["issue_per_cycle"] = "NUMBER"
