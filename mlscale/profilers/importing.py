@@ -38,7 +38,7 @@ from mlscale.profilers.coverage import (
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.layouts import COUNTING_TOOLS, ExportLayout
+from mlscale.profilers.layouts import ExportLayout
 from mlscale.profilers.mapping import (
     Share,
     TableFeature,
@@ -312,10 +312,10 @@ def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
         facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
         if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
             return ""
-    if tool not in COUNTING_TOOLS:
+    if not any(record.counters for record in records):
         return (
-            "it has times and no counters: to predict, profile its kernels too, as with ncu "
-            "--section SpeedOfLight (docs/profiling.md), and give both files"
+            "it has times and no counters: to predict, profile its kernels too (docs/profiling.md "
+            "has the commands) and give both files"
         )
     return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
 

@@ -1,4 +1,4 @@
-"""Every real trace and summary of Nsight Systems and PyTorch: launches and totals, or a refusal.
+"""Every real trace and summary of nsys, PyTorch and nvprof: launches and totals, or a refusal.
 
 Launches and nanoseconds are those that the collection of the files states after counting them by
 other means; of the summaries, the sums of the columns Instances and Total Time, by hand or with the
@@ -29,6 +29,7 @@ READ: dict[str, tuple[int, float, str | None, int | None, float | None]] = {
     "nsys_kern_sum_csv/rtx5090_projector_tiny.csv": (2, 35_488, None, None, None),
     "nsys_stats_table/torch_gcn_stats.txt": (69, 277_215, None, None, None),
     "nsys_gpukernsum_old/vector_add_2021_stats.txt": (30, 1_053_475, None, None, None),
+    "nvprof_gpu_trace_csv/gtx1080ti_sobol_nvprof.csv": (1, 102_402, "gtx1080ti", None, 0),
     "torch_chrome_trace/a100_alexnet.json.gz": (
         79, 10_692_000, "a100-sxm4-40gb", None, None),
     "torch_chrome_trace/a100_triton_example.json.gz": (
@@ -47,7 +48,9 @@ REFUSED = {
 def test_every_file_is_here(data_folder: Path) -> None:
     folder = data_folder / "traces"
     files = {
-        str(p.relative_to(folder)) for kind in ("nsys", "torch") for p in folder.glob(f"{kind}_*/*")
+        str(p.relative_to(folder))
+        for kind in ("nsys", "nvprof", "torch")
+        for p in folder.glob(f"{kind}_*/*")
     }
     assert files == READ.keys() | REFUSED.keys()
 
