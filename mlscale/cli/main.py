@@ -20,6 +20,7 @@ COMMANDS = {
     "import": "turn a file of measurements into a tidy table",
     "collect": "measure a training set on the GPU at hand",
     "train": "train a model on a table of measurements",
+    "show": "show what a model was trained on and holds",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "the clocks to set for profiled kernels, for least energy or another objective",
     "report": "write one HTML page on what a model predicts",

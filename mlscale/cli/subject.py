@@ -89,13 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="model file, or the name of a shipped one (default: the shipped one that fits FILE)",
     )
-    parser.add_argument(
-        "--predictor",
-        type=options.own_predictor,
-        metavar="PREDICTOR",
-        help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
-        "by itself never imports code",
-    )
+    add_own_predictor(parser)
     parser.add_argument(
         "--profiled-only",
         action="store_true",
@@ -109,6 +103,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"wherever the GPU can be set to, up to {FARTHEST:g} times beyond; flagged, with wider "
         "intervals",
     )
+    add_facts(parser)
+
+
+def add_own_predictor(parser: argparse.ArgumentParser) -> None:
+    """Add the class of a predictor that a model file only names."""
+    parser.add_argument(
+        "--predictor",
+        type=options.own_predictor,
+        metavar="PREDICTOR",
+        help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
+        "by itself never imports code",
+    )
+
+
+def add_facts(parser: argparse.ArgumentParser) -> None:
+    """Add what the files may not say."""
     group = parser.add_argument_group("what FILE does not say")
     group.add_argument(
         "--device",

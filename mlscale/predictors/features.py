@@ -40,12 +40,14 @@ class Choice:
 
     region: what the cluster covers, for a reader. chosen (K,): which of `count` clusters.
     training (n,): the one it chooses for each training kernel; None where they are not known.
+    outputs (K, count): how much speaks for each cluster, from 0 to 1; the largest is chosen.
     """
 
     region: str
     count: int
     chosen: Indices
     training: Indices | None
+    outputs: Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from mlscale.predictors.wu.scaling import ScalingValues, walk
 
 Singles = NDArray[np.float32]
 
-LOSSES = ("cross-entropy", "squared")  # that networks can be trained by
+LOSSES = CROSS_ENTROPY, SQUARED = ("cross-entropy", "squared")  # that networks are trained by
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
 KERNELS_AT_ONCE = 512  # their surfaces stay in the processor's cache
 
@@ -124,18 +124,17 @@ class WalkTables:
         clock_factors = np.ones((cu_counts, most, engines * memories))
         cu_network = None
         for s, one in enumerate(cu_axis_last(sets)):
-            region, centroids, network = one.region, one.centroids, one.network
-            count = len(centroids)
+            region, network, count = one.region, one.network, len(one.centroids)
             hidden_weights[s, :, :count] = network.hidden_weights
             hidden_bias[s, 0, :count] = network.hidden_bias
             output_weights[s, :count, :count] = network.output_weights
             output_bias[s, 0, :count] = network.output_bias
-            walked = walk(scaling_from_regions({region: centroids}, grid.shape, count), at)
+            factors = centroid_factors(one, grid.shape, at)
             if region == CU_AXIS:
                 cu_network = s
-                cu_factors[:count] = walked[:, :, at[1], at[2]]
+                cu_factors[:count] = factors
             else:
-                clock_factors[region, :count] = walked[:, region].reshape(count, -1)
+                clock_factors[region, :count] = factors.reshape(count, -1)
         return cls(
             shape=grid.shape,
             cu_network=cu_network,
@@ -177,14 +176,39 @@ class WalkTables:
         np.multiply(factors, cu_factors[:, :, None], out=values)
 
     def choose(self, features: Floats) -> Indices:
-        """Return the cluster (n, S) whose output is largest in each network.
+        """Return the cluster (n, S) whose output is largest in each network."""
+        return np.asarray(self.outputs(features).argmax(axis=2).T)
+
+    def outputs(self, features: Floats) -> Singles:
+        """Return the outputs (S, n, K) of each network, -inf for clusters that a set lacks.
 
         The output layer's sigmoid is left out: it does not change which is largest.
         """
         hidden = _single(features) @ self.hidden_weights + self.hidden_bias
         np.tanh(hidden, out=hidden)
-        outputs = hidden @ self.output_weights + self.output_bias
-        return np.asarray(outputs.argmax(axis=2).T)
+        return np.asarray(hidden @ self.output_weights + self.output_bias)
+
+
+def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
+    """Return the surfaces that the centroids of a set span, on a grid of the shape (C, E, M).
+
+    Of the CU axis (K, C), at the clocks of the base, whose index is `at`; else (K, E, M), relative
+    to the base's clocks at that CU count.
+    """
+    scaling = scaling_from_regions({one.region: one.centroids}, shape, len(one.centroids))
+    walked = walk(scaling, at)
+    return walked[:, :, at[1], at[2]] if one.region == CU_AXIS else walked[:, one.region]
+
+
+def probabilities(outputs: Floats, loss: str) -> Floats:
+    """Return the outputs (..., K) as the network's loss reads them: from 0 to 1.
+
+    By cross-entropy their softmax, which sums up to 1; by the squared error their sigmoids.
+    """
+    if loss == SQUARED:
+        return np.asarray(1 / (1 + np.exp(-outputs)))
+    exponentials = np.exp(outputs - outputs.max(axis=-1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
 
 
 def cu_axis_last(sets: Sequence[ClusterSet]) -> list[ClusterSet]:

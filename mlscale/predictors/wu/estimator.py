@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, shaped
+from mlscale.arrays import Floats, Indices, positive, shaped
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -21,16 +21,17 @@ from mlscale.predictors.base import (
 )
 from mlscale.predictors.features import Choice, Explanation, FeatureScaling, TrainingKernels
 from mlscale.predictors.wu.clusters import (
-    CU_AXIS,
     LOSSES,
     ClusterSet,
     Network,
     WalkTables,
     cu_axis_last,
+    probabilities,
     region_sizes,
     region_values,
 )
 from mlscale.predictors.wu.scaling import scaling_values
+from mlscale.predictors.wu.surfaces import ClusterSurfaces, cluster_surfaces, region_name
 
 DEFAULT_CLUSTERS = 8  # from there on the errors are flat within their standard error
 AUTO, AUTO_COUNTS, AUTO_FOLDS = "auto", (2, 4, 6, 8, 12, 16, 20), 3
@@ -172,19 +173,30 @@ class Wu(Predictor):
     def explain(self, profiles: Profiles) -> Explanation:
         """Return the features beside their training range, and the clusters. Raises InputError."""
         points, _ = self.scaling_.transform(profiles)
-        chosen = self._tables.choose(points)
-        training = self.training_
-        of_training = None if training is None else self._tables.choose(training.points)
+        outputs, of_training = self._tables.outputs(points), self._training_choices()
         choices = tuple(
             Choice(
-                region=_region_name(one.region, self.grid_),
+                region=region_name(one.region, self.grid_),
                 count=len(one.centroids),
-                chosen=chosen[:, s],
+                chosen=of_set.argmax(axis=1),
                 training=None if of_training is None else of_training[:, s],
+                outputs=probabilities(of_set[:, : len(one.centroids)].astype(float), self.loss),
             )
-            for s, one in enumerate(cu_axis_last(self.cluster_sets_))
+            for s, (one, of_set) in enumerate(
+                zip(cu_axis_last(self.cluster_sets_), outputs, strict=True)
+            )
         )
         return self.scaling_.explain(profiles, self.training_, choices)
+
+    def cluster_surfaces(self) -> tuple[ClusterSurfaces, ...]:
+        """Return the centroids of each region as surfaces, with the training kernels of each."""
+        sets = cu_axis_last(self.cluster_sets_)
+        chosen = self._training_choices()
+        return cluster_surfaces(sets, self.grid_, self.base_, self.training_, chosen)
+
+    def _training_choices(self) -> Indices | None:
+        """Return the clusters (n, S) of the training kernels; None where these were not kept."""
+        return None if self.training_ is None else self._tables.choose(self.training_.points)
 
     def state(self) -> State:
         """Return grid, feature scaling, cluster sets with their networks, and training kernels."""
@@ -227,10 +239,3 @@ class Wu(Predictor):
             raise ValueError(f"no cluster set for the regions {sorted(sizes)}")
         self._take(sets)
         return self
-
-
-def _region_name(region: int, grid: ConfigGrid) -> str:
-    """Return what a cluster set covers, for a reader."""
-    if region == CU_AXIS:
-        return "compute units at the base's clocks"
-    return f"clocks at {grid.cu_count[region]} compute units"

@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import missing_library
-from mlscale.predictors.wu.clusters import LOSSES, Network
+from mlscale.predictors.wu.clusters import CROSS_ENTROPY, SQUARED, Network
 
 if TYPE_CHECKING:
     import torch
@@ -32,9 +32,6 @@ WEIGHT_DECAY = 0.1
 UNUSED_OUTPUT = 1e9
 NUMBERS_PER_CHUNK = 4_000_000  # features and labels of the networks trained at once
 LARGEST_KEPT = 2**20  # bytes of scaling values whose clusters are kept
-
-
-CROSS_ENTROPY, SQUARED = LOSSES
 
 
 @dataclass(frozen=True, eq=False)
