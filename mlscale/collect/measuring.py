@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kernel_tuner import run_kernel, tune_kernel
-from kernel_tuner.observers import BenchmarkObserver
 
 from mlscale.collect.clocks import set_board
 from mlscale.collect.device import DeviceInfo, find_device
 from mlscale.collect.plan import Plan
 from mlscale.collect.suite import Entry, select
+from mlscale.collect.tuner import BenchmarkObserver, run_kernel, tune_kernel
 from mlscale.errors import InputError
 
-_ITERATIONS = 15
 _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
@@ -107,7 +105,6 @@ def measure(
         tune_params=parameters(entry, plan, info, cu_count),
         answer=[a if n in case.expected else None for n, a in enumerate(case.arguments)],
         verify=lambda answer, result, atol: case.error(result) <= case.tolerance,  # noqa: ARG005
-        iterations=_ITERATIONS,
         observers=[_Configuration(info), *sensors],
         cache=str(cache),
     )

@@ -1,7 +1,8 @@
-"""A plan carried out: each kernel at each number of CUs in a process of its own.
+"""A plan carried out: kernel after kernel, in processes of their own.
 
-PoCL's threads and AMD's CU mask belong to a process, and a kernel that ends its process takes no
-other along. The processes are forked from one that has imported kernel_tuner.
+PoCL's threads and AMD's CU mask belong to a process, so each such environment has one. A process
+measures one kernel after another, because the first compilation in it costs most, until a kernel
+fails or ends it: that kernel is left out, and a new process goes on.
 """
 
 import os
@@ -19,6 +20,8 @@ from mlscale.errors import InputError
 from mlscale.profilers.kernel_tuner import read_document
 
 _LONGEST = 300
+# What the processes are forked with.
+_PRELOADED = ["mlscale.collect.measuring", __name__, "pyopencl"]
 
 
 def cache_file(folder: Path, kernel: str, cu_count: int) -> Path:
@@ -31,68 +34,94 @@ def carry_out(
 ) -> dict[str, str]:
     """Take every sample that the folder's cache does not have; the kernels that failed, and why.
 
-    progress: is called with the number of samples of each process that is through.
+    What failed in an earlier run is tried again. progress: is called with the number of samples of
+    each kernel and number of CUs that is through.
     """
     folder = folder.resolve()
     (folder / "cache").mkdir(exist_ok=True)
     failed: dict[str, str] = {}
-    for entry in plan.entries:
-        for cu_count in plan.cu_counts:
-            cache = cache_file(folder, entry.name, cu_count)
-            _delete_if_torn(cache)
-            if entry.name not in failed:
-                given = (entry, plan, info, cu_count, cache)
-                why = _in_own_process(folder / "cache" / "process.log", *given)
-                failed |= {entry.name: why} if why else {}
-            progress(plan.samples // len(plan.entries) // len(plan.cu_counts))
+    workers: dict[str, _Worker] = {}
+    try:
+        for entry in plan.entries:
+            for cu_count in plan.cu_counts:
+                if entry.name not in failed:
+                    cache = cache_file(folder, entry.name, cu_count)
+                    _delete_if_not_whole(cache)
+                    environment = info.environment(cu_count)
+                    worker = workers.pop(str(environment), None)
+                    worker = worker or _Worker(folder / "cache" / "process.log", environment)
+                    if why := worker.measure(entry, plan, info, cu_count, cache):
+                        failed[entry.name] = why
+                        worker.end()
+                    else:
+                        workers[str(environment)] = worker
+                progress(plan.samples // len(plan.entries) // len(plan.cu_counts))
+    finally:
+        for worker in workers.values():
+            worker.end()
     return failed
 
 
-def _delete_if_torn(cache: Path) -> None:
-    """Delete a cache whose last line a kill cut off: kernel_tuner could not go on with it."""
+def _delete_if_not_whole(cache: Path) -> None:
+    """Delete a cache that a kill cut off, or in which a configuration failed.
+
+    kernel_tuner could not go on with the one, and would not try the other again.
+    """
     try:
-        if cache.exists():
-            read_document(cache)
+        samples = read_document(cache)["cache"].values() if cache.exists() else []
+        whole = not any("__error__" in sample for sample in samples)
     except InputError:
+        whole = False
+    if not whole:
         cache.unlink()
 
 
-def _in_own_process(log: Path, *given: Any) -> str | None:
-    """Measure in a new process; why it failed, None if it did not."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["mlscale.collect.measuring"])
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(sender, log, *given), daemon=True)
-    process.start()
-    sender.close()
-    try:
-        return str(receiver.recv())
-    except EOFError:
-        process.join()
-        code = process.exitcode or 0
-        what = signal.Signals(-code).name if code < 0 else f"status {code}"
-        last = log.read_text(errors="replace").strip().splitlines()[-1:]
-        return f"it ended its process ({what}){': ' if last else ''}{''.join(last)}"[:_LONGEST]
-    finally:
-        process.kill()
+class _Worker:
+    """A process that measures."""
+
+    def __init__(self, log: Path, environment: dict[str, str]) -> None:
+        context = get_context("forkserver")
+        context.set_forkserver_preload(_PRELOADED)
+        self._log = log
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, log, environment), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def measure(self, *given: Any) -> str:
+        """Call `measuring.measure` there; why it failed, empty if it did not."""
+        try:
+            self._connection.send(given)
+            return str(self._connection.recv())
+        except (EOFError, OSError):
+            self._process.join()
+            code = self._process.exitcode or 0
+            what = signal.Signals(-code).name if code < 0 else f"status {code}"
+            last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+            return ": ".join([f"it ended its process ({what})", *last])[:_LONGEST]
+
+    def end(self) -> None:
+        """End it, also in the middle of a kernel."""
+        self._process.kill()
 
 
-def _measure(sender: Connection, log: Path, *given: Any) -> None:
-    """In the new process: measure, and send why it failed, or nothing."""
+def _work(connection: Connection, log: Path, environment: dict[str, str]) -> None:
+    """In the new process: measure what comes, and send why it failed, or nothing."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with log.open("w") as file:  # kernel_tuner and compilers print
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    _, _, info, cu_count, _ = given
-    os.environ.update(info.environment(cu_count))
+    os.environ.update(environment)
     from mlscale.collect.measuring import measure
 
     os.chdir(log.parent)  # kernel_tuner leaves the source of what does not compile
-    try:
-        measure(*given)
-        sender.send("")
-    except Exception as error:  # of one kernel; the others go on
-        sender.send(" ".join(str(error).split())[:_LONGEST] or type(error).__name__)
+    while True:
+        given = connection.recv()
+        try:
+            measure(*given)
+            connection.send("")
+        except Exception as error:  # of one kernel; the others go on
+            connection.send(" ".join(str(error).split())[:_LONGEST] or type(error).__name__)
 
 
 def _end_with_parent() -> None:

@@ -5,6 +5,7 @@ Sources are compiled, checked against NumPy and timed; nothing stands in for any
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -16,10 +17,11 @@ import pytest
 from command import Capture, refuse, succeed
 
 from mlscale import read
+from mlscale.collect.running import cache_file
 from mlscale.data.tables import read_table
 from mlscale.profilers.kernel_tuner import read_document
 
-FEW = "copy,nbody,integer,collatz,fma"
+FEW = "copy,fma,nbody"
 CPUS = os.cpu_count() or 1
 
 
@@ -49,9 +51,9 @@ def collected(cache: Path, counts: str, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_the_table_has_every_kernel_at_every_count(collected: Path, counts: str) -> None:
-    """6 kernels, 'fma' at two sizes; the counts are those that it ran on."""
+    """4 kernels, 'fma' at two sizes; the counts are those that it ran on."""
     data = read(collected / "measurements.csv")
-    assert len(data.kernels) == 6
+    assert len(data.kernels) == 4
     assert ",".join(f"{n:g}" for n in data.grid.cu_count) == counts
     table = read_table(collected / "measurements.csv")
     assert (table.numbers["time_ms"] > 0).all()
@@ -62,9 +64,15 @@ def test_the_table_has_every_kernel_at_every_count(collected: Path, counts: str)
 
 
 def test_killed_it_goes_on_and_ends_with_the_same_rows(
-    collected: Path, cache: Path, counts: str, tmp_path: Path
+    collected: Path,
+    cache: Path,
+    counts: str,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """SIGKILL in the middle: the worker dies with it, and what was measured is not taken again."""
+    monkeypatch.setenv("POCL_CACHE_DIR", str(cache))
     folder = tmp_path / "out"
     given = ("--suite", "small", "--kernels", FEW, "--cu-counts", counts, "-o", folder)
     with subprocess.Popen(
@@ -87,9 +95,9 @@ def test_killed_it_goes_on_and_ends_with_the_same_rows(
     torn = taken[-1].read_text()
     taken[-1].write_text(torn[: torn.rindex('"times"')])  # as a kill in the middle of a write
 
-    again = pocl.collect(cache, *given)
-    assert again.returncode == 2
-    assert "holds an unfinished collection; go on with --resume" in again.stderr
+    again = ("collect", "--backend", "opencl", *given)
+    message = refuse(capsys, folder, *again)
+    assert "holds an unfinished collection; go on with --resume" in message
     resumed = pocl.collect(cache, *given, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert read_document(first)["cache"] == before
@@ -98,8 +106,31 @@ def test_killed_it_goes_on_and_ends_with_the_same_rows(
     assert one.columns == other.columns
     for axis in ("cu_count", "engine_mhz", "memory_mhz"):
         assert (one.numbers[axis] == other.numbers[axis]).all()
-    finished = pocl.collect(cache, *given, "--resume")
-    assert "nothing is left to measure" in finished.stdout
+    finished, _ = succeed(capsys, *again, "--resume")
+    assert "nothing is left to measure" in finished
+
+
+def test_a_finished_run_tries_what_failed_again(
+    collected: Path, cache: Path, counts: str, tmp_path: Path
+) -> None:
+    """What kernel_tuner noted of the failure is forgotten; what was measured stays."""
+    folder = shutil.copytree(collected, tmp_path / "out")
+    record = json.loads((folder / "collect.json").read_text())
+    (folder / "collect.json").write_text(json.dumps({**record, "failed": {"copy_1m": "made"}}))
+    failed, other = (cache_file(folder, name, 1) for name in ("copy_1m", "nbody_1k"))
+    document = read_document(failed)
+    [sample] = document["cache"].values()
+    sample["__error__"] = "RuntimeFailedConfig"
+    failed.write_text(json.dumps(document))
+    before = other.read_bytes()
+    given = ("--suite", "small", "--kernels", FEW, "--cu-counts", counts, "-o", folder)
+    done = pocl.collect(cache, *given, "--resume")
+    assert done.returncode == 0, done.stderr
+    [sample] = read_document(failed)["cache"].values()
+    assert "__error__" not in sample
+    assert sample["times"]
+    assert other.read_bytes() == before
+    assert json.loads((folder / "collect.json").read_text())["failed"] == {}
 
 
 def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
@@ -133,12 +164,12 @@ def test_trained_on_it_predicts_a_kernel_left_out(
     )
     assert "has no counters: the default is 'mean-surface'" in err
     header, *lines = measured.read_text().splitlines()
-    [row] = [line for line in lines if f",nbody_2k,{most}," in line]
+    [row] = [line for line in lines if f",nbody_1k,{most}," in line]
     profile.write_text(f"{header}\n{row}\n")
     out, _ = succeed(capsys, "predict", model, profile, "--format", "json")
     factors = data.time_ms[:, 0, 0, 0] / data.time_ms[:, -1, 0, 0]
-    others = [f for f, name in zip(factors, data.kernels, strict=True) if name != "nbody_2k"]
-    at_base = data.time_ms[data.kernels.index("nbody_2k"), -1, 0, 0]
+    others = [f for f, name in zip(factors, data.kernels, strict=True) if name != "nbody_1k"]
+    at_base = data.time_ms[data.kernels.index("nbody_1k"), -1, 0, 0]
     predicted = {row["cu_count"]: row["time_ms"] for row in json.loads(out)["predictions"]}
     expected = at_base * np.exp(np.mean(np.log(others)))
     assert predicted[data.grid.cu_count[0]] == pytest.approx(expected)
