@@ -13,6 +13,7 @@ import sys
 import command_speed
 import fit_speed
 import import_speed
+import install_size
 import predict_speed
 import scaling
 import survey_speed
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "training_growth": training_growth.rows,
     "survey_speed": survey_speed.rows,
     "import_speed": import_speed.rows,
+    "install_size": install_size.rows,
 }
 
 

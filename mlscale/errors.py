@@ -1,6 +1,17 @@
 """What a user is told: errors to mend, and warnings about the data."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
+    "tables": ("pandas", "pyarrow"),
+    "figures": ("matplotlib",),
+    "study": ("cloudpickle", "joblib", "scipy", "sklearn", "threadpoolctl"),
+    "train": ("greenlet", "torch"),
+    "dask": ("dask", "distributed"),
+    "collect": ("kernel_tuner", "pyopencl"),
+}
 
 
 class InputError(ValueError):
@@ -17,15 +28,32 @@ class UsageError(InputError):
     """The options of a command do not suit each other; the command line adds where its help is."""
 
 
-class MissingLibraryError(InputError, ImportError):
+class MissingLibraryError(InputError, ModuleNotFoundError):
     """A library that an optional part of mlscale needs is not installed."""
 
 
-def missing_library(purpose: str, library: str, extra: str) -> MissingLibraryError:
-    """Make the error that says how to install a library; `extra` is mlscale's that has it."""
-    return MissingLibraryError(
-        f"{purpose} needs {library}; install it with: pip install 'mlscale[{extra}]'"
-    )
+@contextmanager
+def extra_named(purpose: str, extra: str | None = None) -> Iterator[None]:
+    """Tell which extra of mlscale installs a library that turns out to be missing.
+
+    extra: one to name where it has the library among others; else the smallest that has it.
+    Raises MissingLibraryError.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = str(error.name).partition(".")[0]
+        having = [name for name, libraries in _EXTRAS.items() if library in libraries]
+        is_told = isinstance(error, MissingLibraryError) and extra is None
+        if not having or is_told:
+            raise
+        names = list(_EXTRAS)
+        largest = max(having[0], extra or having[0], key=names.index)
+        missing = MissingLibraryError(
+            f"{purpose} needs {library}; install it with: pip install 'mlscale[{largest}]'"
+        )
+        missing.name = library
+        raise missing from None
 
 
 class DataWarning(UserWarning):

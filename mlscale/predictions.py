@@ -12,6 +12,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
+from mlscale.errors import extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,6 +169,7 @@ class Predictions(Mapping[str, Surfaces]):
         columns["flags"] = [[*mark, *flags] for flags in self.flags for mark in marks]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    @extra_named("'to_frame'")
     def to_frame(self, targets: Targets | None = None) -> "pd.DataFrame":
         """Return `columns` as a pandas DataFrame. Raises InputError outside the grid's range."""
         import pandas as pd

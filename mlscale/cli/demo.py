@@ -17,6 +17,7 @@ from mlscale.predictions import COVERAGE
 
 SEED = 0
 EXPORT = "h100-by-hand.csv"
+LIBRARIES = ("matplotlib", "pyarrow", "sklearn", "torch")  # one of each extra that it needs
 MODEL = "simulated-gcn3.mlscale"
 FIGURES = {
     "mean": "mape", "median kernel": "median_kernel", "p90": "p90", "worst": "worst_kernel_mape",
@@ -37,15 +38,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advise a clock for an export; then predict simulated kernels, and show the errors."""
     with options.output_folder(arguments.output) as folder:
-        has_torch = find_spec("torch") is not None
-        if not has_torch:
-            print(
-                "torch is not installed (pip install 'mlscale[train]'), so the demo leaves out "
+        missing = [name for name in LIBRARIES if find_spec(name) is None]
+        if missing:
+            left_out = (
                 f"training: it predicts with the shipped {MODEL}, and measures the errors of "
-                "'extra-trees' in place of 'wu' and 'bottleneck'.\n"
+                "'extra-trees' in place of 'wu' and 'bottleneck'"
+                if missing == ["torch"]
+                else "its second part: training on simulated data, and how far predictions are off"
+            )
+            print(
+                f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed "
+                f"(pip install 'mlscale[train]'), so the demo leaves out {left_out}.\n"
             )
         _advise_for_export()
-        _predict_simulated(folder, has_torch)
+        if missing in ([], ["torch"]):
+            _predict_simulated(folder, not missing)
 
 
 def _advise_for_export() -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from mlscale import __version__
 from mlscale.cli.shown_warnings import ShownWarnings, print_line
-from mlscale.errors import DataWarning, InputError, UsageError
+from mlscale.errors import DataWarning, InputError, UsageError, extra_named
 
 COMMANDS = {
     "demo": "an export to advice, and the main job on simulated data, in a minute",
@@ -29,6 +29,7 @@ COMMANDS = {
     "cite": "print the references of the models and data sets in use",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
+EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 MODULES = {"import": "import_", "study": "study.command"}
 
 
@@ -81,8 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = shown.show
         try:
             _refuse_other_letters(words)
+            command = words[0] if words else ""
             try:
-                _run(parser_of(words[:1]).parse_args(words))
+                with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
+                    _run(parser_of(words[:1]).parse_args(words))
             finally:
                 shown.tell_repeated()
             sys.stdout.flush()

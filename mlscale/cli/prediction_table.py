@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.cli.text import print_or_write
-from mlscale.data.arrow import arrow_numbers, arrow_strings
+from mlscale.data.arrow import arrow_numbers, arrow_strings, has_arrow
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.files import whole_file
@@ -40,7 +40,8 @@ Encoded = TypeVar("Encoded")
 def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | None) -> None:
     """Predict, and print CSV or write it to a file. Raises InputError."""
     rows = len(profiles.kernels) * (len(targets) if targets else model.grid.size)
-    encode = csv_by_standard_library if rows <= FEW_ROWS else csv_by_arrow
+    is_quick = rows > FEW_ROWS and has_arrow()
+    encode = csv_by_arrow if is_quick else csv_by_standard_library
     header = (",".join(COLUMNS) + "\n").encode()
     parts = chain([header], _parts(model, profiles, targets, encode))
     if output is None:

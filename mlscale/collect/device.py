@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from mlscale.collect.suite import BACKENDS
-from mlscale.errors import InputError, missing_library
+from mlscale.errors import InputError, extra_named
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' 'kernel_tuner[cuda]'",
@@ -77,8 +77,9 @@ def find_device(backend: str | None = None) -> DeviceInfo:
     Raises MissingLibraryError without kernel_tuner, and InputError without a device, which says
     of each backend what is missing.
     """
-    if find_spec("kernel_tuner") is None:
-        raise missing_library("mlscale collect", "kernel_tuner", "collect")
+    with extra_named("mlscale collect"):
+        if find_spec("kernel_tuner") is None:  # not imported: its processes alone do that
+            raise ModuleNotFoundError(name="kernel_tuner")
     complaints = []
     for name in [backend] if backend else BACKENDS:
         try:

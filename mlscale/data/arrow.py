@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 _NEEDS_CARE = (b'"', b"\r", b"\0")  # a CSV file with one of these is not read by Arrow
 
 
+def has_arrow() -> bool:
+    """Whether Arrow is installed, which is quick on large files of text; all else works without."""
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        return False
+    return pa is not None
+
+
 def arrow_numbers(values: NDArray[Any]) -> "pa.Array":
     """Return numbers or truth values as an Arrow array, null for NaN."""
     import pyarrow as pa

@@ -16,7 +16,7 @@ from mlscale.data.repetitions import Aggregate, over_repetitions, spread
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Table
 from mlscale.data.tables import read_table, table_from_frame, write_table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning, InputError, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,6 +173,7 @@ class Measurements:
         }
         return Table(self.device, text, numbers, self.metadata)
 
+    @extra_named("'to_frame'")
     def to_frame(self) -> "pd.DataFrame":
         """Return the tidy table as a pandas DataFrame."""
         import pandas as pd

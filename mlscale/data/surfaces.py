@@ -8,7 +8,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, Index, format_steps
-from mlscale.errors import InputError
+from mlscale.errors import InputError, extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +41,7 @@ class Surfaces:
             f"{self.base}{intervals}>"
         )
 
+    @extra_named("'to_frame'")
     def to_frame(self, kernels: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return a DataFrame with a row for each kernel and configuration.
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.arrow import numpy_floats, read_plain_csv
+from mlscale.data.arrow import has_arrow, numpy_floats, read_plain_csv
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES
 from mlscale.data.table import IDENTITY, Table
-from mlscale.errors import InputError
+from mlscale.errors import InputError, extra_named
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
     from_spreadsheet_cell,
@@ -62,7 +62,7 @@ def _read_csv(path: Path) -> Table:
     is_large = False
     with suppress(OSError):  # the reader says why it cannot be read
         is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
-    table = (_read_plain_csv(path) if is_large else None) or _read_any_csv(path)
+    table = (_read_plain_csv(path) if is_large and has_arrow() else None) or _read_any_csv(path)
     for name, cells in table.text.items():
         table.text[name] = [from_spreadsheet_cell(cell) for cell in cells]
     numbers = {from_spreadsheet_cell(name): values for name, values in table.numbers.items()}
@@ -228,6 +228,7 @@ def table_from_frame(frame: "pd.DataFrame") -> Table:
     return table
 
 
+@extra_named("Parquet")
 def _read_parquet(path: Path) -> Table:
     arrow = _arrow_table(path)
     pairs = arrow.schema.metadata or {}
@@ -339,6 +340,7 @@ def _cells(values: Floats) -> list[str]:
     return ["" if np.isnan(v) else repr(v).removesuffix(".0") for v in values.tolist()]
 
 
+@extra_named("Parquet")
 def _write_parquet(table: Table, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.arrow import has_arrow
 from mlscale.errors import InputError
 from mlscale.profilers.cells import ArrowCells, Cells, Labels, ListedCells, Wholes
 from mlscale.profilers.reader import Export
@@ -219,7 +220,7 @@ def _by_arrow(
         return None
     view = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(view == _NEWLINE)
-    if not _is_plain(export, view, ends):
+    if not has_arrow() or not _is_plain(export, view, ends):
         return None
     width = len(next(csv.reader([data[: ends[0]].decode()], delimiter=export.delimiter)))
     if not (shortest or len(export.header)) <= width <= len(export.header):

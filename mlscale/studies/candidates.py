@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import cloudpickle
-
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -110,6 +108,8 @@ def _own_module(predictor: Predictor | None) -> Any:
 
 
 def _pickle(predictor: Predictor | None) -> bytes:
+    import cloudpickle
+
     module = _own_module(predictor)
     if module is None:
         return bytes(cloudpickle.dumps(predictor))
@@ -122,6 +122,8 @@ def _pickle(predictor: Predictor | None) -> bytes:
 
 
 def _unpickle(name: str, features: str | None, predictor: bytes) -> Candidate:
+    import cloudpickle
+
     return Candidate(name, features, cloudpickle.loads(predictor))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.data.measurements import Measurements, read
-from mlscale.errors import InputError
+from mlscale.errors import InputError, extra_named
 from mlscale.studies import wu2015
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
@@ -37,6 +37,7 @@ STUDIES: dict[str, type[Study]] = {
 }
 
 
+@extra_named("a study", "study")
 def study(
     name: str,
     tables: AnyTables,

@@ -14,7 +14,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled, power_faults
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError, missing_library
+from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
 from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
@@ -55,6 +55,7 @@ class BoardPower(Predictor):
         has_power = measurements.power_samples is not None
         return is_sampled(measurements.metadata) and has_dram and has_power and cus == memories == 1
 
+    @extra_named("training 'board-power'", "train")
     def fit(self, training: Training, base: Bases) -> Self:
         """Learn from the tables of one GPU or several; one table may come with several bases.
 
@@ -62,10 +63,8 @@ class BoardPower(Predictor):
         predicted from the others. Raises InputError on several CU counts or memory clocks, and on
         what lacks power or DRAM's share; ImportError without threadpoolctl.
         """
-        try:
-            from threadpoolctl import ThreadpoolController
-        except ModuleNotFoundError as error:
-            raise missing_library("training 'board-power'", str(error.name), "train") from None
+        from threadpoolctl import ThreadpoolController
+
         sets = [(_sound(table), at) for table, at in training_sets(self, training, base)]
         for table, _ in sets:
             self._check(table)

@@ -14,7 +14,7 @@ from mlscale.data.grid import ConfigGrid, grid_state
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError, missing_library
+from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -90,15 +90,13 @@ class Bottleneck(Predictor):
         return self
 
     @classmethod
+    @extra_named("training 'bottleneck'", "train")
     def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
         """Fit many predictors, each as by `fit`, with the fits of all of them in one batch.
 
         Those for time and for power of the same tables share the fits of the time.
         """
-        try:
-            from mlscale.predictors.bottleneck.training import train_together
-        except ModuleNotFoundError as error:
-            raise missing_library("training 'bottleneck'", str(error.name), "train") from None
+        from mlscale.predictors.bottleneck.training import train_together
 
         tasks = [(p, p._training_sets(training, base)) for p, training, base in jobs]  # noqa: SLF001
         for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):

@@ -13,7 +13,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled, power_faults
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError, missing_library, warn
+from mlscale.errors import InputError, extra_named, warn
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -70,6 +70,7 @@ class Sampled(Predictor):
         has_dram = "dram_active" in measurements.counter_names
         return is_sampled(measurements.metadata) and has_dram and cus == memories == 1
 
+    @extra_named("training 'sampled'", "train")
     def fit(self, training: Training, base: Bases) -> Self:
         """Train on one GPU's kernels, without those whose power is faulty.
 
@@ -87,15 +88,12 @@ class Sampled(Predictor):
                 f"{cus} and {memories}"
             )
         table.quantity(self.quantity)
-        try:
-            from mlscale.predictors.sampled.training import SampledKernels, train
+        from mlscale.predictors.sampled.training import SampledKernels, train
 
-            trained = [
-                train(SampledKernels.of(own, base), self.quantity, self.seed)
-                for own, base in _at_bases(table, self.base_, self.bases)
-            ]
-        except ModuleNotFoundError as error:
-            raise missing_library("training 'sampled'", str(error.name), "train") from None
+        trained = [
+            train(SampledKernels.of(own, base), self.quantity, self.seed)
+            for own, base in _at_bases(table, self.base_, self.bases)
+        ]
         self.device_, self.grid_ = table.device, table.grid
         self.bases_ = [own if self.intervals else without_intervals(own) for own in trained]
         return self

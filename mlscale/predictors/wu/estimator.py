@@ -10,7 +10,7 @@ from mlscale.arrays import Floats, Indices, positive, shaped
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError
+from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -70,6 +70,7 @@ class Wu(Predictor):
         return self
 
     @classmethod
+    @extra_named("training 'wu'", "train")
     def fit_together(cls, jobs: Sequence[tuple[Self, Training, Bases]]) -> None:
         """Fit many models; the networks of all of them train as one batch."""
         from mlscale.predictors.wu.training import ClassifierTask, cluster, train_networks

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
-from mlscale.errors import missing_library
 from mlscale.predictors.wu.clusters import CROSS_ENTROPY, SQUARED, Network
 
 if TYPE_CHECKING:
@@ -86,10 +85,9 @@ def train_networks(tasks: Sequence[ClassifierTask]) -> list[Network]:
     """Train a network for every task, in batches that bound the memory.
 
     The paper gives no loss or optimiser; see docs/decisions/0003-wu-classifier-training.md.
-    Raises ImportError (MissingLibraryError) without torch.
     """
     if torch is None:
-        raise missing_library("training 'wu'", "torch", "train")
+        raise ModuleNotFoundError(name="torch")
     networks: list[Network] = []
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # products this small run slower on several threads
