@@ -1,7 +1,7 @@
 """What `pip install mlscale` installs, alone and with each extra, and how it starts.
 
-Each in a fresh environment of its own, with the versions of constraints.txt, from the index that pip
-uses. MLSCALE_EXTRAS="tables" names other extras.
+Each in a fresh environment of its own, with the versions of constraints.txt, from the index of
+pip. MLSCALE_EXTRAS="tables" names other extras.
 """
 
 import os
