@@ -7,6 +7,8 @@ from types import ModuleType
 MODELS = {
     "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
     "nagasaka": "power from counters per second (Nagasaka et al., 2010)",
+    "nagasaka-fit": "a model of power from counters per second, to keep in a file",
+    "nagasaka-estimate": "the power of kernels that were not measured, by such a model",
     "survey": "the models of Volkov's survey (PPoPP 2018), side by side",
 }
 

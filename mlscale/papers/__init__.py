@@ -3,7 +3,8 @@
 - `wang_chu`, `wang_chu_gpus`, `wang_chu_inputs`, `wang_chu_readings`, `wang_chu_tiles`: time under
   core and memory clocks (Wang and Chu, 2018), and `max_overlap`, this project's rule of its parts;
 - `volkov`, `volkov_simulation`: throughput of a CU (Volkov's survey, 2018);
-- `nagasaka`, `nagasaka_inputs`: power from counters per second (Nagasaka et al., 2010).
+- `nagasaka`, `nagasaka_inputs`, `nagasaka_model`: power from counters per second (Nagasaka et
+  al., 2010).
 
 The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
 they are first used. Functions take numbers or arrays, numbers give numbers, and what cannot be is
@@ -17,6 +18,7 @@ __all__ = (
     "max_overlap",
     "nagasaka",
     "nagasaka_inputs",
+    "nagasaka_model",
     "volkov",
     "volkov_simulation",
     "wang_chu",

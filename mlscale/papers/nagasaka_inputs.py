@@ -24,6 +24,14 @@ BLOCKS_PER_CU = 4
 BASELINE = "intercept only"
 FULL = "Full"
 
+# Why a kernel's estimate may be off.
+TEXTURE = (
+    "it reads textures, or spilled registers, through the texture cache (more transactions than "
+    "global loads), whose hits no counter of the model counts"
+)
+UNLEARNT = "it was zero in all of the training kernels, so that its energy could not be learnt"
+FEW_BLOCKS = f"it has fewer than {BLOCKS_PER_CU} blocks per CU, too few to use all CUs alike"
+
 _L2 = ("l2_read_transactions", "l2_write_transactions")
 _DRAM = ("dram_read_transactions", "dram_write_transactions")
 _SHARED = ("shared_load_transactions", "shared_store_transactions")
@@ -143,21 +151,45 @@ def derive_inputs(profiles: Profiles) -> PowerInputs:
         raise InputError(
             f"kernel '{kernel}' has no power at {profiles.base}: measure it or leave the kernel out"
         )
-    run = NvprofRun(profiles)
     sets = _available_sets(profiles.counter_names)
-    wanted = dict.fromkeys(name for variables in sets.values() for name in variables)
-    counts = {name: VARIABLES[name].formula(run) for name in wanted}
+    wanted = tuple(dict.fromkeys(name for variables in sets.values() for name in variables))
     inputs = PowerInputs(
         kernels=profiles.kernels,
         applications=profiles.applications,
         power_w=power,
-        rates={n: per_second(c[:, None], profiles.time_ms)[:, 0] for n, c in counts.items()},
+        rates=variable_rates(profiles, wanted),
         sets=sets,
-        texture=uses_texture_path(run),
-        few_blocks=run.optional("workgroups") < BLOCKS_PER_CU * profiles.base.cu_count,
+        texture=reads_textures(profiles),
+        few_blocks=has_few_blocks(profiles),
     )
-    _warn_of_unseen_events(inputs, run)
+    _warn_of_unseen_events(inputs, NvprofRun(profiles))
     return inputs
+
+
+def variable_rates(profiles: Profiles, variables: Sequence[str]) -> dict[str, Floats]:
+    """Return variables of every kernel per second, (K,) each [1/s], by name.
+
+    Raises InputError, naming them, where counters are not there, and on a count that is bad.
+    """
+    needed = dict.fromkeys(c for name in variables for c in VARIABLES[name].needs)
+    if missing := [name for name in needed if not profiles.has_counter(name)]:
+        raise InputError(
+            "Nagasaka's model needs counters as nvprof names them: "
+            + "; ".join(missing_column(name, profiles.counter_names) for name in missing)
+        )
+    run = NvprofRun(profiles)
+    return {name: per_second(VARIABLES[name].formula(run), profiles.time_ms) for name in variables}
+
+
+def reads_textures(profiles: Profiles) -> Floats:
+    """Return 1 where a kernel reads through the texture cache, 0 where not, else NaN, (K,)."""
+    return uses_texture_path(NvprofRun(profiles))
+
+
+def has_few_blocks(profiles: Profiles) -> Mask:
+    """Return where a kernel has fewer blocks than the paper asks for, (K,)."""
+    blocks = NvprofRun(profiles).optional("workgroups")
+    return np.asarray(blocks < BLOCKS_PER_CU * profiles.base.cu_count)
 
 
 def unlearnt(training: Floats, held_out: Floats) -> Mask:

@@ -25,10 +25,13 @@ from mlscale.papers.nagasaka import (
 )
 from mlscale.papers.nagasaka_inputs import (
     BLOCKS_PER_CU,
+    TEXTURE,
+    UNLEARNT,
     PowerInputs,
     derive_inputs,
     unlearnt,
 )
+from mlscale.papers.nagasaka_model import FittedPowerModel
 from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import Fold, grouped_folds
 
@@ -43,12 +46,6 @@ PENALTIES: tuple[float, ...] = (0.0, *np.logspace(-2, 4, 25).tolist())
 # Keeps the random numbers of the evaluation apart from those of the choice of lambda.
 _OUTER_SEED = 20_100_815
 _INNER_SEED = 70_000_000
-
-TEXTURE = (
-    "it reads textures, or spilled registers, through the texture cache (more transactions than "
-    "global loads), whose hits no counter of the model counts"
-)
-UNLEARNT = "it was zero in all of the training kernels, so that its energy could not be learnt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +188,29 @@ def fit_all(inputs: PowerInputs, name: str) -> tuple[LinearPowerModel, float]:
     groups = group_numbers(inputs, "application")
     penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
     return fit_power_model(rates, inputs.power_w, penalty), penalty
+
+
+def fit_model(case: PowerCase, name: str, shuffles: int = SHUFFLES) -> FittedPowerModel:
+    """Return the model of all kernels of a case with a set of counters, to save and estimate with.
+
+    Its error is that of kernels held out with their application. Raises InputError.
+    """
+    inputs = replace(case.inputs, sets={name: case.inputs.sets[name]})
+    (errors,) = set_errors(inputs, ("application",), shuffles)
+    model, penalty = fit_all(inputs, name)
+    rates = inputs.matrix(name)
+    return FittedPowerModel(
+        device=case.device,
+        base=case.base,
+        counters=name,
+        variables=inputs.sets[name],
+        model=model,
+        lowest=rates.min(axis=0),
+        highest=rates.max(axis=0),
+        penalty=penalty,
+        n_kernels=len(inputs.kernels),
+        mape=float(errors.errors_percent.mean()),
+    )
 
 
 def group_numbers(inputs: PowerInputs, grouping: Grouping) -> Indices:
