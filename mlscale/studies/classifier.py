@@ -6,52 +6,24 @@ cluster of the same model; what it errs is the clustering's, and the rest is mis
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from mlscale.arrays import Indices
 from mlscale.data.measurements import Measurements
-from mlscale.errors import InputError
 from mlscale.predictors.wu.clusters import ClusterSet, cu_axis_last
 from mlscale.predictors.wu.estimator import Wu
-from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped, measured_quantities
-from mlscale.studies.candidates import Candidate, candidates
+from mlscale.studies.base import Part, Row, Rows, flat
 from mlscale.studies.crossval import cross_validate
+from mlscale.studies.of_wu import WuAloneStudy
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.statistics import error_over, split_error
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassifierStudy(PredictorStudy):
-    """Each part is `wu` on one table, with one quantity and seed.
-
-    predictors: `wu` itself, by default, or one with other hyper-parameters. quantity: both, where
-    measured.
-    """
-
-    quantity: str | Sequence[str] = ()
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """Return all parts. Raises InputError on another predictor than `wu`."""
-        return [
-            Part(table, candidate, self.split, seed, quantity, count, (self.base_of(table),))
-            for table, data in self.tables.items()
-            for candidate in self._candidates(data)
-            for quantity in measured_quantities(data, self.quantity)
-            if candidate.predicts(quantity)
-            for count in [self.clusters_of(candidate)]
-            for seed in self.seeds_of(candidate)
-        ]
-
-    def _candidates(self, data: Measurements) -> list[Candidate]:
-        asked = self.predictors or ("wu",)
-        everyone = candidates(asked, self.features, data, alone=True)
-        if other := [one.name for one in everyone if one.name != Wu.name]:
-            raise InputError(f"the study 'classifier' is of 'wu', not of '{other[0]}'")
-        return everyone
+class ClassifierStudy(WuAloneStudy):
+    """Counts how often the networks choose the oracle's cluster."""
 
     def calls(self) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
         """Return what counts the choices of a part, and the arguments of each."""
@@ -59,7 +31,7 @@ class ClassifierStudy(PredictorStudy):
 
     def rows(self, results: Sequence[Any]) -> Rows:
         """One row for each table, quantity and kind of features; shares and errors in percent."""
-        return [self._row(of_case) for of_case in self._cases(results).values()]
+        return [self._row(of_case) for of_case in self.cases(results).values()]
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """Return the rows, and each cell of the confusion matrices."""
@@ -77,19 +49,6 @@ class ClassifierStudy(PredictorStudy):
         ]
         plain = [{k: v for k, v in flat(row).items() if k != "confusion"} for row in rows]
         return {"classifier": plain, "confusion": cells}
-
-    def _cases(self, results: Sequence[Any]) -> dict[tuple[Any, ...], Rows]:
-        rows = [
-            {
-                "table": part.table,
-                "quantity": part.quantity,
-                "features": part.candidate.features,
-                "part": part,
-                **result,
-            }
-            for part, result in zip(self.parts, results, strict=True)
-        ]
-        return grouped(rows, "table", "quantity", "features")
 
     def _row(self, results: Rows) -> Row:
         first: Part = results[0]["part"]

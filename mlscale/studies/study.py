@@ -17,6 +17,7 @@ from mlscale.studies.candidates import AnyPredictor
 from mlscale.studies.classifier import ClassifierStudy
 from mlscale.studies.errors import ErrorStudy
 from mlscale.studies.extrapolation import ExtrapolationStudy
+from mlscale.studies.importance import ImportanceStudy
 from mlscale.studies.next_point import NextPointStudy
 from mlscale.studies.regret import RegretStudy
 
@@ -31,6 +32,7 @@ STUDIES: dict[str, type[Study]] = {
     "compare": ErrorStudy,
     **dict.fromkeys(wu2015.STUDIES, wu2015.WuStudy),
     "classifier": ClassifierStudy,
+    "importance": ImportanceStudy,
     "advice": RegretStudy,
     "next-profile": NextPointStudy,
     "extrapolation": ExtrapolationStudy,
@@ -48,10 +50,10 @@ def study(
     """Measure errors by cross-validation; a row of figures for each case, errors in percent.
 
     name: 'errors', 'compare', 'base-configuration', 'cluster-count', 'error-distribution',
-    'oracle', 'advice', 'next-profile' or 'extrapolation'. tables: measurements or their files;
-    several in a list, or in a dict by name. predictors: names ('nearest', 'package.module:Class'),
-    classes or objects, whose own hyper-parameters are kept. jobs: processes; as many as there are
-    cores.
+    'oracle', 'classifier', 'importance', 'advice', 'next-profile' or 'extrapolation'. tables:
+    measurements or their files; several in a list, or in a dict by name. predictors: names
+    ('nearest', 'package.module:Class'), classes or objects, whose own hyper-parameters are kept.
+    jobs: processes; as many as there are cores.
 
     options: of every study base='mid', split='leave-one-application-out' and seeds, how many; and
     those of the class in STUDIES, such as features=['raw'], quantity='time', clusters=8, and of

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import options
-from mlscale.cli.study import advice, classifier, errors, extrapolation, next_profile, wu2015
+from mlscale.cli.study import (
+    advice,
+    classifier,
+    errors,
+    extrapolation,
+    importance,
+    next_profile,
+    wu2015,
+)
 from mlscale.cli.study.run import carry_out
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -15,7 +23,7 @@ from mlscale.studies.study import plan, settings_of
 
 MODULES = {
     name: module
-    for module in (errors, wu2015, classifier, advice, next_profile, extrapolation)
+    for module in (errors, wu2015, classifier, importance, advice, next_profile, extrapolation)
     for name in module.SUMMARIES
 }
 

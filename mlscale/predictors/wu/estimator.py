@@ -161,7 +161,11 @@ class Wu(Predictor):
         """Walk along the centroids that the networks choose, on the training grid."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         points, flags = self.scaling_.transform(profiles)
-        return Surfaces(self.grid_, self.base_, self._tables.surfaces(points), flags)
+        return Surfaces(self.grid_, self.base_, self.factors(points), flags)
+
+    def factors(self, points: Floats) -> Floats:
+        """Return the surfaces (n, C, E, M) of normalised features (n, F)."""
+        return self._tables.surfaces(points)
 
     def needs(self) -> tuple[str, ...]:
         """Return the features that every training kernel had."""

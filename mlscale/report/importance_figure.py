@@ -1,0 +1,52 @@
+"""How much the features of wu matter, as a picture, PNG and SVG."""
+
+from pathlib import Path
+
+import numpy as np
+
+from mlscale.report.style import COLOURS, bars_with_values, name_rows, new_figure, save_figure
+from mlscale.studies.base import Row, Rows
+from mlscale.studies.importance import ALL, SHUFFLED
+
+
+def draw_importance(folder: Path, rows: Rows, origin: str | None) -> list[Path]:
+    """Draw the rows of a table, quantity and kind of features; the files. Raises InputError.
+
+    Left the increase of the error by each shuffled feature, right the error of the best few; bars
+    are standard errors.
+    """
+    first = rows[0]
+    shuffled = [row for row in rows if row["what"] == SHUFFLED]
+    subsets = sorted(
+        (row for row in rows if row["what"] != SHUFFLED), key=lambda row: row["n_features"]
+    )
+    unmeasured = f" ({origin} data, not measured)" if origin in ("made", "simulated") else ""
+    title = f"{first['table']}{unmeasured}\nerror of {first['quantity']} by wu"
+    figure = new_figure(11, 1.6 + 0.24 * len(shuffled), title, fontsize=10)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    heights = name_rows(
+        left,
+        [row["feature"] for row in shuffled],
+        "increase where it is shuffled [points of %]",
+        upwards=False,
+    )
+    increases = np.array([row["increase"] for row in shuffled])
+    bars_with_values(left, heights, increases, COLOURS[0], [False] * len(shuffled))
+    right.errorbar(
+        range(len(subsets)),
+        [row["mape"] for row in subsets],
+        [row["standard_error"] or 0 for row in subsets],
+        color=COLOURS[1],
+        marker="o",
+        capsize=3,
+    )
+    right.set_xticks(range(len(subsets)), [_name(row) for row in subsets], fontsize=8)
+    right.set_ylim(bottom=0)
+    right.set_ylabel("mean error, held out [%]")
+    right.grid(visible=True, axis="y", alpha=0.3)
+    stem = f"importance-{first['table']}-{first['quantity']}-{first['features']}"
+    return save_figure(figure, folder / stem)
+
+
+def _name(row: Row) -> str:
+    return f"all {row['n_features']}" if row["what"] == ALL else f"best {row['n_features']}"
