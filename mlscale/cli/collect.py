@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,92 +15,40 @@ from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from mlscale.collect.device import DeviceInfo
     from mlscale.collect.plan import Plan
-    from mlscale.collect.recording import Row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", help="folder for measurements.csv and collect.json"
-    )
-    parser.add_argument(
-        "--backend",
-        choices=("cuda", "hip", "opencl"),
-        help="NVIDIA, AMD, or OpenCL, which runs on a processor too (default: the first that finds "
-        "a device)",
-    )
-    parser.add_argument(
-        "--suite",
-        choices=("full", "small"),
-        default="full",
-        help="sizes for a GPU, or small ones for a processor (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--kernels",
-        type=lambda text: tuple(text.split(",")),
-        default=(),
-        metavar="NAME,…",
-        help="kernels or applications of the suite, * for any characters (default: all)",
-    )
-    parser.add_argument(
-        "--device",
-        type=options.device_key,
-        metavar="DEVICE",
-        help="device file of this GPU, where the device table lacks it; the table carries its "
-        "facts (see 'devices new')",
-    )
-    parser.add_argument(
-        "--cu-counts",
-        type=_numbers,
-        metavar="N,N,…",
-        help="compute units (SMs) to run on; the table has what the driver grants (default: up to "
-        "eight counts, evenly spaced, all CUs among them)",
-    )
+    add = parser.add_argument
+    add("-o", "--output", metavar="DIR", help="folder for measurements.csv and collect.json")
+    sources = "NVIDIA, AMD, or OpenCL, which has processors too (default: the first with a device)"
+    add("--backend", choices=("cuda", "hip", "opencl"), help=sources)
+    sizes = "sizes for a GPU, or small ones for a processor (default: %(default)s)"
+    add("--suite", choices=("full", "small"), default="full", help=sizes)
+    names = "kernels or applications of the suite, * for any characters (default: all)"
+    add("--kernels", type=_names, default=(), metavar="NAME,…", help=names)
+    facts = "device file of this GPU, where the device table lacks it (see 'devices new')"
+    add("--device", type=options.device_key, metavar="DEVICE", help=facts)
+    counts = "numbers of compute units (SMs) to run on (default: up to eight, evenly spaced)"
+    add("--cu-counts", type=_numbers, metavar="N,N,…", help=counts)
     for clock in ("engine", "memory"):
-        parser.add_argument(
-            f"--{clock}",
-            type=_numbers,
-            default=(),
-            metavar="MHZ,MHZ,…",
-            help=f"{clock} clocks to hold (root); they are reset at the end, also after a crash "
-            "(default: left alone)",
-        )
-    parser.add_argument(
-        "--power-limits",
-        type=_numbers,
-        default=(),
-        metavar="W,W,…",
-        help="board power limits to set (root), a table for each; reset likewise",
-    )
-    parser.add_argument(
-        "--repeat",
-        type=options.whole_number,
-        default=1,
-        metavar="N",
-        help="samples of each kernel and configuration (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--power-seconds",
-        type=options.number_from_0,
-        default=2.0,
-        metavar="S",
-        help="seconds over which power is averaged; 0 for time alone (default: %(default)g)",
-    )
-    parser.add_argument("--resume", action="store_true", help="go on with what DIR holds")
+        clocks = f"{clock} clocks to hold (root), reset at the end (default: left alone)"
+        add(f"--{clock}", type=_numbers, default=(), metavar="MHZ,MHZ,…", help=clocks)
+    limits = "board power limits to set (root), a table for each; reset at the end"
+    add("--power-limits", type=_numbers, default=(), metavar="W,W,…", help=limits)
+    samples = "samples of each kernel and configuration (default: %(default)s)"
+    add("--repeat", type=options.whole_number, default=1, metavar="N", help=samples)
+    window = "seconds over which power is averaged; 0 for time alone (default: %(default)g)"
+    add("--power-seconds", type=options.number_from_0, default=2.0, metavar="S", help=window)
+    add("--resume", action="store_true", help="measure what is missing in DIR")
     task = parser.add_mutually_exclusive_group()
-    task.add_argument(
-        "--micro",
-        action="store_true",
-        help="measure latencies and throughputs in place of the suite: gpu.json for 'literature "
-        "--gpu', and the models of the survey beside Volkov's kernel",
-    )
-    task.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the plan, its kernels and how long it takes, and end",
-    )
+    micro = "measure latencies and throughputs in place of the suite: gpu.json for 'literature'"
+    task.add_argument("--micro", action="store_true", help=micro)
+    task.add_argument("--dry-run", action="store_true", help="print the plan, and end")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -142,18 +91,14 @@ def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
 
 def _plan_text(plan: Plan, info: DeviceInfo) -> str:
     """What would be measured, and an estimate of its duration."""
-    minutes = max(1, round(plan.seconds / 60))
-    duration = f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-    settings = {
-        name: ", ".join(map(str, values)) or "as they are" for name, values in plan.settings.items()
-    }
+    settings = {n: ", ".join(map(str, v)) or "as they are" for n, v in plan.settings.items()}
     lines = {
         "device": f"{info.name} by {info.backend}, {info.cu_count} CUs",
         "kernels": f"{len(plan.entries)}: {', '.join(entry.name for entry in plan.entries)}",
         "CUs": f"{', '.join(map(str, plan.cu_counts))} ({info.cu_axis or 'all at once'})",
         **settings,
         "power": f"{plan.power_s:g} s a sample" if plan.power_s else "not measured",
-        "samples": f"{plan.samples}, about {duration} (an estimate)",
+        "samples": f"{plan.samples}, about {plan.seconds / 60:.1f} min (an estimate)",
     }
     return "\n".join(f"{name + ':':<12}{what}" for name, what in lines.items())
 
@@ -178,67 +123,59 @@ def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str
                 failed = running.carry_out(plan, info, folder, bar.update)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with --resume -o {folder}") from None
-        rows = recording.rows_of(folder, plan, info)
-        rows = [row for row in rows if row["kernel"] not in failed]
-        for line in recording.notes(rows, plan, info, failed):
-            warn(line)
-        if not rows:
+        for name, why in failed.items():
+            warn(f"{name} is left out: {why}")
+        plan = replace(plan, entries=tuple(e for e in plan.entries if e.name not in failed))
+        samples = recording.samples(folder, plan, info)
+        if samples.empty:
             raise InputError(f"{folder}: no kernel could be measured")
+        for line in recording.notes(samples, plan, info):
+            warn(line)
         if plan.suite == "micro":
-            text = _write_micro(folder, rows, info)
+            text = _write_micro(folder, samples, info)
         else:
-            text = _write(folder, rows, plan, info)
+            text = _write(folder, samples, plan, info)
         recording.finish(folder, record, failed)
     return text
 
 
-def _write(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) -> str:
+def _write(folder: Path, samples: pd.DataFrame, plan: Plan, info: DeviceInfo) -> str:
     """Write the tables with their counters; the summary."""
-    import numpy as np
-
     from mlscale.collect import counters, recording
-    from mlscale.data.devices import device_keys
-    from mlscale.data.grid import AXES
 
-    kernels = list(dict.fromkeys(row["kernel"] for row in rows))
-    device = recording.device_name(info)
     if info.backend in counters.TOOLS:
-        base = {axis: max(row[axis] for row in rows) for axis in AXES}
         of_kernels, missing = counters.collect_counters(
-            info, plan.suite, kernels, device, base, folder / "counters"
+            info, plan, recording.base(samples), folder / "counters"
         )
         for line in missing:
             warn(line)
-        recording.add_counters(rows, of_kernels)
-    paths = recording.write_tables(folder, rows, plan, info)
-    spread = float(np.median([row["time_spread_percent"] for row in rows]))
-    power = "without" if np.isnan([row["power_w"] for row in rows]).all() else "with"
-    if device not in device_keys() and info.backend != "opencl":
-        warn(
-            f"'{device}' is not in the device table, so 'bottleneck' does not apply; "
-            "docs/collecting.md says how to describe a GPU"
-        )
+        samples = recording.with_counters(samples, of_kernels)
+    paths = recording.write_tables(folder, samples, plan, info)
+    power = "with" if samples["power_w"].notna().any() else "without"
     return (
-        f"{', '.join(map(str, paths))}: {len(rows)} samples of {len(kernels)} kernels on {device}, "
-        f"{plan.configurations} configurations x {plan.repeat}, {power} power; median spread of "
-        f"the times {number(spread, 2)} %"
+        f"{', '.join(map(str, paths))}: {len(samples)} samples of {len(plan.entries)} kernels on "
+        f"{recording.device_name(info)}, {plan.configurations} configurations x {plan.repeat}, "
+        f"{power} power; median spread of the times "
+        f"{number(samples['time_spread_percent'].median(), 2)} %"
     )
 
 
-def _write_micro(folder: Path, rows: list[Row], info: DeviceInfo) -> str:
+def _write_micro(folder: Path, samples: pd.DataFrame, info: DeviceInfo) -> str:
     """Fit the parameters and write gpu.json; what there is to say of it."""
     from mlscale.collect.micro_fit import gpu_document
     from mlscale.collect.recording import device_name
 
-    document = gpu_document(rows, info, device_name(info))
+    document = gpu_document(samples, info, device_name(info))
     path = folder / "gpu.json"
     write_text(path, json.dumps(document, indent=1) + "\n")
     numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]
-    note = (document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"})[
-        "note"
-    ]
+    entry = document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"}
     table = columns(["quantity", ""], [[name, number(value)] for name, value in numbers])
-    return f"{path}: {document['device']}; {note}\n\n{table}"
+    return f"{path}: {document['device']}; {entry['note']}\n\n{table}"
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlscale.collect.device import DeviceInfo
+from mlscale.collect.plan import Plan
+from mlscale.collect.recording import Counters, device_name
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers import import_exports
 
 TOOLS = {"cuda": "ncu", "hip": "rocprofv3"}
 _HERE = Path(__file__).parent
-Counters = dict[str, dict[str, float]]
 
 
 def metrics(capability: int) -> tuple[str, ...]:
@@ -54,28 +55,22 @@ def commands(info: DeviceInfo, suite: str, kernels: Sequence[str], folder: Path)
 
 
 def collect_counters(
-    info: DeviceInfo,
-    suite: str,
-    kernels: Sequence[str],
-    device: str,
-    base: Mapping[str, float],
-    folder: Path,
+    info: DeviceInfo, plan: Plan, base: Mapping[str, float], folder: Path
 ) -> tuple[Counters, list[str]]:
     """The counters by kernel, and what is missing; each kernel is profiled by itself.
 
-    device: its key; base: the configuration that the counters are of. Where the first kernel's
-    fail, no other is tried.
+    base: the configuration that they are of. Where the first kernel's fail, no other is tried.
     """
-    tool = TOOLS[info.backend]
+    tool, kernels = TOOLS[info.backend], [entry.name for entry in plan.entries]
     if shutil.which(tool) is None:
-        by_hand = "; ".join(map(shlex.join, commands(info, suite, kernels, folder)))
+        by_hand = "; ".join(map(shlex.join, commands(info, plan.suite, kernels, folder)))
         return {}, [f"there are no counters: {tool} is not on the path; by hand: {by_hand}"]
     shutil.rmtree(folder, ignore_errors=True)
     counters: Counters = {}
     missing = []
     for kernel in kernels:
         try:
-            counters[kernel] = _of_kernel(info, suite, kernel, device, base, folder / kernel)
+            counters[kernel] = _of_kernel(info, plan.suite, kernel, base, folder / kernel)
         except InputError as error:
             if not counters:
                 return {}, [f"there are no counters: {error}"]
@@ -84,12 +79,7 @@ def collect_counters(
 
 
 def _of_kernel(
-    info: DeviceInfo,
-    suite: str,
-    kernel: str,
-    device: str,
-    base: Mapping[str, float],
-    folder: Path,
+    info: DeviceInfo, suite: str, kernel: str, base: Mapping[str, float], folder: Path
 ) -> dict[str, float]:
     """The counters of one kernel. Raises InputError where the profiler or the importer refuses."""
     folder.mkdir(parents=True)
@@ -106,5 +96,6 @@ def _of_kernel(
         base = {"cu_count": base["cu_count"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        table = import_exports(sorted(folder.rglob("*.csv")), tool, device=device, base=base).table
+        files = sorted(folder.rglob("*.csv"))
+        table = import_exports(files, tool, device=device_name(info), base=base).table
     return {name: float(c[0]) for name, c in table.numbers.items() if name not in NOT_COUNTERS}

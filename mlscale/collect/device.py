@@ -22,29 +22,16 @@ _GREEN_CONTEXTS = 12040
 _PROCESSOR_SET = 2**18
 
 
-class _NoDeviceError(Exception):
-    """A backend finds no device."""
-
-
 @dataclass(frozen=True)
 class DeviceInfo:
     """What is measured on.
 
-    Attributes:
-        backend: 'cuda', 'hip' or 'opencl'.
-        name: as the driver calls it.
-        uuid: of this one board; of a device without one its name and driver.
-        driver: version of the driver or runtime.
-        cu_count: all its compute units.
-        l2_bytes: size of the L2 cache; of a processor 256 KiB.
-        wave_size: threads that run together.
-        engine_mhz: highest engine clock [MHz] for a table where none was observed; 0 is unknown.
-        memory_mhz: highest memory clock [MHz], likewise.
-        capability: compute capability, times ten; 0 of what is not NVIDIA's.
-        cu_axis: how fewer CUs are had: 'green contexts', 'CU mask', 'threads', or not ('').
-        sensors: 'nvml', 'amdsmi', 'tegra', or none ('').
-        platform: number of the OpenCL platform.
-        place: number of the device on its platform.
+    uuid: of this one board; of a device without one its name and driver. l2_bytes: of a processor
+    256 KiB. wave_size: threads that run together. engine_mhz, memory_mhz: highest clocks [MHz], for
+    a table where none was observed; 0 is unknown. capability: NVIDIA's, times ten. cu_axis: how
+    fewer CUs are had, 'green contexts', 'CU mask', 'threads', or not (''). sensors: 'nvml',
+    'amdsmi', 'tegra', or none (''). platform, place: numbers of the OpenCL platform and of the
+    device on it.
     """
 
     backend: str
@@ -85,9 +72,8 @@ def find_device(backend: str | None = None) -> DeviceInfo:
         try:
             return _FINDERS[name]()
         except ImportError as error:
-            package = getattr(error, "name", None) or error
-            complaints.append(f"{name}: {package} is not installed ({_INSTALL[name]})")
-        except (RuntimeError, _NoDeviceError) as error:
+            complaints.append(f"{name}: {error} ({_INSTALL[name]})")
+        except (RuntimeError, InputError) as error:
             complaints.append(f"{name}: {error}")
     raise InputError(f"no device to measure on; {'; '.join(complaints)}")
 
@@ -109,7 +95,7 @@ def _cuda() -> DeviceInfo:
     def ask(function: str, *given: Any) -> Any:
         status, *answer = getattr(runtime, function)(*given)
         if status != runtime.cudaError_t.cudaSuccess:
-            raise _NoDeviceError(f"no NVIDIA GPU is visible ({function}: {status.name})")
+            raise InputError(f"no NVIDIA GPU is visible ({function}: {status.name})")
         return answer[0]
 
     ask("cudaGetDeviceCount")
@@ -131,7 +117,7 @@ def _hip() -> DeviceInfo:
     properties = hip.hipDeviceProp_t()
     status, *_ = hip.hipGetDeviceProperties(properties, 0)
     if status != hip.hipError_t.hipSuccess:
-        raise _NoDeviceError(f"no AMD GPU is visible ({status.name}); see rocminfo")
+        raise InputError(f"no AMD GPU is visible ({status.name}); see rocminfo")
     return DeviceInfo(
         backend="hip",
         driver=f"HIP {hip.hipRuntimeGetVersion()[1]}",
@@ -147,18 +133,14 @@ def _opencl() -> DeviceInfo:
     import pyopencl
 
     try:
-        platforms = pyopencl.get_platforms()
+        platforms = [platform.get_devices() for platform in pyopencl.get_platforms()]
     except pyopencl.Error as error:
-        raise _NoDeviceError(f"no OpenCL platform ({error})") from None
-    devices = [
-        (number, place, device)
-        for number, platform in enumerate(platforms)
-        for place, device in enumerate(platform.get_devices())
-    ]
+        raise InputError(f"no OpenCL platform ({error})") from None
+    devices = [(p, n, device) for p, of in enumerate(platforms) for n, device in enumerate(of)]
     if not devices:
-        raise _NoDeviceError("no OpenCL platform has a device")
+        raise InputError("no OpenCL platform has a device")
     gpu = pyopencl.device_type.GPU
-    number, place, device = min(devices, key=lambda of: not of[2].type & gpu)
+    platform, place, device = min(devices, key=lambda of: not of[2].type & gpu)
     return DeviceInfo(
         backend="opencl",
         name=device.name,
@@ -169,7 +151,7 @@ def _opencl() -> DeviceInfo:
         wave_size=32,
         engine_mhz=float(device.max_clock_frequency),
         cu_axis="threads" if device.platform.name == _POCL else "",
-        platform=number,
+        platform=platform,
         place=place,
     )
 

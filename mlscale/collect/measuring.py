@@ -5,7 +5,7 @@ once each, for a profiler.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +22,23 @@ _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
 
-def _nvml(power_s: float) -> Any:
-    from kernel_tuner.observers.nvml import NVMLObserver
+def _sensors(kind: str, power_s: float) -> Any:
+    """kernel_tuner's observer of that kind, as DeviceInfo has it; of power over so many seconds."""
+    if kind == "tegra":
+        from kernel_tuner.observers.tegra import TegraObserver
 
-    power = ["nvml_power"] if power_s else []
-    observables = [*power, "core_freq", "mem_freq", "temperature"]
-    return NVMLObserver(observables, continuous_duration=power_s or 1)
+        return TegraObserver([*(["tegra_power", "tegra_energy"] if power_s else []), "core_freq"])
+    observed, seconds = ["core_freq", "mem_freq", "temperature"], power_s or 1
+    if kind == "nvml":
+        from kernel_tuner.observers.nvml import NVMLObserver
 
-
-def _amdsmi(power_s: float) -> Any:
+        return NVMLObserver(["nvml_power"] * bool(power_s) + observed, continuous_duration=seconds)
     from kernel_tuner.observers.amd import AMDSMIObserver
 
-    power = ["power", "energy"] if power_s else []
-    observables = [*power, "core_freq", "mem_freq", "temperature"]
+    observed += ["power", "energy"] if power_s else []
     return AMDSMIObserver(
-        observables, use_continuous_observer=bool(power_s), continuous_duration=power_s or 1
+        observed, use_continuous_observer=bool(power_s), continuous_duration=seconds
     )
-
-
-def _tegra(power_s: float) -> Any:
-    from kernel_tuner.observers.tegra import TegraObserver
-
-    return TegraObserver([*(["tegra_power", "tegra_energy"] if power_s else []), "core_freq"])
-
-
-# By DeviceInfo.sensors.
-_OBSERVERS: dict[str, Callable[[float], Any]] = {
-    "nvml": _nvml,
-    "amdsmi": _amdsmi,
-    "tegra": _tegra,
-}
 
 
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]
@@ -99,7 +86,7 @@ def measure(
     kernel cannot be compiled or run, or gives a wrong result.
     """
     case = entry.case()
-    sensors = [_OBSERVERS[info.sensors](plan.power_s)] if info.sensors else []
+    sensors = [_sensors(info.sensors, plan.power_s)] if info.sensors else []
     results, _ = tune_kernel(
         **_launch(entry, info, case.arguments),
         tune_params=parameters(entry, plan, info, cu_count),

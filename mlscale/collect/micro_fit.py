@@ -5,13 +5,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.micro_kernels import Probe, probes
 from mlscale.data.devices import SECTOR_BYTES, Device, known_device
 from mlscale.errors import InputError
 from mlscale.papers.volkov import ComputeUnit
-from mlscale.papers.wang_chu_gpus import fit_dram_delay, fit_dram_latency
+from mlscale.papers.wang_chu_gpus import LineFit, fit_dram_delay, fit_dram_latency
 
 _WORD_BYTES = 4
 _NEAR_THE_TOP = 0.9
@@ -28,23 +29,20 @@ class Setting:
 
     engine_mhz: float
     memory_mhz: float
-    cycles: Mapping[str, float]
-    ipc: Mapping[tuple[int, int], float]
+    cycles: dict[str, float]
+    ipc: dict[tuple[int, int], float]
 
 
-def gpu_document(
-    rows: Sequence[Mapping[str, Any]], info: DeviceInfo, device: str
-) -> dict[str, Any]:
-    """What gpu.json says, from the table's rows; Volkov's kernel at the highest clocks.
+def gpu_document(samples: pd.DataFrame, info: DeviceInfo, device: str) -> dict[str, Any]:
+    """What gpu.json says, from the samples; Volkov's kernel at the highest clocks.
 
     device: its key; where the device table lacks it, there is no entry for wang-chu, and four
     schedulers a CU are assumed. Raises InputError where a benchmark failed.
     """
-    times: dict[tuple[float, float], dict[str, float]] = {}
-    for row in rows:
-        clocks = (row["engine_mhz"], row["memory_mhz"])
-        times.setdefault(clocks, {})[row["kernel"]] = row["time_ms"]
-    settings = [setting(probes(info), times[clocks], *clocks) for clocks in sorted(times)]
+    names = ["engine_mhz", "memory_mhz"]
+    times = samples.pivot_table("time_ms", names, "kernel", aggfunc="median")
+    by_clocks = zip(times.index.to_list(), times.to_dict("records"), strict=True)
+    settings = [setting(probes(info), time_ms, *clocks) for clocks, time_ms in by_clocks]
     known = known_device(device)
     unit = compute_unit(settings[-1], info, known.schedulers_per_cu if known else 4)
     return {
@@ -64,14 +62,14 @@ def gpu_document(
 
 
 def setting(
-    probes: Sequence[Probe], time_ms: Mapping[str, float], engine_mhz: float, memory_mhz: float
+    probes: Sequence[Probe], time_ms: Mapping[Any, float], engine_mhz: float, memory_mhz: float
 ) -> Setting:
     """The quantities from the times of the probes' kernels [ms], at one setting of the clocks.
 
     Raises InputError where a kernel has no time, or a longer one took no longer.
     """
-    missing = [probe.entry.name for probe in probes if probe.entry.name not in time_ms]
-    if missing:
+    names = [probe.entry.name for probe in probes]
+    if missing := [name for name in names if not time_ms.get(name, 0) > 0]:
         raise InputError(f"micro-benchmarks failed: {', '.join(missing[:3])}")
     of: dict[str, list[tuple[float, float]]] = {}
     ipc = {}
@@ -103,31 +101,27 @@ def wang_chu_entry(settings: Sequence[Setting], device: Device) -> dict[str, Any
     """
     engine = np.array([s.engine_mhz for s in settings])
     memory = np.array([s.memory_mhz for s in settings])
-    latency, delay = (
-        np.array([s.cycles[name] for s in settings]) for name in ("dram_latency", "dram_delay")
-    )
+    cycles = {n: np.array([s.cycles[n] for s in settings]) for n in settings[0].cycles}
+    latency, delay = cycles["dram_latency"], cycles["dram_delay"]
     note = f"Measured at {len(settings)} settings of the clocks."
-    latency_line = (0.0, float(latency.mean()))
-    delay_line = (0.0, float(np.mean(delay * memory / engine)))
     if np.unique(engine / memory).size > 1:
-        fit = fit_dram_latency(engine, memory, latency)
-        latency_line = (fit.slope, fit.offset)
-        note += f" DRAM latency: R2 {fit.r_squared:.3f}."
+        latency_line = fit_dram_latency(engine, memory, latency)
+        note += f" DRAM latency: R2 {latency_line.r_squared:.3f}."
     else:
+        latency_line = LineFit(0.0, float(latency.mean()), 0.0)
         note += " One ratio of clocks: the DRAM latency is a constant of engine cycles."
     if np.unique(memory).size > 1:
-        fit = fit_dram_delay(engine, memory, delay)
-        delay_line = (fit.slope, fit.offset)
-        note += f" DRAM delay: R2 {fit.r_squared:.3f}."
+        delay_line = fit_dram_delay(engine, memory, delay)
+        note += f" DRAM delay: R2 {delay_line.r_squared:.3f}."
     else:
+        delay_line = LineFit(0.0, float(np.mean(delay * memory / engine)), 0.0)
         note += " One memory clock: the DRAM delay is a constant of memory cycles."
-    names = ("l2_latency", "l2_delay", "shared_latency", "shared_delay")
     return {
-        "dram_latency_slope": latency_line[0],
-        "dram_latency_offset": latency_line[1],
-        "dram_delay_slope": delay_line[0],
-        "dram_delay_offset": delay_line[1],
-        **{name: float(np.median([s.cycles[name] for s in settings])) for name in names},
+        "dram_latency_slope": latency_line.slope,
+        "dram_latency_offset": latency_line.offset,
+        "dram_delay_slope": delay_line.slope,
+        "dram_delay_offset": delay_line.offset,
+        **{n: float(np.median(cycles[n])) for n in cycles if not n.startswith("dram")},
         "instruction_factor": 1,
         "fp64_delay": device.wave_size / device.fp64_lanes_per_cu,
         "source": "mlscale collect --micro",

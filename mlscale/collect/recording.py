@@ -1,34 +1,32 @@
 """What is written: the tidy table, and a record of what it was measured on and how."""
 
 import json
-import math
-import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mlscale import __version__
-from mlscale.collect.counters import Counters
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan
 from mlscale.collect.running import cache_file
-from mlscale.data.devices import facts_to_carry
+from mlscale.data.devices import device_keys, facts_to_carry
 from mlscale.data.grid import AXES
 from mlscale.data.profiles import NOT_COUNTERS
-from mlscale.data.table import Table
-from mlscale.data.tables import write_table
+from mlscale.data.table import IDENTITY, Table
+from mlscale.data.tables import table_from_frame, write_table
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, write_text
 from mlscale.profilers.kernel_tuner import read_document, readings
 from mlscale.profilers.mapping import device_key
 
-RECORD = "collect.json"
 _CLOCK_TOLERANCE = 0.02
 _CLOCKS = AXES[1:]
-Row = dict[str, Any]
+Counters = dict[str, dict[str, float]]
 
 
 def device_name(info: DeviceInfo) -> str:
@@ -41,7 +39,7 @@ def begin(folder: Path, info: DeviceInfo, plan: Plan, resume: bool) -> dict[str,
 
     Raises InputError where the folder holds something else.
     """
-    path = folder / RECORD
+    path = folder / "collect.json"
     asked = {"version": __version__, "plan": plan.record(), "device": asdict(info)}
     if not path.is_file():
         record = {"started": _now(), "finished": None, "failed": {}, **asked}
@@ -61,33 +59,37 @@ def begin(folder: Path, info: DeviceInfo, plan: Plan, resume: bool) -> dict[str,
     return there
 
 
-def finish(folder: Path, record: dict[str, Any], failed: dict[str, str]) -> None:
+def finish(folder: Path, record: dict[str, Any], failed: Mapping[str, str]) -> None:
     """Write down the end, and which kernels failed."""
     content = {**record, "finished": _now(), "failed": failed}
-    write_text(folder / RECORD, json.dumps(content, indent=1) + "\n")
+    write_text(folder / "collect.json", json.dumps(content, indent=1) + "\n")
 
 
-def rows_of(folder: Path, plan: Plan, info: DeviceInfo) -> list[Row]:
-    """Every sample in the folder's caches, kernel by kernel, with the names of the table."""
-    rows = []
+def samples(folder: Path, plan: Plan, info: DeviceInfo) -> pd.DataFrame:
+    """Every sample in the folder's caches, a row each, with the names of the table and cap_w."""
+    frame = pd.DataFrame(_rows(folder, plan, device_name(info)))
+    for axis in _CLOCKS if len(frame) else ():
+        observed = frame[f"{axis}_observed"]
+        if plan.settings[axis]:
+            frame["throttled"] |= abs(observed / frame[axis] - 1) > _CLOCK_TOLERANCE
+        elif observed.notna().any():  # a clock that was left alone is no axis, but one number
+            frame[axis] = round(float(observed.median()))
+        else:
+            frame[axis] = getattr(info, axis) or 1.0
+    return frame
+
+
+def _rows(folder: Path, plan: Plan, device: str) -> Iterator[dict[str, Any]]:
     for entry in plan.entries:
+        identity = dict(zip(IDENTITY, (device, entry.application, entry.name), strict=True))
         for cu_count in plan.cu_counts:
             path = cache_file(folder, entry.name, cu_count)
-            samples = read_document(path)["cache"].values() if path.exists() else ()
-            of_kernel = {"application": entry.application, "kernel": entry.name}
-            rows += [{**of_kernel, **_row(sample)} for sample in samples if "times" in sample]
-    for axis in _CLOCKS:  # a clock that was left alone is no axis, but one number
-        observed = [row[f"{axis}_observed"] for row in rows]
-        seen = [clock for clock in observed if not math.isnan(clock)]
-        nominal = float(round(statistics.median(seen))) if seen else getattr(info, axis) or 1.0
-        for row in rows:
-            row.setdefault(axis, nominal)
-            off = abs(row[f"{axis}_observed"] / row[axis] - 1)
-            row["throttled"] |= bool(plan.settings[axis]) and off > _CLOCK_TOLERANCE
-    return rows
+            for sample in read_document(path)["cache"].values() if path.exists() else ():
+                if "times" in sample:
+                    yield {**identity, **_measured(sample)}
 
 
-def _row(sample: dict[str, Any]) -> Row:
+def _measured(sample: dict[str, Any]) -> dict[str, Any]:
     low, median, high = np.percentile(sample["times"], [25, 50, 75])
     return {
         "cap_w": 0.0,
@@ -100,19 +102,25 @@ def _row(sample: dict[str, Any]) -> Row:
     }
 
 
-def add_counters(rows: list[Row], counters: Counters) -> None:
-    """Put the counters where all CUs ran at the highest clocks."""
-    base = [max(row[axis] for row in rows) for axis in AXES]
-    for row in rows:
-        if [row[axis] for axis in AXES] == base:
-            row.update(counters.get(row["kernel"], {}))
+def base(frame: pd.DataFrame) -> dict[str, float]:
+    """The configuration that counters are of: all CUs, the highest clocks."""
+    return {axis: float(frame[axis].max()) for axis in AXES}
 
 
-def write_tables(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) -> list[Path]:
+def with_counters(frame: pd.DataFrame, counters: Counters) -> pd.DataFrame:
+    """The samples with the counters by kernel, at the base."""
+    columns = pd.DataFrame(counters).T
+    joined = frame.join(columns, on="kernel")
+    elsewhere = (frame[[*AXES]] != base(frame)).any(axis=1)
+    joined.loc[elsewhere, columns.columns] = np.nan
+    return joined
+
+
+def write_tables(folder: Path, frame: pd.DataFrame, plan: Plan, info: DeviceInfo) -> list[Path]:
     """Write measurements.csv, or one table for each power limit. Raises InputError."""
     paths = []
-    for cap_w in sorted({row["cap_w"] for row in rows}):
-        table = to_table([row for row in rows if row["cap_w"] == cap_w], plan, info)
+    for cap_w in map(float, sorted(frame["cap_w"].unique())):
+        table = to_table(frame[frame["cap_w"] == cap_w], plan, info)
         if cap_w:
             table.metadata["cap_w"] = cap_w
         paths.append(folder / (f"measurements-{cap_w:g}w.csv" if cap_w else "measurements.csv"))
@@ -120,52 +128,50 @@ def write_tables(folder: Path, rows: list[Row], plan: Plan, info: DeviceInfo) ->
     return paths
 
 
-def to_table(rows: list[Row], plan: Plan, info: DeviceInfo) -> Table:
-    """The tidy table of the rows; columns that are empty are left out."""
-    key = device_name(info)
-    text = {"device": [key] * len(rows)}
-    text |= {name: [row[name] for row in rows] for name in ("application", "kernel")}
-    names = dict.fromkeys((*AXES, "time_ms", "power_w", *(name for row in rows for name in row)))
-    columns = {
-        name: [row.get(name, math.nan) for row in rows]
-        for name in names
-        if name not in (*text, "cap_w")
-    }
-    numbers = {name: np.array(column, dtype=float) for name, column in columns.items()}
-    empty = {name for name, column in numbers.items() if np.isnan(column).all()}
-    metadata = {
-        "origin": "measured",
-        "source": f"mlscale collect on {info.name}, {info.backend}",
-        "unknown_clocks": [
-            axis for axis in _CLOCKS if f"{axis}_observed" in empty and not plan.settings[axis]
-        ],
-        **facts_to_carry(key),
-    }
-    if "power_w" not in empty:
-        metadata |= {
-            "power_kind": "board",
-            "power_sensor": info.sensors,
-            "power_window_s": plan.power_s,
+def to_table(frame: pd.DataFrame, plan: Plan, info: DeviceInfo) -> Table:
+    """The tidy table of samples at one power limit; columns that are empty are left out."""
+    names = dict.fromkeys((*IDENTITY, *AXES, "time_ms", "power_w", *frame.drop(columns="cap_w")))
+    table = table_from_frame(frame[[*names]].dropna(axis=1, how="all"))
+    numbers = table.numbers
+    table.metadata.update(
+        {
+            "origin": "measured",
+            "source": f"mlscale collect on {info.name}, {info.backend}",
+            "unknown_clocks": [
+                axis
+                for axis in _CLOCKS
+                if f"{axis}_observed" not in numbers and not plan.settings[axis]
+            ],
+            **facts_to_carry(device_name(info)),
         }
+    )
+    if "power_w" in numbers:
+        power = {"kind": "board", "sensor": info.sensors, "window_s": plan.power_s}
+        table.metadata.update({f"power_{name}": value for name, value in power.items()})
     if {*numbers} - {*NOT_COUNTERS}:
-        metadata["counter_tool"] = "ncu" if info.backend == "cuda" else "rocprofv3"
-    return Table("collect", text, {n: c for n, c in numbers.items() if n not in empty}, metadata)
+        table.metadata["counter_tool"] = "ncu" if info.backend == "cuda" else "rocprofv3"
+    return table
 
 
-def notes(rows: list[Row], plan: Plan, info: DeviceInfo, failed: dict[str, str]) -> list[str]:
+def notes(frame: pd.DataFrame, plan: Plan, info: DeviceInfo) -> list[str]:
     """What a reader of the table should know, a line each."""
-    lines = [f"{name} is left out: {why}" for name, why in failed.items()]
-    throttled = [row["kernel"] for row in rows if row["throttled"]]
-    if throttled:
+    lines = []
+    throttled = frame["kernel"][frame["throttled"]]
+    if len(throttled):
         lines.append(
-            f"{len(throttled)} of {len(rows)} samples ran more than {_CLOCK_TOLERANCE:.0%} off the "
-            f"clocks that were set (column 'throttled'): {', '.join(dict.fromkeys(throttled))}"
+            f"{len(throttled)} of {len(frame)} samples ran more than {_CLOCK_TOLERANCE:.0%} off "
+            f"the clocks that were set (column 'throttled'): {', '.join(throttled.unique())}"
         )
     if info.backend != "opencl" and not info.sensors:
         package = "nvidia-ml-py" if info.backend == "cuda" else "amdsmi"
         lines.append(f"neither power nor clocks were observed: {package} is not installed")
-    if plan.power_s and any(math.isnan(row["power_w"]) for row in rows):
+    if plan.power_s and frame["power_w"].isna().any():
         lines.append(f"some samples have no power: the sensor ({info.sensors}) gave none")
+    if device_name(info) not in device_keys() and info.backend != "opencl":
+        lines.append(
+            f"'{device_name(info)}' is not in the device table, so 'bottleneck' does not apply; "
+            "docs/collecting.md says how to describe a GPU"
+        )
     return lines
 
 

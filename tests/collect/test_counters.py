@@ -11,8 +11,11 @@ from pathlib import Path
 import pocl
 import pytest
 
-from mlscale.collect.counters import Counters, collect_counters, commands, metrics
+from mlscale.collect.counters import collect_counters, commands, metrics
 from mlscale.collect.device import DeviceInfo
+from mlscale.collect.plan import Plan
+from mlscale.collect.recording import Counters
+from mlscale.collect.suite import select
 
 H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", "d", 132, 50 << 20, 32, capability=90)
 MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", "d", 104, 8 << 20, 64)
@@ -50,9 +53,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def collected(folder: Path, info: DeviceInfo, device: str) -> tuple[Counters, list[str]]:
+def collected(folder: Path, info: DeviceInfo) -> tuple[Counters, list[str]]:
     base = {"cu_count": float(info.cu_count), "engine_mhz": 1980.0, "memory_mhz": 3201.0}
-    return collect_counters(info, "small", KERNELS, device, base, folder / "counters")
+    entries = select("small", KERNELS, info.backend)
+    plan = Plan("small", entries, (info.cu_count,), {})
+    return collect_counters(info, plan, base, folder / "counters")
 
 
 def stand_in(folder: Path, name: str, program: str) -> None:
@@ -64,7 +69,7 @@ def stand_in(folder: Path, name: str, program: str) -> None:
 def test_ncu(folder: Path) -> None:
     """4 MB read and 2 MB written in 50 us are 80 and 40 GB/s, though the clocks differ."""
     stand_in(folder, "ncu", NCU)
-    counters, missing = collected(folder, H200, "h200")
+    counters, missing = collected(folder, H200)
     assert missing == []
     assert set(counters) == set(KERNELS)
     assert counters["copy_1m"]["ReadBandwidth"] == pytest.approx(80e9)
@@ -73,14 +78,14 @@ def test_ncu(folder: Path) -> None:
 
 def test_no_right(folder: Path) -> None:
     stand_in(folder, "ncu", "print('==ERROR== ERR_NVGPUCTRPERM')\nraise SystemExit(1)")
-    counters, [why] = collected(folder, H200, "h200")
+    counters, [why] = collected(folder, H200)
     assert counters == {}
     assert why == "there are no counters: ncu ended with 1: ==ERROR== ERR_NVGPUCTRPERM"
 
 
 def test_a_profiler_that_fails(folder: Path) -> None:
     stand_in(folder, "ncu", "import sys\nsys.exit('no such metric')")
-    counters, [why] = collected(folder, H200, "h200")
+    counters, [why] = collected(folder, H200)
     assert counters == {}
     assert why == "there are no counters: ncu ended with 1: no such metric"
 
@@ -89,7 +94,7 @@ def test_one_kernel_that_cannot_be_profiled(folder: Path) -> None:
     """The others' counters stay."""
     dies = "if 'fma_1chain' in sys.argv:\n    sys.exit('gone')\n"
     stand_in(folder, "ncu", NCU.replace("given = sys.argv[1:]\n", f"{dies}given = sys.argv[1:]\n"))
-    counters, missing = collected(folder, H200, "h200")
+    counters, missing = collected(folder, H200)
     assert set(counters) == {"copy_1m"}
     assert missing == ["fma_1chain has no counters: ncu ended with 1: gone"]
 
@@ -97,14 +102,14 @@ def test_one_kernel_that_cannot_be_profiled(folder: Path) -> None:
 def test_an_export_that_cannot_be_read(folder: Path) -> None:
     program = "import sys\nopen(sys.argv[sys.argv.index('--log-file') + 1], 'w').write('no table')"
     stand_in(folder, "ncu", program)
-    counters, [why] = collected(folder, H200, "h200")
+    counters, [why] = collected(folder, H200)
     assert counters == {}
     assert why.startswith("there are no counters: ")
     assert "ncu.csv" in why
 
 
 def test_without_it_the_command_is_told(folder: Path) -> None:
-    counters, [why] = collected(folder, MI210, "mi210")
+    counters, [why] = collected(folder, MI210)
     assert counters == {}
     assert "rocprofv3 is not on the path; by hand: rocprofv3 --kernel-trace --output-format" in why
     launch = "-m mlscale.collect.measuring hip small copy_1m fma_1chain"

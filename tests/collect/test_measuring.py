@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mlscale import read
@@ -56,7 +57,7 @@ def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """
     simulated = partial(measuring.tune_kernel, simulation_mode=True)
     monkeypatch.setattr(measuring, "tune_kernel", simulated)
-    monkeypatch.setattr(measuring, "_OBSERVERS", dict.fromkeys(measuring._OBSERVERS, made_observer))
+    monkeypatch.setattr(measuring, "_sensors", made_observer)
     (tmp_path / "cache").mkdir()
 
     def play(plan: Plan, info: DeviceInfo, answer: Any) -> list[Any]:
@@ -84,7 +85,7 @@ def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return play
 
 
-def made_observer(power_s: float) -> Any:
+def made_observer(kind: str, power_s: float) -> Any:
     """Stands for the sensors'; what it would have read stands in the cache."""
 
     class Observer(BenchmarkObserver):  # type: ignore[misc]
@@ -95,7 +96,7 @@ def made_observer(power_s: float) -> Any:
 
 
 @pytest.fixture
-def cuda_rows(play_back: Any, tmp_path: Path) -> list[dict[str, Any]]:
+def cuda_samples(play_back: Any, tmp_path: Path) -> pd.DataFrame:
     """An H200 at six CU counts, two clocks and two power limits, twice each."""
 
     def answer(given: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def cuda_rows(play_back: Any, tmp_path: Path) -> list[dict[str, Any]]:
 
     results = play_back(CUDA, H200, answer)
     assert len(results) == CUDA.configurations * CUDA.repeat == 6 * 2 * 1 * 2 * 2
-    return recording.rows_of(tmp_path, CUDA, H200)
+    return recording.samples(tmp_path, CUDA, H200)
 
 
 class TestCuda:
@@ -144,49 +145,48 @@ class TestCuda:
         observer.dev = SimpleNamespace(assigned_sm_count=64)
         assert observer.get_results() == {"cu_count_granted": 64}
 
-    def test_rows_are_at_what_the_driver_granted(self, cuda_rows: list[dict[str, Any]]) -> None:
+    def test_rows_are_at_what_the_driver_granted(self, cuda_samples: pd.DataFrame) -> None:
         """64 of 60 asked for; the median of 1, 1.1 and 0.9 is 1: 1e5 / 64 / 990 ms."""
-        row = next(r for r in cuda_rows if r["cu_count"] == 64 and r["engine_mhz"] == 990)
-        assert row["time_ms"] == pytest.approx(1e5 / 64 / 990, rel=1e-6)
-        assert row["power_w"] == 250
-        assert {r["cu_count"] for r in cuda_rows} == {8, 16, 32, 64, 104, 132}
+        at_64 = cuda_samples.query("cu_count == 64 and engine_mhz == 990")
+        assert at_64["time_ms"].tolist() == pytest.approx([1e5 / 64 / 990] * 4, rel=1e-6)
+        assert set(at_64["power_w"]) == {250}
+        assert set(cuda_samples["cu_count"]) == {8, 16, 32, 64, 104, 132}
 
     def test_the_clock_is_that_under_load_and_off_it_is_throttled(
-        self, cuda_rows: list[dict[str, Any]]
+        self, cuda_samples: pd.DataFrame
     ) -> None:
         """1500 of 1980 MHz under the limit of 300 W; else the clock that was set."""
-        assert {r["engine_mhz_observed"] for r in cuda_rows} == {990, 1980, 1500}
-        throttled = {(r["cap_w"], r["engine_mhz"]) for r in cuda_rows if r["throttled"]}
-        assert throttled == {(300, 1980)}
+        assert set(cuda_samples["engine_mhz_observed"]) == {990, 1980, 1500}
+        throttled = cuda_samples[cuda_samples["throttled"]]
+        assert set(throttled["cap_w"]) == {300}
+        assert set(throttled["engine_mhz"]) == {1980}
 
-    def test_a_table_for_each_power_limit(
-        self, cuda_rows: list[dict[str, Any]], tmp_path: Path
-    ) -> None:
-        paths = recording.write_tables(tmp_path, cuda_rows, CUDA, H200)
+    def test_a_table_for_each_power_limit(self, cuda_samples: pd.DataFrame, tmp_path: Path) -> None:
+        paths = recording.write_tables(tmp_path, cuda_samples, CUDA, H200)
         assert [path.name for path in paths] == ["measurements-300w.csv", "measurements-700w.csv"]
         data = read(paths[0])
         assert data.device == "h200"
         assert data.grid.shape == (6, 2, 1)
         assert len(read_table(paths[0])) == 6 * 2 * 2
         assert data.metadata["cap_w"] == 300
-        [note] = recording.notes(cuda_rows, CUDA, H200, {})
+        [note] = recording.notes(cuda_samples, CUDA, H200)
         assert "12 of 48 samples ran more than 2% off" in note
 
     def test_counters_stand_at_all_units_and_the_highest_clocks(
-        self, cuda_rows: list[dict[str, Any]]
+        self, cuda_samples: pd.DataFrame
     ) -> None:
-        recording.add_counters(cuda_rows, {ENTRY.name: {"Wavefronts": 7.0}})
-        table = recording.to_table(cuda_rows, CUDA, H200)
+        counted = recording.with_counters(cuda_samples, {ENTRY.name: {"Wavefronts": 7.0}})
+        table = recording.to_table(counted, CUDA, H200)
         there = ~np.isnan(table.numbers["Wavefronts"])
         assert set(table.numbers["cu_count"][there]) == {132}
         assert set(table.numbers["engine_mhz"][there]) == {1980}
         assert table.metadata["counter_tool"] == "ncu"
 
     def test_the_times_over_the_sm_axis_come_back(
-        self, cuda_rows: list[dict[str, Any]], tmp_path: Path
+        self, cuda_samples: pd.DataFrame, tmp_path: Path
     ) -> None:
         """Made times fall as 1 / SMs: so does the table's surface, at the counts granted."""
-        [path, _] = recording.write_tables(tmp_path, cuda_rows, CUDA, H200)
+        [path, _] = recording.write_tables(tmp_path, cuda_samples, CUDA, H200)
         data = read(path)
         times = data.time_ms[0, :, 0, 0]
         assert times * np.array(data.grid.cu_count) == pytest.approx(1e5 / 990, rel=1e-6)
@@ -205,11 +205,10 @@ class TestHip:
             }  # fmt: skip
 
         assert len(play_back(HIP, MI210, answer)) == 2
-        rows = recording.rows_of(tmp_path, HIP, MI210)
-        assert [(r["cu_count"], r["time_ms"]) for r in rows] == [(52, 2.0), (104, 1.0)]
-        assert {(r["engine_mhz"], r["memory_mhz"], r["power_w"]) for r in rows} == {
-            (1700, 1600, 200)
-        }
+        rows = recording.samples(tmp_path, HIP, MI210)
+        assert rows[["cu_count", "time_ms"]].to_numpy().tolist() == [[52, 2.0], [104, 1.0]]
+        columns = ["engine_mhz", "memory_mhz", "power_w"]
+        assert rows[columns].drop_duplicates().to_numpy().tolist() == [[1700, 1600, 200]]
         assert MI210.environment(52) == {"HSA_CU_MASK": "0:0-51"}
         assert MI210.environment(104) == {}
 
@@ -218,7 +217,7 @@ class TestHip:
     ) -> None:
         info = replace(MI210, sensors="")
         play_back(HIP, info, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
-        table = recording.to_table(recording.rows_of(tmp_path, HIP, info), HIP, info)
+        table = recording.to_table(recording.samples(tmp_path, HIP, info), HIP, info)
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
         assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
@@ -228,4 +227,4 @@ def test_a_failed_configuration_fails_the_kernel(play_back: Any, tmp_path: Path)
     """kernel_tuner's word for it stands in the cache; its rows have no times."""
     with pytest.raises(InputError, match="RuntimeFailedConfig"):
         play_back(HIP, MI210, lambda _: {"__error__": "RuntimeFailedConfig"})
-    assert recording.rows_of(tmp_path, HIP, MI210) == []
+    assert recording.samples(tmp_path, HIP, MI210).empty

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import tidy
@@ -139,9 +140,9 @@ class TestProbes:
             setting(probes(GPU), {}, 1000.0, 1000.0)
 
 
-def rows(*settings: Setting) -> list[dict[str, Any]]:
-    """The rows as the table would have them, without noise in what the models are given."""
-    return [
+def samples(*settings: Setting) -> pd.DataFrame:
+    """The samples as they would be there, without noise in what the models are given."""
+    rows: list[dict[str, Any]] = [
         {
             "kernel": probe.entry.name,
             "time_ms": (
@@ -157,16 +158,17 @@ def rows(*settings: Setting) -> list[dict[str, Any]]:
         for measured in settings
         for probe in probes(GPU)
     ]
+    return pd.DataFrame(rows)
 
 
 def test_what_is_written() -> None:
     """At one setting; then of a GPU that the device table lacks, then with a benchmark missing."""
-    document = gpu_document(rows(SETTINGS[1]), GPU, "gtx980")
+    document = gpu_document(samples(SETTINGS[1]), GPU, "gtx980")
     assert document["device"] == "gtx980"
     assert document["wang_chu"]["l2_latency"] == pytest.approx(222, rel=0.05)
     assert len(document["volkov"]) == 35
-    assert gpu_document(rows(SETTINGS[1]), GPU, "another")["wang_chu"] is None
-    few = [row for row in rows(SETTINGS[1]) if row["kernel"] != "dram_delay_1"]
+    assert gpu_document(samples(SETTINGS[1]), GPU, "another")["wang_chu"] is None
+    few = samples(SETTINGS[1]).query("kernel != 'dram_delay_1'")
     with pytest.raises(InputError, match="micro-benchmarks failed: dram_delay_1"):
         gpu_document(few, GPU, "gtx980")
 
@@ -175,7 +177,7 @@ def test_what_is_written() -> None:
 def gpu_file(tmp_path: Path) -> Path:
     """gpu.json of the simulated GPU at all settings."""
     path = tmp_path / "gpu.json"
-    path.write_text(json.dumps(gpu_document(rows(*SETTINGS), GPU, "gtx980")))
+    path.write_text(json.dumps(gpu_document(samples(*SETTINGS), GPU, "gtx980")))
     return path
 
 
