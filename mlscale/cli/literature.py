@@ -5,6 +5,7 @@ import importlib
 from types import ModuleType
 
 MODELS = {
+    "wu": "how kernels scale over clocks and compute units (Wu et al., 2015, Fig. 1)",
     "wang-chu": "time under core and memory clocks (Wang and Chu, 2018)",
     "nagasaka": "power from counters per second (Nagasaka et al., 2010)",
     "nagasaka-fit": "a model of power from counters per second, to keep in a file",

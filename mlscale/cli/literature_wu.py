@@ -1,0 +1,89 @@
+"""mlscale literature wu: how the kernels of a table scale, as in Fig. 1 of Wu et al."""
+
+import argparse
+import json
+from typing import Any
+
+from mlscale.cli import options
+from mlscale.cli.text import columns, kernel_names, number
+from mlscale.data.grid import SHORT_NAMES, HardwareConfig
+from mlscale.data.measurements import Measurements, read
+from mlscale.errors import InputError
+from mlscale.studies.scaling import scaling_rows, unlike_kernels
+
+_PANELS = 4  # as many as Fig. 1 has
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
+    parser.add_argument(
+        "--kernels",
+        type=lambda text: tuple(name.strip() for name in text.split(",")),
+        metavar="NAMES",
+        help="kernels to draw, separated by commas (default: the four of each table that scale "
+        "most differently)",
+    )
+    options.add_reading(parser)
+    options.add_results(parser, "measured surfaces as in the paper's Fig. 1, of each table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print what each axis gains, and draw the surfaces. Raises InputError."""
+    if not arguments.output:
+        options.refuse_unused(arguments, ["kernels"], "without -o DIR")
+    paths = [options.input_file(text) for text in arguments.table]
+    if doubled := [p.stem for n, p in enumerate(paths) if p.stem in [q.stem for q in paths[:n]]]:
+        raise InputError(f"two tables are named '{doubled[0]}'; rename one")
+    tables = {p.stem: read(p, arguments.incomplete, arguments.repetitions) for p in paths}
+    shown = {name: _shown(name, data, arguments.kernels) for name, data in tables.items()}
+    document: dict[str, Any] = {
+        "literature": "wu",
+        "rows": [{"table": t, **row} for t, data in tables.items() for row in scaling_rows(data)],
+    }
+    if arguments.output:
+        from mlscale.report.scaling_figure import draw_scaling
+
+        with options.output_folder(arguments.output) as folder:
+            drawn = [draw_scaling(folder, name, tables[name], shown[name]) for name in tables]
+            document["files"] = [str(path) for paths in drawn for path in paths]
+    print(json.dumps(document, indent=1) if arguments.json else _as_text(document, tables))
+
+
+def _shown(name: str, data: Measurements, asked: tuple[str, ...] | None) -> list[int]:
+    """Return the positions of the kernels to draw. Raises InputError on one that is not there."""
+    if asked is None:
+        return unlike_kernels(data, _PANELS)
+    if unknown := [kernel for kernel in asked if kernel not in data.kernels]:
+        raise InputError(f"{name}: there is no kernel '{unknown[0]}'; give names of its kernels")
+    return [data.kernels.index(kernel) for kernel in dict.fromkeys(asked)]
+
+
+def _as_text(document: dict[str, Any], tables: dict[str, Measurements]) -> str:
+    """Return a table of gains for each table of measurements."""
+    blocks = []
+    for name, data in tables.items():
+        rows = [row for row in document["rows"] if row["table"] == name]
+        names = kernel_names([row["kernel"] for row in rows])
+        ends = [
+            f"{SHORT_NAMES[axis]} {steps[0]:g} to {steps[-1]:g}"
+            for axis in rows[0]["gain"]
+            for steps in [getattr(data.grid, axis)]
+        ]
+        lines = [
+            [
+                names[row["kernel"]],
+                *(number(gain, 3) for gain in row["gain"].values()),
+                number(row["speed_up"], 3),
+                str(HardwareConfig(**row["fastest"])),
+                f"{row['highest_behind_percent']:.1f}",
+            ]
+            for row in rows
+        ]
+        headers = ["kernel", *ends, "all", "fastest at", "highest is behind %"]
+        blocks.append(
+            f"{name}: speed-up by each axis, the others at their highest, {len(rows)} kernels on "
+            f"{data.device}\n{columns(headers, lines)}"
+        )
+    blocks += ["\n".join(f"written: {file}" for file in document.get("files", ()))]
+    return "\n\n".join(filter(None, blocks))
