@@ -23,14 +23,19 @@ OPTIONS = ("lever", "power_cap", "commands")
 Row = dict[str, Any]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of the lever, power caps, and the commands."""
+def add_lever(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the lever."""
     parser.add_argument(
         "--lever",
         choices=LEVERS,
         default="clock",
         help="what the verdict is to set: clocks, or a power cap (default: %(default)s)",
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the lever, power caps, and the commands."""
+    add_lever(parser)
     parser.add_argument(
         "--power-cap",
         nargs="+",

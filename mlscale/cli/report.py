@@ -4,7 +4,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from mlscale.cli import options, subject
+from mlscale.cli import levers, options, subject
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
@@ -42,13 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_objective(parser)
     options.add_limits(parser, "the whole run, its kernels' launches summed up,")
+    levers.add_lever(parser)
     parser.add_argument(
         "--power-cap",
         nargs="*",
         type=options.positive_number,
         metavar="W",
-        help="tell time and energy of the run under these power caps too (without W: from the "
-        "GPU's lowest power limit to its highest)",
+        help="tell time and energy of the run under these power caps too (without W, and by "
+        "default with --lever cap: from the GPU's lowest power limit to its highest)",
     )
     parser.add_argument(
         "--commands",
@@ -66,6 +67,8 @@ def run(arguments: argparse.Namespace) -> None:
     of = subject.read(arguments)
     model, profiles = of.model, of.with_points(arguments.also)
     shown = _positions(profiles, arguments.kernel)
+    is_cap = arguments.lever == "cap"
+    caps = () if is_cap and arguments.power_cap is None else arguments.power_cap
     source = Source(
         of.model_name,
         of.profile_name,
@@ -73,10 +76,11 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.date,
         arguments.static_power,
         of.notes,
-        None if arguments.power_cap is None else tuple(arguments.power_cap),
+        None if caps is None else tuple(caps),
         arguments.minimize,
         limits,
         arguments.commands,
+        is_cap,
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
@@ -120,11 +124,12 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _further_options(arguments: argparse.Namespace) -> list[str]:
-    """Return objective, limits, static power, power caps and date as they were given."""
+    """Return objective, limits, static power, lever, power caps and date as they were given."""
     words = ["--minimize", arguments.minimize] if arguments.minimize else []
     for name in ("max_power", "max_time", "max_slowdown", "static_power"):
         if getattr(arguments, name) is not None:
             words += [f"--{name.replace('_', '-')}", f"{getattr(arguments, name):g}"]
+    words += ["--lever", "cap"] * (arguments.lever == "cap")
     if arguments.power_cap is not None:
         words += ["--power-cap", *(f"{cap:g}" for cap in arguments.power_cap)]
     words += ["--commands"] * arguments.commands

@@ -7,13 +7,20 @@ from mlscale.data.devices import known_device
 from mlscale.report.markup import Markup, bullets, element, joined, paragraph
 
 
-def commands_section(device: str, advice: Advice, caps: CapAdvice | None) -> Markup:
-    """The commands for the clocks of the whole run and, where one is best, for a power cap."""
-    gpu, run = known_device(device), advice.whole_run
-    parts = [_shown("The clocks", clock_commands(gpu, run.best.config, run.base.config))]
+def commands_section(device: str, advice: Advice | None, caps: CapAdvice | None) -> Markup:
+    """The commands for the clocks of the whole run and, where one is best, for a power cap.
+
+    advice: None where clocks are not to be set.
+    """
+    gpu, parts = known_device(device), []
+    if advice is not None:
+        run = advice.whole_run
+        parts.append(_shown("The clocks", clock_commands(gpu, run.best.config, run.base.config)))
     if caps is not None and caps.best is not None and caps.binds:
-        of_cap = f"Or a power cap of {caps.best.cap_w:g} W"
+        of_cap = f"{'Or a' if parts else 'A'} power cap of {caps.best.cap_w:g} W"
         parts.append(_shown(of_cap, cap_commands(gpu, caps.best.cap_w)))
+    if not parts:
+        parts.append(paragraph("Nothing to set: the power cap stays as it is."))
     return joined(element("h3", "Commands"), *parts)
 
 

@@ -10,7 +10,7 @@ from mlscale.advice.advise import advise
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
-from mlscale.advice.verdict import verdict
+from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model
@@ -55,7 +55,8 @@ class Source:
     objective and limits: of the advice, as for `advise`.
     static_power_w [W]: what the user says that the board draws beside dynamic power. notes: what
     was chosen for the user. power_caps_w [W]: to tell the run under, empty for those that the GPU
-    takes, None for no such section. has_commands: whether to show what sets the advice.
+    takes, None for no such section. has_commands: whether to show what sets the advice. is_cap:
+    whether the verdict is about a power cap, of which power_caps_w must be told then.
     """
 
     model_file: str
@@ -68,6 +69,7 @@ class Source:
     objective: str | None = None
     limits: Limits = field(default_factory=Limits)
     has_commands: bool = False
+    is_cap: bool = False
 
 
 def largest_kernels(profiles: Profiles) -> list[int]:
@@ -91,10 +93,14 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     advice = advise(model, profiles, source.objective, source.limits, static_w)
     caps = None
     if source.power_caps_w is not None:
-        objective = None if source.objective == "clock" else source.objective
+        is_of_clocks = source.objective == "clock" and not source.is_cap
+        objective = None if is_of_clocks else source.objective
         given = source.power_caps_w, objective, source.limits, static_w, advice.surfaces
         caps = advise_caps(model, profiles, *given)
-    commands = commands_section(model.device, advice, caps) if source.has_commands else None
+    commands = None
+    if source.has_commands:
+        commands = commands_section(model.device, None if source.is_cap else advice, caps)
+    answer = cap_verdict(caps, advice) if caps and source.is_cap else verdict(advice)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
     status = profiles.metadata.get("feature_status")
@@ -109,7 +115,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     )
     main = element(
         "main",
-        _overview(subject, reports, model, profiles, advice, source),
+        _overview(subject, answer, reports, model, profiles, advice, source),
         whole_run(RunReport(advice, profiles, tuple(kernels)), caps, commands),
         *(
             _kernel(i, report, status if isinstance(status, dict) else {})
@@ -122,6 +128,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
 
 def _overview(
     subject: str,
+    answer: str,
     reports: list[KernelReport],
     model: Model,
     profiles: Profiles,
@@ -144,7 +151,7 @@ def _overview(
         "header",
         element("h1", "How ", name(subject), f" would run on {model.device}"),
         *(paragraph(text, kind="banner") for text in _banners(model, profiles)),
-        paragraph(verdict(advice), kind="verdict"),
+        paragraph(answer, kind="verdict"),
         element(
             "div",
             terms(pairs),

@@ -105,7 +105,7 @@ class TestTheFile:
             "--profiled-only --skip-untimed --extrapolate --kernel gemm "
             "--also more.csv@engine=1200 "
             "--minimize edp --max-power 300 --max-time 9 --max-slowdown 5 --static-power 40 "
-            "--power-cap 200 250 --commands --date today -o r.html"
+            "--lever cap --power-cap 200 250 --commands --date today -o r.html"
         )
         arguments = parser_of(["report"]).parse_args(given[1:])
         assert shlex.split(_command(arguments)) == given

@@ -11,7 +11,8 @@ from report_pages import MID, SOURCE, report
 from synthetic import frugal
 
 from mlscale import Model, Profiles, advise, train
-from mlscale.advice.verdict import verdict
+from mlscale.advice.cap_advice import advise_caps
+from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.report.page import MOST_KERNELS, largest_kernels, page
 from mlscale.report.run_kernels import scale_and_unit
 
@@ -184,6 +185,20 @@ class TestPowerCaps:
         assert column(table, "engine MHz") == ["1000", "1000"]
         times = column(table, "time ms")
         assert times[0] == times[1]
+
+    def test_as_the_lever_they_are_what_the_verdict_is_about(self) -> None:
+        """At 80 W some kernels are slowed; at 500 W none is, so that there is nothing to set."""
+        for cap_w, words in (
+            (80.0, "Set the power cap to 80 W"),
+            (500.0, "Nothing to set: the power cap stays as it is."),
+        ):
+            asked = {"power_caps_w": (cap_w,), "is_cap": True, "has_commands": True}
+            root, run = the_run(application(), **asked)
+            caps = advise_caps(model(), application(), [cap_w])
+            said = root.one("header").one("p", "verdict").text
+            assert said == cap_verdict(caps, advise(model(), application()))
+            assert words in said + below(run, "Commands").text
+            assert "The clocks; mlscale runs none" not in run.text
 
 
 @pytest.mark.parametrize(
