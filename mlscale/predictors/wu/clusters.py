@@ -20,7 +20,8 @@ Singles = NDArray[np.float32]
 
 LOSSES = CROSS_ENTROPY, SQUARED = ("cross-entropy", "squared")  # that networks are trained by
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
-KERNELS_AT_ONCE = 512  # their surfaces stay in the processor's cache
+KERNELS_AT_ONCE = 2048  # on each core
+MANY_PER_WALK = 4  # kernels for each pair of clusters, from which on to multiply all pairs pays
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +93,10 @@ def scaling_from_regions(regions: dict[int, Floats], shape: Index, count: int) -
 class WalkTables:
     """The walk in two parts, which multiply: along the CU axis, then within a CU count.
 
-    S networks, padded to K clusters, in single precision as they were trained: hidden_weights
-    (S, F, K), hidden_bias (S, 1, K), output_weights (S, K, K), output_bias (S, 1, K); they make
-    of sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh. cu_network: which one is of the CU axis, or None.
+    S networks, padded to K clusters, in single precision as they were trained, to be multiplied
+    from the left: hidden_weights (S*K, F), hidden_bias (S*K, 1), output_weights (S, K, K),
+    output_bias (S, K, 1); they make of sigmoid(x) = (1 + tanh(x / 2)) / 2 a tanh. cu_network: which
+    one is of the CU axis, or None.
     cu_factors (K, C): the base's clocks at every CU count; clock_factors (C, K, E*M): every pair
     of clocks, relative to the base's clocks at that CU count.
     """
@@ -138,55 +140,86 @@ class WalkTables:
         return cls(
             shape=grid.shape,
             cu_network=cu_network,
-            hidden_weights=_single(hidden_weights / 2),
-            hidden_bias=_single(hidden_bias / 2),
-            output_weights=_single(output_weights / 2),
-            output_bias=_single(output_bias + output_weights.sum(axis=1, keepdims=True) / 2),
+            hidden_weights=_single(hidden_weights.swapaxes(1, 2).reshape(-1, features) / 2),
+            hidden_bias=_single(hidden_bias.reshape(-1, 1) / 2),
+            output_weights=_single(output_weights.swapaxes(1, 2) / 2),
+            output_bias=_single(
+                output_bias.swapaxes(1, 2) + output_weights.sum(axis=1)[:, :, None] / 2
+            ),
             cu_factors=cu_factors,
             clock_factors=clock_factors,
         )
 
     def surfaces(self, features: Floats) -> Floats:
         """Return factors (n, C, E, M) from normalised features (n, F), if many on all cores."""
-        values = np.empty((len(features), *self.clock_factors.shape[::2]))
-        parts = [
-            slice(start, start + KERNELS_AT_ONCE)
-            for start in range(0, len(features), KERNELS_AT_ONCE)
-        ]
-        if len(parts) > 1:
-            from concurrent.futures import ThreadPoolExecutor
+        cu_counts, clusters, pairs = self.clock_factors.shape
+        values = np.empty((len(features), cu_counts, pairs))
+        if len(features) <= max(KERNELS_AT_ONCE, MANY_PER_WALK * clusters**2):
+            self._multiply(features, values)
+            return values.reshape(-1, *self.shape)
+        from concurrent.futures import ThreadPoolExecutor
 
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                deque(pool.map(lambda part: self._fill(features[part], values[part]), parts), 0)
-        else:
-            self._fill(features, values)
+        walks = (self.cu_factors[:, :, None, None] * self.clock_factors).reshape(-1, pairs)
+
+        def fill(start: int) -> None:
+            part = slice(start, start + KERNELS_AT_ONCE)
+            self._take(walks, features[part], values[part])
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            deque(pool.map(fill, range(0, len(features), KERNELS_AT_ONCE)), 0)
         return values.reshape(-1, *self.shape)
 
-    def _fill(self, features: Floats, values: Floats) -> None:
+    def _multiply(self, features: Floats, values: Floats) -> None:
         """Put the factors of some kernels into values (n, C, E*M)."""
-        cu_counts = self.shape[0]
-        chosen = self.choose(features)
-        regions = np.zeros((len(chosen), cu_counts), dtype=np.intp)
-        cu_factors = self.cu_factors[np.zeros(len(chosen), dtype=np.intp)]
-        if self.cu_network is not None:
-            cu_factors = self.cu_factors[chosen[:, self.cu_network]]
-        if self.clock_factors.shape[2] > 1:
-            regions = chosen[:, :cu_counts]
-        factors = self.clock_factors[np.arange(cu_counts), regions]
-        np.multiply(factors, cu_factors[:, :, None], out=values)
+        on_cu_axis, regions = self._chosen_walks(features)
+        factors = self.clock_factors[np.arange(len(regions)), regions.T]
+        np.multiply(factors, self.cu_factors[on_cu_axis, :, None], out=values)
+
+    def _take(self, walks: Floats, features: Floats, values: Floats) -> None:
+        """Put the same there, from the walks (K*C*K, E*M) along every pair of clusters."""
+        on_cu_axis, regions = self._chosen_walks(features)
+        cu_counts, clusters, _ = self.clock_factors.shape
+        rows = regions + clusters * (np.arange(cu_counts)[:, None] + cu_counts * on_cu_axis)
+        np.take(walks, rows.T, axis=0, out=values, mode="clip")  # else it copies first
+
+    def _chosen_walks(self, features: Floats) -> tuple[Indices, Indices]:
+        """The chosen cluster of the CU axis (n,), and of each CU count (C, n)."""
+        chosen = self._choose(features)
+        none = np.zeros((self.shape[0], len(features)), np.intp)
+        on_cu_axis = none[0] if self.cu_network is None else chosen[self.cu_network]
+        has_clocks = self.clock_factors.shape[2] > 1
+        return on_cu_axis, chosen[: self.shape[0]] if has_clocks else none
 
     def choose(self, features: Floats) -> Indices:
         """Return the cluster (n, S) whose output is largest in each network."""
-        return np.asarray(self.outputs(features).argmax(axis=2).T)
+        return self._choose(features).T
+
+    def _choose(self, features: Floats) -> Indices:
+        """The same, (S, n)."""
+        outputs = self._outputs(features)
+        clusters = outputs.shape[1]
+        if len(features) < KERNELS_AT_ONCE:
+            return np.asarray(outputs.argmax(axis=1))
+        # A fifth of argmax's time over so few: of the equal largest the first has the most left.
+        left = np.arange(clusters, 0, -1, dtype=np.int32)[:, None]
+        is_largest = outputs == outputs.max(axis=1, keepdims=True)
+        return np.asarray(clusters - (is_largest * left).max(axis=1), np.intp)
 
     def outputs(self, features: Floats) -> Singles:
         """Return the outputs (S, n, K) of each network, -inf for clusters that a set lacks.
 
         The output layer's sigmoid is left out: it does not change which is largest.
         """
-        hidden = _single(features) @ self.hidden_weights + self.hidden_bias
+        return self._outputs(features).swapaxes(1, 2)
+
+    def _outputs(self, features: Floats) -> Singles:
+        """The same, (S, K, n)."""
+        hidden = self.hidden_weights @ _single(features).T
+        hidden += self.hidden_bias
         np.tanh(hidden, out=hidden)
-        return np.asarray(hidden @ self.output_weights + self.output_bias)
+        outputs = self.output_weights @ hidden.reshape(*self.output_bias.shape[:2], len(features))
+        outputs += self.output_bias
+        return np.asarray(outputs)
 
 
 def centroid_factors(one: ClusterSet, shape: Index, at: Index) -> Floats:
