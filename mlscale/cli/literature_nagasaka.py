@@ -61,6 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="repeat the ten folds with N shuffles (default: %(default)s)",
     )
+    parser.add_argument(
+        "--penalty",
+        type=options.number_from_0,
+        metavar="LAMBDA",
+        help="of the ridge regression (default: chosen by cross-validation inside each fold)",
+    )
     options.add_reading(parser)
     options.add_results(parser, "the paper's Fig. 2 to 5 for each table, as PNG and SVG")
 
@@ -68,12 +74,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate every table, print the errors, draw the figures. Raises InputError."""
     if not arguments.output:
-        figures = document(_evaluate(_read(arguments), arguments.shuffles), arguments.counters)
+        figures = document(
+            _evaluate(_read(arguments), arguments.shuffles, arguments.penalty), arguments.counters
+        )
     else:
         from mlscale.report.nagasaka_figures import draw_figures
 
         with options.output_folder(arguments.output) as folder:
-            cases = _evaluate(_read(arguments), arguments.shuffles)
+            cases = _evaluate(_read(arguments), arguments.shuffles, arguments.penalty)
             figures = document(cases, arguments.counters)
             figures["figures"] = [
                 str(path) for path in draw_figures(folder, cases, arguments.counters)
@@ -91,7 +99,7 @@ def _read(arguments: argparse.Namespace) -> list[PowerCase]:
     return [case for of_table in cases.values() for case in of_table]
 
 
-def _evaluate(cases: list[PowerCase], shuffles: int) -> list[PowerCase]:
+def _evaluate(cases: list[PowerCase], shuffles: int, penalty: float | None) -> list[PowerCase]:
     """Return the cases with their errors, cross-validated under a progress bar."""
     from tqdm import tqdm
 
@@ -99,11 +107,13 @@ def _evaluate(cases: list[PowerCase], shuffles: int) -> list[PowerCase]:
     with tqdm(total=total, unit="set", disable=None, leave=False) as bar:
 
         def results(case: PowerCase) -> Iterator[SetErrors]:
-            for result in set_errors(case.inputs, GROUPINGS, shuffles):
+            for result in set_errors(case.inputs, GROUPINGS, shuffles, penalty):
                 bar.update()
                 yield result
 
-        return [replace(case, results=tuple(results(case))) for case in cases]
+        return [
+            replace(case, results=tuple(results(case)), fixed_penalty=penalty) for case in cases
+        ]
 
 
 def _as_text(document: dict[str, Any]) -> str:

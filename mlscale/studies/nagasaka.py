@@ -94,7 +94,7 @@ class PowerCase:
 
     kernels: 'all', or 'as in the paper' (enough blocks, no texture reads). results: empty until
     the case is evaluated. origin: of the table's power: 'measured', 'simulated', 'made', or None
-    where the table does not say.
+    where the table does not say. fixed_penalty: the lambda, where none was chosen.
     """
 
     table: str
@@ -104,6 +104,7 @@ class PowerCase:
     inputs: PowerInputs
     results: tuple[SetErrors, ...] = ()
     origin: str | None = None
+    fixed_penalty: float | None = None
 
     def result(self, name: str, grouping: Grouping = "application") -> SetErrors:
         """Return the errors of one set of counters."""
@@ -139,11 +140,13 @@ def choose_penalty(rates: Floats, power_w: Floats, groups: Indices, seeds: Seque
     return PENALTIES[int(squared.argmin())]
 
 
-def hold_out(rates: Floats, power_w: Floats, groups: Indices, seed: int) -> HeldOutPower:
+def hold_out(
+    rates: Floats, power_w: Floats, groups: Indices, seed: int, fixed: float | None = None
+) -> HeldOutPower:
     """Ten-fold evaluation: standardising, lambda and coefficients are learnt inside each fold.
 
     rates (K, F) [1/s], power_w (K,) [W], groups (K,): at least 10 groups, held out together.
-    Raises InputError where there are fewer.
+    fixed: a lambda in place of the one chosen. Raises InputError where there are fewer groups.
     """
     count = len(np.unique(groups))
     if count < PAPER_FOLDS:
@@ -151,25 +154,31 @@ def hold_out(rates: Floats, power_w: Floats, groups: Indices, seed: int) -> Held
     estimated, penalty = np.empty(len(power_w)), np.empty(len(power_w))
     unknown = np.zeros(rates.shape, dtype=bool)
     for train, test in _folds(groups, _OUTER_SEED + seed):
-        penalty[test] = choose_penalty(rates[train], power_w[train], groups[train], [seed])
-        model = fit_power_model(rates[train], power_w[train], penalty[test][0])
+        chosen = fixed
+        if chosen is None:
+            chosen = choose_penalty(rates[train], power_w[train], groups[train], [seed])
+        penalty[test] = chosen
+        model = fit_power_model(rates[train], power_w[train], chosen)
         estimated[test] = estimate_power_w(model, rates[test])
         unknown[test] = unlearnt(rates[train], rates[test])
     return HeldOutPower(estimated, penalty, unknown)
 
 
 def set_errors(
-    inputs: PowerInputs, groupings: Sequence[Grouping], shuffles: int
+    inputs: PowerInputs, groupings: Sequence[Grouping], shuffles: int, fixed: float | None = None
 ) -> Iterator[SetErrors]:
     """The errors of every set of counters under each grouping of the folds, one by one.
 
-    Raises InputError where there are fewer than 10 groups.
+    fixed: a lambda in place of the one that each fold chooses. Raises InputError where there are
+    fewer than 10 groups.
     """
     for grouping in groupings:
         groups = group_numbers(inputs, grouping)
         for name, variables in inputs.sets.items():
             rates = inputs.matrix(name)
-            runs = [hold_out(rates, inputs.power_w, groups, seed) for seed in range(shuffles)]
+            runs = [
+                hold_out(rates, inputs.power_w, groups, seed, fixed) for seed in range(shuffles)
+            ]
             unknown = np.any([run.unlearnt for run in runs], axis=0)
             yield SetErrors(
                 name=name,
@@ -182,11 +191,18 @@ def set_errors(
             )
 
 
-def fit_all(inputs: PowerInputs, name: str) -> tuple[LinearPowerModel, float]:
-    """Return the model of all kernels and its lambda, chosen with folds grouped by application."""
+def fit_all(
+    inputs: PowerInputs, name: str, fixed: float | None = None
+) -> tuple[LinearPowerModel, float]:
+    """Return the model of all kernels and its lambda, chosen with folds grouped by application.
+
+    fixed: a lambda in place of that.
+    """
     rates = inputs.matrix(name)
     groups = group_numbers(inputs, "application")
-    penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
+    penalty = fixed
+    if penalty is None:
+        penalty = choose_penalty(rates, inputs.power_w, groups, range(SHUFFLES))
     return fit_power_model(rates, inputs.power_w, penalty), penalty
 
 
@@ -310,7 +326,7 @@ def error_row(case: PowerCase, result: SetErrors) -> dict[str, Any]:
 
 def model_row(case: PowerCase, counters: str) -> dict[str, Any]:
     """Return the model of all kernels: energies, intercept and mean contributions (Fig. 4)."""
-    model, penalty = fit_all(case.inputs, counters)
+    model, penalty = fit_all(case.inputs, counters, case.fixed_penalty)
     names = case.inputs.sets[counters]
     try:
         ratios = contribution_ratios(model, case.inputs.matrix(counters))

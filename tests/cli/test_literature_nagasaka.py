@@ -76,6 +76,12 @@ class TestJson:
         assert list(model["contribution_percent"]) == ["mem", "instructions", "intercept"]
         assert sum(model["contribution_percent"].values()) == pytest.approx(100)
 
+    def test_a_penalty_of_ones_own(self, capsys: Capture, table: Callable[..., Path]) -> None:
+        out, _ = succeed(capsys, *COMMAND, table(), "--json", *QUICK, "--penalty", 2.5)
+        document = json.loads(out)
+        assert {model["penalty"] for model in document["models"]} == {2.5}
+        assert {row["penalty_median"] for row in document["rows"]} == {2.5}
+
     def test_the_same_twice(self, capsys: Capture, table: Callable[..., Path]) -> None:
         first, again = (succeed(capsys, *COMMAND, table(), "--json", *QUICK) for _ in range(2))
         assert first == again

@@ -54,6 +54,15 @@ class TestKnownTruth:
         held_out = study.hold_out(np.empty((10, 0)), power, np.arange(10), 0)
         assert held_out.estimated_w == pytest.approx((power.sum() - power) / 9)
 
+    def test_a_fixed_penalty_is_taken_as_it_is(self) -> None:
+        """Closed form: without bound it leaves the mean of the other nine kernels."""
+        made = inputs(10)
+        rates, power = made.matrix("Mem/Inst"), made.power_w
+        held_out = study.hold_out(rates, power, np.arange(10), 0, fixed=1e15)
+        assert held_out.estimated_w == pytest.approx((power.sum() - power) / 9)
+        assert (held_out.penalty == 1e15).all()
+        assert study.fit_all(made, "Mem/Inst", 2.5)[1] == 2.5
+
     def test_counters_without_meaning_are_penalised_away(self) -> None:
         random = np.random.default_rng(2)
         rates, power = random.normal(size=(30, 6)), random.normal(100, 5, 30)
