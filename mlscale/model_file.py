@@ -322,9 +322,9 @@ def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:
 
 
 def _python_number(value: Any) -> Any:
-    """Return a NumPy number as Python's own, for JSON; raise TypeError on anything else."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """Return NumPy's numbers and arrays as Python's own, for JSON; else raise TypeError."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
     raise TypeError(f"{value!r} is of type {type(value).__name__}")
 
 

@@ -139,12 +139,12 @@ class FeatureScaling:
 
     @classmethod
     def fit(
-        cls, kind: str | Sequence[str] | None, profiles: Profiles, only: Sequence[str] = ()
+        cls, kind: str | Sequence[str] | None, profiles: Profiles, only: str | Sequence[str] = ()
     ) -> Self:
         """Learn the scaling; kind None takes what suits the counters. Raises InputError.
 
-        only: the features to use, by name; empty for all. A feature that no training kernel has
-        is left out, or refused if it was asked for.
+        only: the features to use, a name or several; empty for all. A feature that no training
+        kernel has is left out, or refused if it was asked for.
         """
         if kind is not None and not isinstance(kind, str):
             if len(kind) != 1:
@@ -154,13 +154,13 @@ class FeatureScaling:
         device = known_device(profiles.device)
         features = compute_features(kind, profiles, device)
         present = np.asarray(~np.isnan(features.values).all(axis=0))
-        if only:
+        if names := [only] if isinstance(only, str) else list(only):
             there = [name for name, one in zip(features.names, present, strict=True) if one]
-            if absent := [name for name in only if name not in there]:
+            if absent := [name for name in names if name not in there]:
                 raise InputError(
                     f"there is no '{kind}' feature '{absent[0]}'; there are {', '.join(there)}"
                 )
-            present &= np.isin(features.names, list(only))
+            present &= np.isin(features.names, names)
         if not present.any():
             raise InputError(f"no training kernel has a value for any '{kind}' feature")
         values = features.values[:, present]

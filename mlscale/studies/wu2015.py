@@ -108,7 +108,8 @@ class WuStudy(Study):
         several = isinstance(self.base, list) and not all(
             isinstance(i, Integral) for i in self.base
         )
-        given = [read_base(data, one) for one in (self.base if several else [self.base]) if one]
+        asked = self.base if several else [self.base]
+        given = [read_base(data, one) for one in asked if one is not None]
         if self.name != BASE_CONFIGURATION:
             return tuple(dict.fromkeys(given)) or five_bases(data.grid)
         if len(given) > 1 or (given and not self.vary):

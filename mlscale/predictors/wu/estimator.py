@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -58,7 +59,7 @@ class Wu(Predictor):
     seed: int = 0
     loss: str = "cross-entropy"
     log_ratios: bool = False
-    counters: Sequence[str] = ()
+    counters: str | Sequence[str] = ()
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Cluster the training kernels and train the networks.
@@ -97,7 +98,7 @@ class Wu(Predictor):
     def _count(self, training: Training, base: Bases) -> int:
         """Return K, chosen by cross-validation of the training kernels alone if it is 'auto'."""
         data, at = single_gpu(self, training, base)
-        if isinstance(self.clusters, int | np.integer):
+        if isinstance(self.clusters, Integral):
             return int(self.clusters)
         applications = sorted(set(data.applications))
         if self.clusters is None or len(applications) < AUTO_FOLDS:
@@ -134,6 +135,8 @@ class Wu(Predictor):
         if isinstance(self.clusters, str):
             if self.clusters != AUTO:
                 raise InputError(f"clusters is a whole number or '{AUTO}', not '{self.clusters}'")
+        elif self.clusters is not None and not isinstance(self.clusters, Integral):
+            raise InputError(f"clusters is a whole number or '{AUTO}', not {self.clusters}")
         elif self.clusters is not None and not 1 <= self.clusters <= kernels:
             raise InputError(
                 f"{self.clusters} clusters cannot be made of {kernels} training kernels; "

@@ -1,11 +1,14 @@
 """What `wu` can be told besides: another loss, K chosen, logarithms, some counters alone."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, Measurements, Nearest, Wu, load, save, study, train
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Nearest, Wu, load, save, study, train
 from mlscale.predictors.wu.clusters import CU_AXIS
 
 MID = made.GRID.mid
@@ -51,6 +54,53 @@ def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
     assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
     rows = study("errors", data, "wu", clusters="auto", quantity="time", split="k-fold", seeds=1)
     assert rows.set_index("predictor").loc["wu", "mape"] < 1
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"clusters": np.int64(3)}, {"clusters": 3}),
+        ({"clusters": 3, "seed": np.uint8(1)}, {"clusters": 3, "seed": 1}),
+        ({"clusters": 3, "features": np.array(["raw"])}, {"clusters": 3, "features": "raw"}),
+        ({"clusters": 3, "features": ["raw"]}, {"clusters": 3, "features": "raw"}),
+        (
+            {"clusters": 3, "counters": np.array(["busy_compute", "busy_latency"])},
+            {"clusters": 3, "counters": ("busy_compute", "busy_latency")},
+        ),
+        (
+            {"clusters": 3, "counters": "busy_compute"},
+            {"clusters": 3, "counters": ["busy_compute"]},
+        ),
+    ],
+)
+def test_numpy_and_lists_are_as_plain_values(
+    tmp_path: Path, given: dict[str, Any], plain: dict[str, Any]
+) -> None:
+    """The same clusters and networks, also from the base as an array and out of a file."""
+    data = made.measurements(power=False)
+    base = np.array(made.GRID.index(MID))
+    train(data, base, "wu", **given).save(tmp_path / "given.mlscale")
+    one = load(tmp_path / "given.mlscale").predictors["time"]
+    other = train(data, MID, "wu", **plain).predictors["time"]
+    for left, right in zip(one.cluster_sets_, other.cluster_sets_, strict=True):
+        np.testing.assert_array_equal(left.centroids, right.centroids)
+        np.testing.assert_array_equal(left.network.output_weights, right.network.output_weights)
+
+
+def test_a_broken_number_of_clusters_is_refused() -> None:
+    with refused("clusters is a whole number or 'auto', not 3.5"):
+        Wu(clusters=3.5).fit(made.measurements(), MID)
+
+
+@pytest.mark.parametrize("name", ["cluster-count", "oracle"])
+def test_the_papers_studies_take_a_base_as_an_array(name: str) -> None:
+    data = made.measurements(per_group=2, power=False)
+    base = made.GRID.index(MID)
+    frames = [
+        study(name, {"made": data}, base=one, seeds=1, jobs=1)
+        for one in (np.array(base), HardwareConfig(*MID.as_dict().values()))
+    ]
+    assert frames[0].equals(frames[1])
 
 
 def test_auto_with_few_applications_takes_the_default() -> None:
