@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats, Mask
+from mlscale.errors import InputError
 from mlscale.papers.arguments import above_0, result
 from mlscale.papers.wang_chu import over_clocks, period_cycles
 from mlscale.papers.wang_chu_gpus import GpuParameters
@@ -42,6 +43,10 @@ def max_overlap_factor(
     2.000000
     """
     (base_ms,) = above_0(base_time_ms=base_time_ms)
+    if base_ms.size != np.size(inputs.warps):
+        raise InputError(
+            f"{base_ms.size} times at the base are not of {np.size(inputs.warps)} kernels"
+        )
     many = over_clocks(inputs, engine_mhz, memory_mhz)
     rounds = many.warps / (many.resident_warps * gpu.cu_count)
     # (6) of Wang and Chu, solved for the cycles of a round

@@ -123,6 +123,12 @@ def fit_ridge(
         column has alpha 0.
 
     Raises InputError on what is not finite, on shapes that do not fit, and on a negative penalty.
+
+    By hand: y = 2 x + 1; with the penalty K = 2, half of the slope, and the mean stays.
+
+    >>> alpha, beta = fit_ridge([[0.0], [2.0]], [1.0, 5.0], [0, 2])
+    >>> print(alpha.ravel().round(6), beta.round(6))
+    [2. 1.] [1. 2.]
     """
     from sklearn import config_context
     from sklearn.linear_model import ridge_regression

@@ -197,6 +197,9 @@ def unlearnt(training: Floats, held_out: Floats) -> Mask:
 
     training (m, F) and held_out (n, F) [1/s]: True where a variable is not zero although it was in
     every training kernel, so that its coefficient is 0: the paper's case of local memory.
+
+    >>> print(unlearnt(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[3.0, 4.0]])))
+    [[False  True]]
     """
     return np.asarray((held_out != 0) & (training == 0).all(axis=0))
 

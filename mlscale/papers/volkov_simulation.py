@@ -42,6 +42,11 @@ def simulate(warps: int, intensity: int, cu: ComputeUnit = GTX_980) -> float:
 
     Raises InputError unless warps and intensity are whole numbers of at least 1, intensity at
     most MOST_INTENSITY, and I and T whole.
+
+    By hand: one warp issues 2 instructions in 6 + 368 cycles.
+
+    >>> print(f"{simulate(1, 1):.3f} {2 / 374:.3f}")
+    0.005 0.005
     """
     _check(warps, intensity, cu)
     loop_cycles = intensity * cu.arithmetic_latency_cycles + cu.memory_latency_cycles
@@ -96,7 +101,7 @@ def simulated_warps_needed(intensity: int, most: int, share: float = 0.99) -> in
 
 def _check(warps: int, intensity: int, cu: ComputeUnit) -> None:
     for name, value in (("warps", warps), ("intensity", intensity)):
-        if value < 1 or value != int(value):
+        if not value >= 1 or value % 1:
             raise InputError(f"{name} must be a whole number of at least 1 to simulate: {value:g}")
     if intensity > MOST_INTENSITY:
         raise InputError(

@@ -240,6 +240,16 @@ def kernel_round(
     """One round of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (15).
 
     reading: of the print, itself or its name in READINGS.
+
+    By hand, the kernel of `predict_time_ms`: 50 x 64 x 4 periods and 222.
+
+    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
+    >>> kernel = wang_chu_inputs.WarpInputs.of(
+    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
+    ...     memory_instructions=4, compute_instructions=200)
+    >>> one = kernel_round(kernel, wang_chu_gpus.load_gpu("gtx980"), 1000, 1000)
+    >>> print(one.cycles, one.case)
+    3422.0 9
     """
     reading = find_reading(reading)
     period = period_cycles(inputs, gpu, engine_mhz, memory_mhz, reading)
@@ -293,6 +303,16 @@ def predict_time_factor(
 
     base_clocks: (engine, memory) [MHz]. It is the ratio of two times of the model, by which a
     time that was measured at the base is scaled.
+
+    By hand: what always hits the L2 cache takes engine cycles alone, twice as long at half.
+
+    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
+    >>> kernel = wang_chu_inputs.WarpInputs.of(
+    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
+    ...     memory_instructions=4, compute_instructions=200)
+    >>> gpu = wang_chu_gpus.load_gpu("gtx980")
+    >>> print(predict_time_factor(kernel, gpu, (1000, 1000), 500, [400, 1000]))
+    [2. 2.]
     """
     base_ms = predict_time_ms(inputs, gpu, *base_clocks, reading)
     time_ms = predict_time_ms(inputs, gpu, engine_mhz, memory_mhz, reading)
@@ -307,7 +327,18 @@ def period_cycles(
     memory_mhz: ArrayLike,
     reading: Reading = SETTLED,
 ) -> Period:
-    """Return one period of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (7)."""
+    """Return one period of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (7).
+
+    By hand: 200 x 0.25 / 4 cycles of the CU; 4 of 16 transactions, a cycle each; the L2's 222.
+
+    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
+    >>> kernel = wang_chu_inputs.WarpInputs.of(
+    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
+    ...     memory_instructions=4, compute_instructions=200)
+    >>> one = period_cycles(kernel, wang_chu_gpus.load_gpu("gtx980"), 1000, 1000)
+    >>> print(one.compute, one.service, one.latency, one.count)
+    12.5 4.0 222.0 4.0
+    """
     inputs = over_clocks(inputs, engine_mhz, memory_mhz)
     engine, memory = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz)
     dm_lat = _dram_latency(gpu, engine, memory, reading.latency)

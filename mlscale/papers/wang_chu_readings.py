@@ -75,7 +75,11 @@ READINGS: Mapping[str, Reading] = MappingProxyType(
 
 
 def find_reading(reading: Reading | str) -> Reading:
-    """Return a reading, or the one of that name. Raises InputError where there is none."""
+    """Return a reading, or the one of that name. Raises InputError where there is none.
+
+    >>> find_reading("issue-4").issue_cycles
+    4.0
+    """
     if isinstance(reading, Reading):
         return reading
     if reading not in READINGS:

@@ -6,8 +6,8 @@ from importlib import import_module
 import pytest
 
 MODULES = (
-    *("wang_chu", "wang_chu_gpus", "wang_chu_inputs", "wang_chu_tiles", "max_overlap"),
-    *("volkov", "nagasaka"),
+    *("wang_chu", "wang_chu_gpus", "wang_chu_inputs", "wang_chu_readings", "wang_chu_tiles"),
+    *("max_overlap", "volkov", "volkov_simulation", "nagasaka", "nagasaka_inputs"),
 )
 
 

@@ -71,6 +71,7 @@ def test_no_schedule_beats_the_bounds(warps: int, intensity: int, cu: ComputeUni
     [
         (0, 8, "warps must be a whole number of at least 1 to simulate: 0"),
         (1.5, 8, "warps must be a whole number of at least 1 to simulate: 1.5"),
+        (float("nan"), 8, "warps must be a whole number of at least 1 to simulate: nan"),
         (8, 0, "intensity must be a whole number of at least 1 to simulate: 0"),
         (8, 1025, "1025 arithmetic instructions .* at most 1024"),
     ],
