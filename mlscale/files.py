@@ -79,11 +79,16 @@ def only_writer(folder: Path) -> Iterator[None]:
                 raise InputError(
                     f"{folder}: another mlscale writes there; wait for it, or name another folder"
                 ) from None
-            for part in folder.glob(f".*{_PART}"):
-                part.unlink()
+            remove_unfinished(folder)
         yield
     finally:
         os.close(handle)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Take away what killed processes had begun to write."""
+    for part in folder.glob(f".*{_PART}"):
+        part.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, static_power
 from mlscale.advice.recommendation import Advice, Recommendation, Run
-from mlscale.advice.search import Search
+from mlscale.advice.search import TOO_SLOW, RunBase, Search
 from mlscale.advice.words import percent_in_words, time_in_words
+from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
@@ -40,6 +42,20 @@ class WholePower:
         return self.absent or (DYNAMIC_POWER if self.static_w is None else None)
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What is sought for a run, and what is known of power; the same for all its kernels.
+
+    warnings: what a reader should know of that.
+    """
+
+    objective: str
+    limits: Limits
+    static_power_w: float | None
+    power: WholePower
+    warnings: tuple[str, ...]
+
+
 def advise(
     model: Model,
     profiles: Profiles,
@@ -69,6 +85,21 @@ def advise(
         >>> str(advice.kernels[0].best.config), round(advice.kernels[0].saving_percent, 1)
         ('cu=32,engine=1000,memory=1000', 21.8)
     """
+    terms = terms_of(model, profiles, objective, limits, static_power_w)
+    predictions, search = search_for(model, profiles, terms)
+    notes = feature_warnings(model, profiles)
+    trained = predictions.trained_range
+    return advice_on(search, terms, _run(profiles), notes, trained, predictions)
+
+
+def terms_of(
+    model: Model,
+    profiles: Profiles,
+    objective: str | None,
+    limits: Limits | None,
+    static_power_w: float | None,
+) -> Terms:
+    """The terms of what `advise` is asked for. Raises InputError as it does."""
     limits = limits or Limits()
     power = whole_power(model, profiles, static_power_w)
     warnings = training_warnings(model)
@@ -81,51 +112,82 @@ def advise(
     if not power.absent and power.kind is None and static_power_w is None:
         warnings.append("power_w is taken for board power; the model does not say what it is")
     _require_power(objective, limits, power)
-    predictions = model.predict(profiles, coverage_of_each(1 if power.absent else 2))
-    surfaces = absolute(predictions, power)
+    return Terms(objective, limits, static_power_w, power, tuple(warnings))
+
+
+def search_for(
+    model: Model, profiles: Profiles, terms: Terms, run_base: RunBase | None = None
+) -> tuple[Predictions, Search]:
+    """Predictions for kernels, and the search on them. Raises InputError.
+
+    run_base: of the whole run, where these are only some of its kernels.
+    """
+    predictions = model.predict(profiles, coverage_of_each(1 if terms.power.absent else 2))
+    surfaces = absolute(predictions, terms.power)
     _require_finite(profiles.kernels, surfaces)
+    return predictions, search_on(model, surfaces, profiles.weights, terms, run_base=run_base)
+
+
+def search_on(
+    model: Model, surfaces: dict[str, Surfaces], launches: Floats, terms: Terms, **known: Any
+) -> Search:
+    """The search on absolute surfaces. known: `run_base` or `peak_w` of Search."""
     device = known_device(model.device)
-    search = Search(
-        surfaces,
-        profiles.weights,
-        objective,
-        limits,
-        has_energy=power.why_no_energy is None,
-        board_w=None if power.why_no_energy or not device else device.most_power_w,
-    )
-    warnings += _board_warning(search)
-    run = _run(profiles)
+    has_energy = terms.power.why_no_energy is None
+    board_w = device.most_power_w if has_energy and device else None
+    return Search(surfaces, launches, terms.objective, terms.limits, has_energy, board_w, **known)
+
+
+def advice_on(
+    search: Search,
+    terms: Terms,
+    run: Run,
+    notes: Sequence[str],
+    trained: ConfigGrid | None,
+    predictions: Predictions | None = None,
+) -> Advice:
+    """The advice for a run, and for each of its kernels where their predictions are given.
+
+    notes: the warnings of the profiles. trained: the range of training, see Predictions. Raises
+    InputError.
+    """
+    kernels: tuple[Recommendation, ...] = ()
     try:
         whole_run = search.for_whole_run()
     except InputError as error:
-        subject = f"kernel '{profiles.kernels[0]}'" if run.is_one_launch else "the whole run"
+        subject = "the whole run"
+        if predictions is not None and run.is_one_launch:
+            subject = f"kernel '{predictions.profiles.kernels[0]}'"
         raise InputError(f"{subject}: {error}") from None
-    trained = predictions.trained_range
-    kernels = tuple(
-        _flagged(search.for_kernel(k, kernel, predictions.flags[k]), trained)
-        for k, kernel in enumerate(profiles.kernels)
-    )
-    whole_run = _flagged(replace(whole_run, flags=_slower_kernels(limits, kernels)), trained)
-    warnings += _idle_warning(run)
-    warnings += feature_warnings(model, profiles)
+    if predictions is not None:
+        each = zip(predictions.profiles.kernels, kernel_flags(search, predictions), strict=True)
+        kernels = tuple(search.for_kernel(k, *of) for k, of in enumerate(each))
+    whole_run = replace(whole_run, flags=_slower_kernels(terms.limits, kernels))
+    if trained is not None and not trained.spans(whole_run.best.config):
+        whole_run = replace(whole_run, flags=(BEST_IS_BEYOND, *whole_run.flags))
     return Advice(
-        objective=objective,
-        limits=limits,
-        static_power_w=static_power_w,
+        objective=terms.objective,
+        limits=terms.limits,
+        static_power_w=terms.static_power_w,
         kernels=kernels,
         whole_run=whole_run,
         run=run,
-        tried_mhz=predictions.grid.engine_mhz,
-        warnings=tuple(warnings),
-        surfaces=surfaces,
+        tried_mhz=search.surfaces["time"].grid.engine_mhz,
+        warnings=(*terms.warnings, *_board_warning(search), *_idle_warning(run), *notes),
+        surfaces=search.surfaces,
     )
 
 
-def _flagged(recommendation: Recommendation, trained: ConfigGrid | None) -> Recommendation:
-    """The recommendation, with a flag where its best lies beyond the trained range."""
-    if trained is None or trained.spans(recommendation.best.config):
-        return recommendation
-    return replace(recommendation, flags=(BEST_IS_BEYOND, *recommendation.flags))
+def kernel_flags(search: Search, predictions: Predictions) -> list[tuple[str, ...]]:
+    """What a reader should know of the best of each kernel."""
+    trained = predictions.trained_range
+    beyond = [trained is not None and not trained.spans(config) for config in predictions.grid]
+    best, too_slow = search.best_of_kernels
+    each = zip(best.tolist(), predictions.flags, too_slow.tolist(), strict=True)
+    return [
+        (*(BEST_IS_BEYOND,) * beyond[place], *flags, *(TOO_SLOW,) * slow)
+        for place, flags, slow in each
+    ]
 
 
 def _run(profiles: Profiles) -> Run:

@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
 
@@ -158,11 +158,24 @@ def best_index(
     left = feasible(limits, time_ms, limited_w, base_time_ms)
     if not left.any():
         raise InputError(_nearest(limits, time_ms, limited_w, base_time_ms))
-    for key in (values, time_ms, power_w):
+    keys = [None if key is None else key[None] for key in (values, time_ms, power_w)]
+    c, e, m = np.unravel_index(least_indices(keys, left[None])[0], np.shape(time_ms))
+    return int(c), int(e), int(m)
+
+
+def least_indices(keys: Sequence[Floats | None], allowed: Mask) -> Indices:
+    """Where on the grid the first key is least for each of K kernels, flat (K,); -1 for nowhere.
+
+    keys, allowed (K, ...). Of equal places the one where the next key is least is taken, of these
+    the first.
+    """
+    left = allowed.reshape(len(allowed), -1).copy()
+    for key in keys:
         if key is not None:
-            left &= key <= key[left].min() * (1 + SAME)
-    c, e, m = np.argwhere(left)[0].tolist()
-    return c, e, m
+            flat = key.reshape(left.shape)
+            least = np.where(left, flat, np.inf).min(axis=1, keepdims=True)
+            left &= flat <= least * (1 + SAME)
+    return np.where(left.any(axis=1), left.argmax(axis=1), -1)
 
 
 def saving_percent(value: Floats | float, at_base: Floats | float) -> Floats:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from mlscale.advice.objectives import (
     SAME,
     Limits,
     best_index,
-    interval_ends,
+    feasible,
+    least_indices,
     objective_values,
     pareto_front,
     run_in_sequence,
@@ -18,13 +20,33 @@ from mlscale.advice.objectives import (
     slowdown_percent,
 )
 from mlscale.advice.recommendation import OperatingPoint, Recommendation, RunShare
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError
 
 Costs = tuple[Floats, Floats | None]  # time [ms] and power [W] everywhere on the grid
 TOO_SLOW = "cannot keep its part of the limit of time: its quickest is shown"
+
+
+class RunBase(NamedTuple):
+    """What the whole run takes at the base, all launches [ms], and draws at most [W]."""
+
+    time_ms: float
+    peak_w: float | None
+
+
+class Effects(NamedTuple):
+    """What the best of each of K kernels saves, and how much slower it is, (K,) [%].
+
+    The ends of intervals are NaN without intervals.
+    """
+
+    saving_percent: Floats
+    saving_low_percent: Floats
+    saving_high_percent: Floats
+    slowdown_percent: Floats
+    slowdown_low_percent: Floats
+    slowdown_high_percent: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +57,8 @@ class Search:
     limits: of power, for every kernel; of time and slowdown, for the kernels' summed time.
     board_w [W]: the most that the board may be set to draw, None where that is not known; where a
     kernel draws more, and more than any was measured to draw at the base, nothing is advised.
+    run_base: of the whole run, where these are only some of its kernels. peak_w (C, E, M) [W]:
+    power of the most demanding kernel, where the surfaces are sums over kernels.
     """
 
     surfaces: dict[str, Surfaces]
@@ -43,6 +67,8 @@ class Search:
     limits: Limits
     has_energy: bool
     board_w: float | None = None
+    run_base: RunBase | None = None
+    peak_w: Floats | None = None
 
     def for_whole_run(self) -> Recommendation:
         """The best of the run. Raises InputError, saying what is nearest, where none is allowed.
@@ -53,32 +79,67 @@ class Search:
         return self._recommendation(self._best_of_run, self._run("values"), ends, self._peak_w)
 
     def for_kernel(self, k: int, kernel: str, flags: tuple[str, ...]) -> Recommendation:
-        """The best of one launch of a kernel, which keeps its part of the run's limits of time.
-
-        Of a kernel that cannot, the quickest within the limit of power, and a flag says so.
-        """
-        time_ms, power_w = self._costs("values", k)
-        sought_ms = np.where(self._sought & self._possible(power_w), time_ms, np.nan)
-        base_ms = float(time_ms[self._base])
-        of_power = replace(self.limits, max_time_ms=None, max_slowdown_percent=None)
-        limits = of_power
-        if self._allowed_part is not None:
-            limits = replace(of_power, max_time_ms=self._allowed_part * base_ms)
-        clocks = self._grid.engine_mhz
-        try:
-            best = best_index(self.objective, sought_ms, power_w, base_ms, limits, clocks)
-        except InputError:
-            best = best_index("time", sought_ms, power_w, base_ms, of_power)
-            flags = (*flags, TOO_SLOW)
-        costs = time_ms, power_w
+        """The best of one launch of a kernel, see `best_of_kernels`, with flags of it."""
+        best, _ = self.best_of_kernels
+        costs = self._costs("values", k)
         ends = (self._costs("low", k), self._costs("high", k)) if self._has_intervals else None
         share = RunShare(
             launches=float(self.launches[k]),
-            percent=float(100 * self.launches[k] * base_ms / self._base_ms),
+            percent=float(self._shares_percent[k]),
             at_best=self._point(self._best_of_run, costs),
         )
-        recommendation = self._recommendation(best, costs, ends, power_w)
+        c, e, m = np.unravel_index(best[k], self._grid.shape)
+        recommendation = self._recommendation((int(c), int(e), int(m)), costs, ends, costs[1])
         return replace(recommendation, kernel=kernel, flags=flags, share=share)
+
+    def kernel_columns(self) -> dict[str, Floats]:
+        """The best of one launch of each kernel, what it costs and saves, NaN for unknown: (K,).
+
+        By the names of `mlscale advise --format csv`.
+        """
+        best, _ = self.best_of_kernels
+        costs = self._costs("values")
+        ends = (self._costs("low"), self._costs("high")) if self._has_intervals else None
+        unknown = np.full(len(best), np.nan)
+        time_ms = _at(costs[0], best)
+        power_w = unknown if costs[1] is None else _at(costs[1], best)
+        return {
+            **{axis: steps[best] for axis, steps in self._grid.settings().items()},
+            "time_ms": time_ms,
+            "power_w": power_w,
+            "energy_mj": time_ms * power_w if self.has_energy else unknown,
+            "launches": self.launches,
+            "share_percent": self._shares_percent,
+            **self._effects(best, costs, ends)._asdict(),
+        }
+
+    @cached_property
+    def best_of_kernels(self) -> tuple[Indices, Mask]:
+        """Where the best of each kernel is, flat on the grid, and which are too slow: (K,) each.
+
+        Each keeps its part of the run's limits of time. Of a kernel that cannot, and is too slow,
+        it is the quickest within the limit of power. Raises InputError where there is none.
+        """
+        time_ms, power_w = costs = self._costs("values")
+        base_ms = time_ms[:, *self._base][:, None, None, None]
+        sought_ms = np.where(self._sought & self._possible(power_w), time_ms, np.nan)
+        of_power = replace(self.limits, max_time_ms=None, max_slowdown_percent=None)
+        allowed = feasible(of_power, sought_ms, power_w, base_ms)
+        if self._allowed_part is not None:
+            allowed &= time_ms <= self._allowed_part * base_ms * (1 + SAME)
+        best = least_indices([self._values(costs), time_ms, power_w], allowed)
+        too_slow = best < 0
+        for k in np.flatnonzero(too_slow).tolist():
+            own_ms, own_w = self._costs("values", k)
+            quickest = best_index("time", own_ms, own_w, float(own_ms[self._base]), of_power)
+            best[k] = np.ravel_multi_index(quickest, self._grid.shape)
+        return best, too_slow
+
+    @cached_property
+    def _shares_percent(self) -> Floats:
+        """Of the run's time at the base that each kernel takes, (K,) [%]."""
+        base_ms = self._costs("values")[0][:, *self._base]
+        return np.asarray(100 * self.launches * base_ms / self._run_base.time_ms)
 
     @cached_property
     def _best_of_run(self) -> Index:
@@ -102,26 +163,29 @@ class Search:
     def _peak_w(self) -> Floats | None:
         """Power of the most demanding kernel, (C, E, M) [W]; None where it is not predicted."""
         power_w = self._costs("values")[1]
-        return None if power_w is None else np.asarray(power_w.max(axis=0))
+        if power_w is None or self.peak_w is not None:
+            return self.peak_w
+        return np.asarray(power_w.max(axis=0))
 
     def _possible(self, power_w: Floats | None) -> Mask:
-        """Where the board can supply that power, (C, E, M): its limit, or what the base drew."""
-        if power_w is None or self._peak_w is None or self.board_w is None:
+        """Where the board can supply that power (..., C, E, M): its limit, or that of the base."""
+        if power_w is None or self._run_base.peak_w is None or self.board_w is None:
             return np.ones(self._grid.shape, dtype=bool)
-        most = max(self.board_w, float(self._peak_w[self._base]))
+        most = max(self.board_w, self._run_base.peak_w)
         return np.asarray(power_w <= most * (1 + SAME))
 
     @cached_property
-    def _base_ms(self) -> float:
-        """The kernels' time at the base, all launches [ms]."""
-        return float(self._run("values")[0][self._base])
+    def _run_base(self) -> RunBase:
+        """What the run takes and draws at the base."""
+        peak_w = None if self._peak_w is None else float(self._peak_w[self._base])
+        return self.run_base or RunBase(float(self._run("values")[0][self._base]), peak_w)
 
     @cached_property
     def _allowed_part(self) -> float | None:
         """How long a kernel may take, relative to the base, if all are to keep the run's limits."""
         limits, allowed = self.limits, []
         if limits.max_time_ms is not None:
-            allowed.append(limits.max_time_ms / self._base_ms)
+            allowed.append(limits.max_time_ms / self._run_base.time_ms)
         if limits.max_slowdown_percent is not None:
             allowed.append(1 + limits.max_slowdown_percent / 100)
         return min(allowed, default=None)
@@ -158,6 +222,21 @@ class Search:
         costs = {q: getattr(surface, side)[index] for q, surface in self.surfaces.items()}
         return costs["time"], costs.get("power")
 
+    def _effects(self, best: Indices, costs: Costs, ends: tuple[Costs, Costs] | None) -> Effects:
+        """Effects of the best of each of K kernels, flat on the grid. costs, ends (K, C, E, M)."""
+        sides = [costs] if ends is None else [ends[0], costs, ends[1]]
+        at_base = self._values(costs)[:, *self._base]
+        savings = [saving_percent(_at(self._values(side), best), at_base) for side in sides]
+        base_ms = costs[0][:, *self._base]
+        slowdowns = [slowdown_percent(_at(side[0], best), base_ms) for side in sides]
+
+        def with_ends(values: list[Floats]) -> list[Floats]:
+            if ends is None:
+                return [values[0], *[np.full(len(best), np.nan)] * 2]
+            return [values[1], np.min(values, axis=0), np.max(values, axis=0)]
+
+        return Effects(*with_ends(savings), *with_ends(slowdowns))
+
     def _recommendation(
         self, best: Index, costs: Costs, ends: tuple[Costs, Costs] | None, peak_w: Floats | None
     ) -> Recommendation:
@@ -166,25 +245,14 @@ class Search:
         ends: the low and the high end of the costs, None without intervals. peak_w [W]: what the
         board must supply.
         """
-        time_ms = costs[0]
-
-        def saving(at_best: Costs) -> float:
-            value = self._values(at_best)[best]
-            return float(saving_percent(value, self._values(costs)[self._base]))
-
-        def slowdown(at_best: Costs) -> float:
-            return float(slowdown_percent(at_best[0][best], time_ms[self._base]))
-
-        saving_range = slowdown_range = None
-        if ends is not None:
-            of_all = (ends[0], costs, ends[1])
-            saving_range, slowdown_range = (
-                interval_ends(of(one) for one in of_all) for of in (saving, slowdown)
-            )
+        of_one, *ends_of_one = (_of_one(one) for one in (costs, *(ends or ())))
+        flat = np.array([np.ravel_multi_index(best, self._grid.shape)])
+        low_and_high = (ends_of_one[0], ends_of_one[1]) if ends_of_one else None
+        effects = [float(of[0]) for of in self._effects(flat, of_one, low_and_high)]
         front: list[OperatingPoint] = []
         if self.has_energy:
             energy_mj = objective_values("energy", *costs)
-            possible_ms = np.where(self._possible(peak_w), time_ms, np.nan)
+            possible_ms = np.where(self._possible(peak_w), costs[0], np.nan)
             for c, e, m in np.argwhere(pareto_front(possible_ms, energy_mj)).tolist():
                 new = self._point((c, e, m), costs)
                 if not any(math.isclose(new.time_ms, p.time_ms, rel_tol=SAME) for p in front):
@@ -193,10 +261,10 @@ class Search:
             kernel=None,
             best=self._point(best, costs),
             base=self._point(self._base, costs),
-            saving_percent=saving(costs),
-            saving_range=saving_range,
-            slowdown_percent=slowdown(costs),
-            slowdown_range=slowdown_range,
+            saving_percent=effects[0],
+            saving_range=(effects[1], effects[2]) if ends else None,
+            slowdown_percent=effects[3],
+            slowdown_range=(effects[4], effects[5]) if ends else None,
             front=tuple(sorted(front, key=lambda point: point.time_ms)),
             flags=(),
         )
@@ -209,3 +277,13 @@ class Search:
 
     def _values(self, costs: Costs) -> Floats:
         return objective_values(self.objective, *costs, self._grid.engine_mhz)
+
+
+def _at(values: Floats, places: Indices) -> Floats:
+    """Values (K, C, E, M) of each kernel at its own place, flat on the grid: (K,)."""
+    return np.asarray(values.reshape(len(values), -1)[np.arange(len(values)), places])
+
+
+def _of_one(costs: Costs) -> Costs:
+    """Costs of one kernel or run, (C, E, M), as those of several: (1, C, E, M)."""
+    return costs[0][None], None if costs[1] is None else costs[1][None]

@@ -17,6 +17,7 @@ from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.text import columns, csv_text, print_or_write, printable
 from mlscale.data.profiles import Profiles
+from mlscale.errors import extra_named
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
@@ -49,10 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_format(parser, ("table", "csv", "json"))
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
+    options.add_fleet(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Advise and print or write. Raises InputError."""
+    if options.is_of_fleet(arguments):
+        with extra_named("a fleet", "study"):
+            from mlscale.cli import fleet
+        fleet.advise(arguments)
+        return
     if arguments.next_profile:
         options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
     if arguments.format == "csv":
@@ -76,20 +83,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr."""
     if form == "json":
+        kernels = [_of_kernel(kernel) for kernel in advice.kernels]
         return _as_json(
-            {
-                **_model_and_base(model),
-                "verdict": verdict(advice),
-                "objective": advice.objective,
-                "unit": OBJECTIVES[advice.objective],
-                "limits": asdict(advice.limits),
-                "static_power_w": advice.static_power_w,
-                "coverage": COVERAGE,
-                "kernels": [_of_kernel(kernel) for kernel in advice.kernels],
-                "whole_run": {**asdict(advice.run), **_nested(advice.whole_run)},
-                "warnings": list(advice.warnings),
-                **asked.document(advice),
-            }
+            {**run_document(model, advice), "kernels": kernels, **asked.document(advice)}
         )
     if form == "table":
         clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
@@ -114,6 +110,21 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
                 row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
             rows.append(row)
     return csv_text(rows)
+
+
+def run_document(model: Model, advice: Advice) -> Row:
+    """Return the advice for the whole run as JSON has it."""
+    return {
+        **_model_and_base(model),
+        "verdict": verdict(advice),
+        "objective": advice.objective,
+        "unit": OBJECTIVES[advice.objective],
+        "limits": asdict(advice.limits),
+        "static_power_w": advice.static_power_w,
+        "coverage": COVERAGE,
+        "whole_run": {**asdict(advice.run), **_nested(advice.whole_run)},
+        "warnings": list(advice.warnings),
+    }
 
 
 def _of_kernel(kernel: Recommendation) -> Row:

@@ -136,6 +136,33 @@ def add_wu(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fleet(parser: argparse.ArgumentParser) -> None:
+    """Add the options of work on more profiles than fit in memory."""
+    group = parser.add_argument_group(
+        "fleets",
+        "FILE is a Parquet file of any size, or a folder of them, each row a kernel; -o DIR/ gets "
+        "a Parquet file for each row group",
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on with the unfinished fleet in -o DIR/"
+    )
+    group.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="work on the Dask cluster of that scheduler, such as tcp://host:8786; its machines "
+        "must see FILE and DIR/ under the same names",
+    )
+
+
+def is_of_fleet(arguments: argparse.Namespace) -> bool:
+    """Whether FILE is a folder or -o names one by a '/' at its end. Raises UsageError."""
+    is_folder = os.path.isdir(arguments.file[-1])  # noqa: PTH112, which raises on some names
+    is_asked = is_folder or (arguments.output or "").endswith("/")
+    if not is_asked:
+        refuse_unused(arguments, ("resume", "dask"), "without a fleet, in FILE and -o DIR/")
+    return is_asked
+
+
 def output_file(text: str) -> Path:
     """Return a file to write; its folder must exist. Raises InputError, before the work."""
     path = Path(text)

@@ -12,7 +12,7 @@ from mlscale.cli import options, subject
 from mlscale.cli.prediction_table import write_csv, write_parquet
 from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write, printable
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.errors import UsageError
+from mlscale.errors import UsageError, extra_named
 from mlscale.model import warnings_for
 from mlscale.predictions import COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 
@@ -56,10 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_format(parser, FORMATS, default=None)
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
+    options.add_fleet(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict and print or write. Raises InputError."""
+    if options.is_of_fleet(arguments):
+        with extra_named("a fleet", "study"):
+            from mlscale.cli import fleet
+        fleet.predict(arguments)
+        return
     form = arguments.format or _format_by_name(arguments.output)
     if form == "parquet" and arguments.output is None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")

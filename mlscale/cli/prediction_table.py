@@ -9,7 +9,7 @@ import io
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mlscale.cli.text import print_or_write
 from mlscale.data.arrow import arrow_numbers, arrow_strings, has_arrow
 from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.parquet import write_tables
 from mlscale.data.profiles import Profiles
 from mlscale.files import whole_file
 from mlscale.model import Model
@@ -53,16 +54,7 @@ def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | 
 
 def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str) -> None:
     """Predict and write Parquet, null where CSV is empty. Raises InputError."""
-    import pyarrow.parquet as pq
-
-    parts = _parts(model, profiles, targets, arrow_table)
-    with whole_file(Path(output)) as temporary:
-        first = next(parts)
-        with pq.ParquetWriter(
-            temporary, first.schema, compression="zstd", write_page_checksum=True
-        ) as writer:
-            for table in chain([first], parts):
-                writer.write_table(table)
+    write_tables(Path(output), _parts(model, profiles, targets, arrow_table))
 
 
 def _parts(
@@ -142,9 +134,13 @@ def csv_by_arrow(predictions: Predictions, targets: Targets) -> bytes:
 
 def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
     """Return the rows as an Arrow table, null for NaN."""
+    return as_arrow(predictions.columns(targets))
+
+
+def as_arrow(columns: Mapping[str, NDArray[Any]]) -> "pa.Table":
+    """Return columns of numbers, null for NaN, and of words (dtype object), as an Arrow table."""
     import pyarrow as pa
 
-    columns = predictions.columns(targets)
     arrays = [
         _repeated(column.tolist()) if column.dtype == object else arrow_numbers(column)
         for column in columns.values()

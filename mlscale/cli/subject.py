@@ -166,22 +166,26 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 
 def read(
-    arguments: argparse.Namespace, at: Sequence[str] = (), peaks: str | None = None
+    arguments: argparse.Namespace,
+    at: Sequence[str] = (),
+    peaks: str | None = None,
+    head: Table | None = None,
 ) -> Subject:
     """Read the files and choose the model. Raises InputError, with all that lacks at once.
 
     at: where to predict, by default everywhere on the model's grid, or at all clocks that a GPU
-    without training data offers; peaks: profiles of other kernels of such a GPU, a file.
+    without training data offers; peaks: profiles of other kernels of such a GPU, a file. head: the
+    first rows of a fleet, which then stand for it.
     """
-    model_text, files = _model_and_files(arguments)
+    model_text, files = model_and_files(arguments)
     if model_text is None and arguments.device:
         device_with_peaks(arguments.device)
     named = options.load_model(arguments, model_text) if model_text else None
-    profiles = _profiles(files, arguments, named)
+    profiles = _profiles(files, arguments, named, head)
     if weights := getattr(arguments, "weights", None):
         profiles = with_weights(profiles, options.input_file(weights))
     notes: list[str] = []
-    if arguments.profiled_only:
+    if arguments.profiled_only and head is None:
         notes = [*left_out(profiles)]
         profiles = profiles.profiled
     name, model = (str(model_text), named) if named else shipped_model(profiles)
@@ -208,7 +212,7 @@ def read(
     )
 
 
-def _model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
+def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
     """The model, if one is named, and the other files; MODEL PROFILE is told by what they are."""
     first, *others = arguments.file
     in_old_order = _is_model(first) or (
@@ -234,14 +238,16 @@ def _is_model(text: str) -> bool:
         return False
 
 
-def _profiles(files: list[str], arguments: argparse.Namespace, model: Model | None) -> Profiles:
+def _profiles(
+    files: list[str], arguments: argparse.Namespace, model: Model | None, head: Table | None
+) -> Profiles:
     """The profiles that the files hold, with the power of --power. Raises InputError."""
     paths = [options.input_file(file) for file in files]
     if len(paths) == 1 and is_tidy(paths[0]):
         names = ["interval", "time"] if _is_log(arguments.power) else ["gpu", "interval", "time"]
         options.refuse_unused(arguments, names, f"as {paths[0]} is no log")
         options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is no export")
-        table = read_table(paths[0])
+        table = read_table(paths[0]) if head is None else head
         device, base = _device_and_base(table, arguments, model)
     else:
         table, base = _imported(paths, arguments)

@@ -102,16 +102,17 @@ class Profiles:
 
         The others are known by their time alone, from a trace, perhaps with grid and block.
         """
-        counted = self._counted
+        counted = self.counted
         return counted | (not counted.any())
 
     @property
     def are_times_alone(self) -> bool:
         """Whether no kernel was profiled."""
-        return not self._counted.any()
+        return not self.counted.any()
 
     @property
-    def _counted(self) -> Mask:
+    def counted(self) -> Mask:
+        """Which kernels have any counter, (K,)."""
         columns = [name not in OF_LAUNCH for name in self.counter_names]
         return np.asarray(np.isfinite(self.counters[:, columns]).any(axis=1))
 
@@ -189,15 +190,7 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
 
     A kernel of two applications is two kernels, called `in_application(application, kernel)`.
     """
-    table.require(("kernel", *AXES, "time_ms"))
-    for other in sorted(set(table.text.get("device", [device])) - {device}):
-        raise InputError(
-            f"{table.source}: is of device '{other}', the model of '{device}'; "
-            "train a model for that device"
-        )
-    at_base = np.ones(len(table), dtype=bool)
-    for axis in AXES:
-        at_base &= table.positive(axis) == getattr(base, axis)
+    at_base = _at_base(table, base, device)
     rows = np.flatnonzero(at_base)
     applications = table.text.get("application", table.text["kernel"])
     pairs = list(zip(applications, table.text["kernel"], strict=True))
@@ -220,20 +213,66 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
         samples = spread(values[rows], (of_kernel,), (len(kernels),))
         return over_repetitions(samples, "median")
 
+    applications = [application for application, _ in positions]
+    return _profiles(table, base, device, (kernels, tuple(applications)), median)
+
+
+def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles:
+    """Take each row of a tidy table as a kernel of its own, whatever its name.
+
+    Raises InputError, also on a row that is not at the base.
+    """
+    elsewhere = np.flatnonzero(~_at_base(table, base, device))
+    if elsewhere.size:
+        raise InputError(
+            f"{table.source}: {table.row(int(elsewhere[0]))}: is not at the base {base}; a fleet "
+            "has a row for each kernel, all at the base"
+        )
+    kernels = table.text["kernel"]
+    names = tuple(kernels), tuple(table.text.get("application", kernels))
+    return _profiles(table, base, device, names, lambda values: values)
+
+
+def _at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
+    """Which rows of a table are at the base. Raises InputError, also on another device."""
+    table.require(("kernel", *AXES, "time_ms"))
+    for other in sorted(set(table.text.get("device", [device])) - {device}):
+        raise InputError(
+            f"{table.source}: is of device '{other}', the model of '{device}'; "
+            "train a model for that device"
+        )
+    at_base = np.ones(len(table), dtype=bool)
+    for axis in AXES:
+        at_base &= table.positive(axis) == getattr(base, axis)
+    return at_base
+
+
+def _profiles(
+    table: Table,
+    base: HardwareConfig,
+    device: str,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    of_kernels: Callable[[Floats], Floats],
+) -> Profiles:
+    """Profiles of kernels, and of applications, with these names. Raises InputError.
+
+    of_kernels: turns a column (rows,) into the kernels' values (K,).
+    """
+    kernels, applications = names
     has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
-    counters = [median(table.counter(name)) for name in counter_names]
+    counters = [of_kernels(table.counter(name)) for name in counter_names]
     return Profiles(
         device=device,
         base=base,
         kernels=kernels,
-        applications=tuple(application for application, _ in positions),
-        time_ms=median(table.positive("time_ms")),
-        power_w=median(table.positive("power_w")) if has_power else None,
+        applications=applications,
+        time_ms=of_kernels(table.positive("time_ms")),
+        power_w=of_kernels(table.positive("power_w")) if has_power else None,
         counter_names=counter_names,
         counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
         metadata=dict(table.metadata),
-        launches=_launches(table, median),
+        launches=_launches(table, of_kernels),
     )
 
 
@@ -251,7 +290,7 @@ def _names(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def _launches(table: Table, median: Callable[[Floats], Floats]) -> Floats | None:
+def _launches(table: Table, of_kernels: Callable[[Floats], Floats]) -> Floats | None:
     """Launches of each kernel: said, or total_time_ms / time_ms, or once where neither is there.
 
     None where the table has neither column. Raises InputError on one that is not positive.
@@ -265,7 +304,7 @@ def _launches(table: Table, median: Callable[[Floats], Floats]) -> Floats | None
     if table.has_values("launches"):
         said = table.positive("launches", optional=True)
         launches = np.where(np.isfinite(said), said, launches)
-    return median(launches)
+    return of_kernels(launches)
 
 
 def configurations(table: Table) -> set[HardwareConfig]:

@@ -65,6 +65,14 @@ class Table:
             if name not in self.columns:
                 raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
 
+    def check_text(self) -> None:
+        """Raise InputError where a row has no name in an identity column."""
+        for name, cells in self.text.items():
+            for position, cell in enumerate(cells):
+                if not cell or cell.isspace():
+                    where = f"{self.source}: {self.row(position)}, column '{name}'"
+                    raise InputError(f"{where}: is empty; every row needs a name there")
+
     def positive(self, name: str, optional: bool = False, or_zero: bool = False) -> Floats:
         """Return a numeric column; every value must be from LEAST to MOST, or InputError.
 

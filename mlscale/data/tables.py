@@ -4,42 +4,35 @@ CSV is read with the standard library, so that a profile needs NumPy and nothing
 file, which would take seconds, with Arrow.
 """
 
-import binascii
 import csv
 import io
 import json
-import zlib
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.arrow import has_arrow, numpy_floats, read_plain_csv
-from mlscale.data.devices import register_facts
+from mlscale.data.arrow import has_arrow, read_plain_csv
 from mlscale.data.grid import AXES
+from mlscale.data.parquet import as_read, is_parquet, read_parquet, write_parquet
 from mlscale.data.table import IDENTITY, Table
-from mlscale.errors import InputError, extra_named
+from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
     from_spreadsheet_cell,
     plain_number,
     spreadsheet_cell,
-    without_controls,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _LONGEST_HEADER = 1 << 20
-_PARQUET_SUFFIXES = (".parquet", ".pq")
-_METADATA_KEY = b"mlscale"
-_CHECKSUM_KEY = b"mlscale_crc32"
-_LARGEST_PARQUET_BYTES = 4 << 30
 _LARGE_CSV_BYTES = 1 << 20
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
@@ -51,11 +44,9 @@ def read_table(path: Path | str) -> Table:
     A device of one's own that its metadata describe is known by its key from then on.
     """
     path = Path(path)
-    table = _read_parquet(path) if path.suffix.lower() in _PARQUET_SUFFIXES else _read_csv(path)
-    for name, cells in table.text.items():
-        table.text[name] = [without_controls(cell) for cell in cells]
-    register_facts(table.metadata, str(path))
-    return table
+    table = read_parquet(path) if is_parquet(path) else _read_csv(path)
+    table.check_text()
+    return as_read(table)
 
 
 def _read_csv(path: Path) -> Table:
@@ -70,7 +61,6 @@ def _read_csv(path: Path) -> Table:
     beside = path.with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
-    _check_text(table)
     return table
 
 
@@ -79,7 +69,7 @@ def is_tidy(path: Path) -> bool:
 
     A file that cannot be read counts as one, so that its reader says why.
     """
-    if path.suffix.lower() in _PARQUET_SUFFIXES:
+    if is_parquet(path):
         return True
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -196,14 +186,6 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
     return values
 
 
-def _check_text(table: Table) -> None:
-    for name, cells in table.text.items():
-        for position, cell in enumerate(cells):
-            if not cell or cell.isspace():
-                where = f"{table.source}: {table.row(position)}, column '{name}'"
-                raise InputError(f"{where}: is empty; every row needs a name there")
-
-
 def table_from_frame(frame: "pd.DataFrame") -> Table:
     """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError."""
     if any(name is not None for name in frame.index.names):
@@ -224,104 +206,15 @@ def table_from_frame(frame: "pd.DataFrame") -> Table:
             raise InputError(
                 f"{table.source}: column '{name}' holds {column.dtype}; numbers are needed there"
             ) from None
-    _check_text(table)
+    table.check_text()
     return table
-
-
-@extra_named("Parquet")
-def _read_parquet(path: Path) -> Table:
-    arrow = _arrow_table(path)
-    pairs = arrow.schema.metadata or {}
-    metadata = pairs.get(_METADATA_KEY, b"{}")
-    if pairs.get(_CHECKSUM_KEY, _checksum(metadata)) != _checksum(metadata):
-        raise InputError(f"{path}: is damaged: its metadata do not fit their checksum")
-    table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
-    for name in arrow.column_names:
-        if name in IDENTITY:
-            table.text[name] = _words(arrow[name], f"{path}: column '{name}'")
-        elif not name.startswith("__index_level_"):
-            table.numbers[name] = _numbers(arrow[name], f"{path}: column '{name}'")
-    _check_text(table)
-    return table
-
-
-def _arrow_table(path: Path) -> Any:
-    """Read a whole Parquet file. Raises InputError."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(pa.BufferReader(read_bytes(path)), page_checksum_verification=True)
-        _check_size(path, file.metadata)
-        _check_names(path, file)
-        arrow = file.read()
-        names = arrow.column_names
-    except (pa.ArrowException, OSError, UnicodeDecodeError, binascii.Error) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path}: is not a readable Parquet file: {reason}") from None
-    if len(set(names)) < arrow.num_columns:
-        raise InputError(f"{path}: two columns have the same name")
-    if arrow.num_rows != file.metadata.num_rows:
-        raise InputError(f"{path}: is damaged: it has {arrow.num_rows} of its rows")
-    if arrow.num_rows == 0:
-        raise InputError(f"{path}: has no rows")
-    return arrow
-
-
-def _words(column: Any, where: str) -> list[str]:
-    """The cells of a column of names, empty where null. Raises InputError."""
-    try:
-        cells = column.to_pylist()
-    except UnicodeDecodeError:
-        cells = [b""]
-    if any(isinstance(cell, bytes) for cell in cells):
-        raise InputError(f"{where} holds damaged text")
-    return ["" if cell is None else str(cell) for cell in cells]
-
-
-def _numbers(column: Any, where: str) -> Floats:
-    """The cells of a column of numbers, NaN where null. Raises InputError."""
-    import pyarrow as pa
-
-    if pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return numpy_floats(column)
-    raise InputError(f"{where} holds {column.type}; numbers are needed there")
-
-
-def _check_size(path: Path, metadata: Any) -> None:
-    """Refuse what a few compressed bytes blow up to. metadata: of a Parquet file."""
-    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    in_memory = 8 * metadata.num_rows * metadata.num_columns
-    if max(unpacked, in_memory) > _LARGEST_PARQUET_BYTES:
-        raise InputError(
-            f"{path}: unpacks to {metadata.num_rows} rows x {metadata.num_columns} columns, more "
-            f"than {_LARGEST_PARQUET_BYTES >> 30} GiB; is it a table of kernels?"
-        )
-
-
-def _check_names(path: Path, file: Any) -> None:
-    """Refuse names that are not those of the Arrow schema that the writer put beside them.
-
-    A damaged byte would rename a column: no checksum covers the names. file: a ParquetFile.
-    """
-    import pyarrow as pa
-
-    beside = (file.metadata.metadata or {}).get(b"ARROW:schema")
-    if beside is None:
-        return
-    names = pa.ipc.read_schema(pa.py_buffer(binascii.a2b_base64(beside))).names
-    for name, again in zip(file.schema_arrow.names, names, strict=False):
-        if name != again:
-            raise InputError(f"{path}: is damaged: column {name!a} is called {again!a} too")
 
 
 def write_table(table: Table, path: Path | str) -> None:
     """Write a tidy table, CSV or (by its suffix) Parquet, with its metadata. Raises InputError."""
     path = Path(path)
-    if path.suffix.lower() in _PARQUET_SUFFIXES:
-        _write_parquet(table, path)
+    if is_parquet(path):
+        write_parquet(table, path)
         return
     words = [map(spreadsheet_cell, cells) for cells in table.text.values()]
     columns = [*words, *(_cells(values) for values in table.numbers.values())]
@@ -338,24 +231,3 @@ def write_table(table: Table, path: Path | str) -> None:
 
 def _cells(values: Floats) -> list[str]:
     return ["" if np.isnan(v) else repr(v).removesuffix(".0") for v in values.tolist()]
-
-
-@extra_named("Parquet")
-def _write_parquet(table: Table, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    arrow = pa.table({**table.text, **table.numbers})
-    content = json.dumps(table.metadata).encode()
-    metadata = {_METADATA_KEY: content, _CHECKSUM_KEY: _checksum(content)}
-    with whole_file(path) as temporary:
-        pq.write_table(
-            arrow.replace_schema_metadata(metadata),
-            temporary,
-            compression="zstd",
-            write_page_checksum=True,
-        )
-
-
-def _checksum(content: bytes) -> bytes:
-    return str(zlib.crc32(content)).encode()

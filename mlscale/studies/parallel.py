@@ -15,11 +15,13 @@ from mlscale import __version__
 from mlscale.data.devices import Device, own_devices, register_device
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning
+from mlscale.model import Model
 from mlscale.records import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
+_LARGE = (Measurements, Model)  # are sent to each worker once
 SECONDS_BETWEEN_LOOKS = 1.0  # of a worker, whether its parent is alive
 
 
@@ -73,7 +75,7 @@ def _results(
         "loky", initializer=_end_with, initargs=(os.getpid(),)
     )
     if client is not None:
-        large = {id(a): a for call in calls for a in call if isinstance(a, Measurements)}
+        large = {id(a): a for call in calls for a in call if isinstance(a, _LARGE)}
         backend = joblib.parallel_config("dask", client=client, scatter=list(large.values()))
         jobs = -1
     # A worker that grew is replaced, and joblib says so from a thread of its own; nothing is lost.

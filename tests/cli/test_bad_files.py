@@ -60,6 +60,8 @@ class TestInput:
         make(file)
         if command == "predict" and "UTF-8" in problem:
             problem = "row 1: is not text; export the profiler's report as CSV"
+        if command == "predict" and file.is_dir():
+            problem = "holds no Parquet file"  # a folder is a fleet
         if command == "model" and file.is_file() and file.read_bytes():
             problem = "is not a whole mlscale model file"
         assert attempt(file).startswith(f"{file}: {problem}")
@@ -77,7 +79,8 @@ class TestInput:
 
     @pytest.mark.parametrize("name", [".", "..", "/"])
     def test_that_is_a_directory_without_a_name(self, attempt: Attempt, name: str) -> None:
-        assert attempt(Path(name)) == f"{name}: cannot be read: Is a directory"
+        problems = ("cannot be read: Is a directory", "holds no Parquet file (*.parquet)")
+        assert attempt(Path(name)) in [f"{name}: {problem}" for problem in problems]
 
     def test_of_a_name_that_the_system_refuses(self, attempt: Attempt) -> None:
         assert attempt(Path(TOO_LONG)) == f"{TOO_LONG}: cannot be read: File name too long"

@@ -149,7 +149,7 @@ class TestWhatUnpacks:
         pq.write_table(pa.table({"time_ms": np.zeros(1_000_000)}), file, compression="zstd")
         assert file.stat().st_size < 10_000
         assert len(read_table(file)) == 1_000_000
-        monkeypatch.setattr("mlscale.data.tables._LARGEST_PARQUET_BYTES", 7_999_999)
+        monkeypatch.setattr("mlscale.data.parquet._LARGEST_BYTES", 7_999_999)
         with refused(f"{file}: unpacks to 1000000 rows x 1 columns"):
             read_table(file)
 
@@ -158,7 +158,7 @@ class TestWhatUnpacks:
     ) -> None:
         file = tmp_path / "bomb.parquet"
         pq.write_table(pa.table({"kernel": ["k" * 1_000_000]}), file, compression="zstd")
-        monkeypatch.setattr("mlscale.data.tables._LARGEST_PARQUET_BYTES", 500_000)
+        monkeypatch.setattr("mlscale.data.parquet._LARGEST_BYTES", 500_000)
         with refused("unpacks to 1 rows x 1 columns"):
             read_table(file)
 

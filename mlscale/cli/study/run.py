@@ -36,7 +36,7 @@ def carry_out(
         folder = kept = client = None
         if arguments.output:
             folder = stack.enter_context(options.output_folder(arguments.output))
-            finished = _finished(folder, fingerprint)
+            finished = finished_document(folder / DOCUMENT, fingerprint)
             if finished and arguments.resume and not Progress.is_in(folder):
                 return finished, []
         if arguments.dask:
@@ -45,7 +45,12 @@ def carry_out(
             kept = stack.enter_context(Progress(folder, fingerprint, arguments.resume))
         jobs = min(os.cpu_count() or 1, len(study.parts))
         running = study.run(jobs, kept, client)
-        results = _results(running, len(study.parts), kept, arguments.output)
+        try:
+            results = in_order(running, len(study.parts), kept, arguments.output)
+        except InputError:
+            if kept:
+                kept.remove()
+            raise
         document = {**study.document(results), "fingerprint": fingerprint}
         written = []
         if folder and kept:
@@ -59,29 +64,28 @@ def carry_out(
     return document, written
 
 
-def _finished(folder: Path, fingerprint: str) -> Document | None:
-    """Return the document of this study, if the folder holds one.
+def finished_document(path: Path, fingerprint: str, what: str = "study") -> Document | None:
+    """Return the document of this study, if the file holds one.
 
-    Raises InputError when it holds one of another study.
+    what: it is called in messages. Raises InputError when the file holds one of another.
     """
-    path = folder / DOCUMENT
     try:
         document = parse_json_object(path.read_bytes(), str(path))
     except (OSError, InputError):
         return None
     if document.get("fingerprint") != fingerprint:
-        of = f"{document.get('study')} of {', '.join(document.get('tables', []))}"
+        of = f"{document.get(what)} of {', '.join(document.get('tables', []))}"
         raise InputError(
-            f"{folder}: holds the results of another study ({of}), or of the same with other data "
-            "or settings; name another folder"
+            f"{path.parent}: holds the results of another {what} ({of}), or of the same with other "
+            "data or settings; name another folder"
         )
     return document
 
 
-def _results(
+def in_order(
     running: Iterator[tuple[int, Any]], total: int, kept: Progress | None, folder: str | None
 ) -> list[Any]:
-    """Return all results in order; an interrupt says what is kept, bad input keeps nothing."""
+    """Return all results in order, with a progress bar; an interrupt says what is kept."""
     from tqdm import tqdm
 
     done = len(kept.done) if kept else 0
@@ -92,10 +96,6 @@ def _results(
             for number, result in running:
                 results[number] = result
                 bar.update(len(results) > done)
-    except InputError:
-        if kept:
-            kept.remove()
-        raise
     except KeyboardInterrupt:
         if not kept:
             raise

@@ -1,0 +1,110 @@
+"""Fleets: more profiles than fit in memory, in the row groups of Parquet files."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.parquet import is_parquet, parquet_file, read_row_group
+from mlscale.data.profiles import OF_LAUNCH, OF_RUN, QUANTITIES, Profiles, profiles_by_row
+from mlscale.data.table import IDENTITY, Table
+from mlscale.errors import InputError
+
+NO_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of a Parquet file, counted from 0."""
+
+    path: Path
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}: row group {self.number}"
+
+    def tables(self, most: int, names: list[str] | None = None) -> Iterator[Table]:
+        """Its rows, at most so many at a time, in columns of these names, or all. InputError."""
+        return read_row_group(self.path, self.number, most, names)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Kernels of one GPU at one configuration, each row of each row group one of them.
+
+    columns: of every file. profiled_only: leave out kernels without counters. has_power: whether
+    every row has power_w.
+    """
+
+    groups: tuple[RowGroup, ...]
+    columns: tuple[str, ...]
+    device: str
+    base: HardwareConfig
+    profiled_only: bool
+    has_power: bool
+
+    def profiles(self, group: RowGroup, most: int) -> Iterator[Profiles]:
+        """The kernels of a row group, at most so many at a time. Raises InputError."""
+        for table in group.tables(most):
+            profiles = profiles_by_row(table, self.base, self.device)
+            counted = profiles.counted
+            if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
+                if not self.profiled_only:
+                    raise InputError(
+                        f"{group}: {table.row(int(counted.argmin()))}: has no counters, and of a "
+                        "fleet no mean of the others is known to stand for them; leave such "
+                        "kernels out with --profiled-only"
+                    )
+                profiles = profiles.select(np.flatnonzero(counted).tolist())
+            if profiles.kernels:
+                self._check_power(group, profiles)
+                yield profiles
+
+    def without_counters(self, group: RowGroup, most: int) -> Iterator[Profiles]:
+        """The same kernels without their counters, which are read only if needed to tell them."""
+        if self.profiled_only:
+            yield from self.profiles(group, most)
+            return
+        for table in group.tables(most, [n for n in self.columns if n in NO_COUNTERS]):
+            profiles = profiles_by_row(table, self.base, self.device)
+            self._check_power(group, profiles)
+            yield profiles
+
+    def _check_power(self, group: RowGroup, profiles: Profiles) -> None:
+        if (profiles.power_w is not None) != self.has_power:
+            raise InputError(f"{group}: power_w must be in all rows of the fleet, or in none")
+
+
+def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
+    """The row groups of a Parquet file, or of those in a folder by name, and their columns.
+
+    Raises InputError, also where the files do not have the same columns.
+    """
+    files = sorted(filter(is_parquet, path.iterdir())) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: holds no Parquet file (*.parquet)")
+    groups: list[RowGroup] = []
+    columns: list[str] = []
+    for file in map(Path.resolve, files):
+        with parquet_file(file) as content:
+            names = content.schema_arrow.names
+            rows = [content.metadata.row_group(g).num_rows for g in range(content.num_row_groups)]
+        columns = columns or names
+        if other := sorted(set(names) ^ set(columns)):
+            raise InputError(f"{file}: column '{other[0]}' is not in all files of the fleet")
+        groups += [RowGroup(file, number) for number, count in enumerate(rows) if count]
+    if not groups:
+        raise InputError(f"{path}: has no rows")
+    return tuple(groups), tuple(columns)
+
+
+def digest(groups: tuple[RowGroup, ...]) -> str:
+    """Return a digest of all that is in the files of row groups, in their order."""
+    of_all = hashlib.sha256()
+    for path in dict.fromkeys(group.path for group in groups):
+        with path.open("rb") as file:
+            of_all.update(hashlib.file_digest(file, "sha256").digest())
+    return of_all.hexdigest()

@@ -1,0 +1,388 @@
+"""predict and advise on a fleet: as on one table, however it is cut, stopped or damaged."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale.cli import fleet
+from mlscale.cli.main import main
+from mlscale.cli.prediction_table import PART
+from mlscale.records import PROGRESS, Progress
+
+MODEL = "v100"  # ships; of time and power, with intervals; 10 engine clocks
+CONFIGURATIONS = 10
+COUNTERS = ("sm_active", "sm_occupancy", "dram_active", "tensor_active", "fp64_active",
+            "fp32_active", "fp16_active")  # fmt: skip
+TEXT = ("kernel", "flags")
+
+
+def write_fleet(path: Path, rows: int = 4, count: int = 12, **changes: Any) -> Path:
+    """Made kernels in a Parquet file of so many rows in a row group; None leaves a column out."""
+    random = np.random.default_rng(0)
+    columns = {
+        "kernel": [f"k{n}" for n in range(count)],
+        "cu_count": np.full(count, 80),
+        "engine_mhz": np.full(count, 1380.0),
+        "memory_mhz": np.full(count, 877.0),
+        "time_ms": random.uniform(0.5, 50, count),
+        "power_w": random.uniform(90, 240, count),
+        "launches": np.arange(1.0, count + 1),
+        **{name: random.uniform(0.05, 0.9, count) for name in COUNTERS},
+        **changes,
+    }
+    table = pa.table({name: values for name, values in columns.items() if values is not None})
+    metadata = {"profile_kind": "sampled", "power_kind": "board", "counter_tool": "dcgm"}
+    table = table.replace_schema_metadata({"mlscale": json.dumps(metadata)})
+    pq.write_table(table, path, row_group_size=rows, write_page_checksum=True)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _one_process_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three kernels at a time: a row group of four takes two."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(fleet, "PART", 3 * CONFIGURATIONS)
+
+
+def rows_of(folder: Path) -> dict[str, list[Any]]:
+    """The rows of all parts, in the order of their names."""
+    return pa.concat_tables(map(pq.read_table, sorted(folder.glob("*.parquet")))).to_pydict()
+
+
+def assert_same(fleet: dict[str, list[Any]], whole: dict[str, list[Any]]) -> None:
+    """Rounding of sums aside."""
+    assert list(fleet) == list(whole)
+    for name, values in fleet.items():
+        if name in TEXT:
+            assert values == whole[name]
+        else:
+            numbers = [np.array(of, dtype=float) for of in (values, whole[name])]
+            np.testing.assert_allclose(*numbers, rtol=1e-12, atol=1e-9, err_msg=name)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class TestTheSame:
+    @pytest.mark.parametrize("at", [(), ("--at", "engine=1087", "--at", "engine=1000")])
+    def test_predictions_as_of_one_table(
+        self, capsys: Capture, tmp_path: Path, at: tuple[str, ...]
+    ) -> None:
+        table = write_fleet(tmp_path / "f.parquet")
+        out, _ = succeed(capsys, "predict", table, "--model", MODEL, *at, "-o", f"{tmp_path}/o/")
+        assert out == f"Written: 12 kernels in 3 parts in {tmp_path}/o/\n"
+        succeed(capsys, "predict", table, "--model", MODEL, *at, "-o", tmp_path / "whole.parquet")
+        assert_same(rows_of(tmp_path / "o"), pq.read_table(tmp_path / "whole.parquet").to_pydict())
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            (),
+            ("--minimize", "edp", "--max-slowdown", 5),
+            ("--minimize", "time", "--max-power", 200),
+            ("--max-time", 2300),
+            ("--minimize", "clock"),
+        ],
+    )
+    def test_advice_as_of_one_table(
+        self, capsys: Capture, tmp_path: Path, asked: tuple[Any, ...]
+    ) -> None:
+        given = ("advise", write_fleet(tmp_path / "f.parquet"), "--model", MODEL, *asked)
+        out, _ = succeed(capsys, *given, "-o", f"{tmp_path}/o/", "--format", "json")
+        whole = json.loads(succeed(capsys, *given, "--format", "json")[0])
+        document = json.loads(out)
+        assert document["verdict"] == whole["verdict"]
+        assert (
+            document["whole_run"]["best"]["engine_mhz"]
+            == (whole["whole_run"]["best"]["engine_mhz"])
+        )
+        for name, value in document["whole_run"].items():
+            if name not in ("flags", "best", "at_base", "front"):
+                assert value == pytest.approx(whole["whole_run"][name], rel=1e-9), name
+        assert len(document["whole_run"]["front"]) == len(whole["whole_run"]["front"])
+        rows = list(csv.DictReader(io.StringIO(succeed(capsys, *given, "--format", "csv")[0])))
+        best = [row for row in rows if row["best"] == "1" and row["kernel"] != "whole run"]
+        columns = rows_of(tmp_path / "o")
+        expected = {
+            name: [row[name] if name in TEXT else float(row[name] or "nan") for row in best]
+            for name in columns
+        }
+        assert_same(columns, expected)
+
+    def test_a_folder_is_its_files(self, capsys: Capture, tmp_path: Path) -> None:
+        table = pq.read_table(write_fleet(tmp_path / "f.parquet"))
+        (tmp_path / "in").mkdir()
+        for number, begin in enumerate(range(0, 12, 4)):
+            pq.write_table(table.slice(begin, 4), tmp_path / "in" / f"{number}.parquet")
+        given = ("advise", "--model", MODEL, "--minimize", "energy")
+        for name in ("in", "f.parquet"):
+            succeed(capsys, *given, tmp_path / name, "-o", f"{tmp_path}/of-{name}/")
+        of_folder, of_file = (content(tmp_path / f"of-{name}") for name in ("in", "f.parquet"))
+        assert len(of_folder) == 4
+        assert {n: c for n, c in of_folder.items() if n[0] == "p"} == {
+            n: c for n, c in of_file.items() if n[0] == "p"
+        }
+        whole_runs = [json.loads(of["_fleet.json"])["whole_run"] for of in (of_folder, of_file)]
+        assert whole_runs[0] == whole_runs[1]
+
+    def test_kernels_of_one_name_are_kernels_of_their_own(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        table = write_fleet(tmp_path / "f.parquet", kernel=["same"] * 12)
+        succeed(capsys, "advise", table, "--model", MODEL, "-o", f"{tmp_path}/o/")
+        assert rows_of(tmp_path / "o")["kernel"] == ["same"] * 12
+
+    def test_profiled_only_leaves_out(self, capsys: Capture, tmp_path: Path) -> None:
+        """A whole row group, and one kernel of another."""
+        plain = pq.read_table(write_fleet(tmp_path / "f.parquet")).to_pydict()
+        without = {name: [None] * 5 + plain[name][5:] for name in COUNTERS}
+        table = write_fleet(tmp_path / "f.parquet", **without)
+        given = ("advise", table, "--model", MODEL)
+        assert refuse(capsys, tmp_path, *given, "-o", f"{tmp_path}/o/") == (
+            f"{table}: row group 0: row 1: has no counters, and of a fleet no mean of the others "
+            "is known to stand for them; leave such kernels out with --profiled-only"
+        )
+        given = (*given, "--profiled-only", "--format", "json")
+        document = json.loads(succeed(capsys, *given, "-o", f"{tmp_path}/o/")[0])
+        whole = json.loads(succeed(capsys, *given)[0])
+        assert (document["kernels"], document["parts"]) == (7, 2)
+        assert document["verdict"] == whole["verdict"]
+
+
+class TestStopped:
+    @pytest.fixture
+    def interrupt(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., str]:
+        """Run mlscale until two parts are kept; what it says."""
+
+        def run(*arguments: object) -> str:
+            add = Progress.add
+
+            def add_and_stop(self: Progress, number: int, result: Any) -> None:
+                add(self, number, result)
+                if len(self.done) == 2:
+                    raise KeyboardInterrupt
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Progress, "add", add_and_stop)
+                assert main([str(argument) for argument in arguments]) == 130
+            return capsys.readouterr().err
+
+        return run
+
+    def test_what_is_resumed_is_the_same(
+        self, capsys: Capture, tmp_path: Path, interrupt: Callable[..., str]
+    ) -> None:
+        """Also where a part that was done is gone, and one that was begun lies about."""
+        given = ("advise", write_fleet(tmp_path / "f.parquet"), "--model", MODEL)
+        stopped = tmp_path / "stopped"
+        said = interrupt(*given, "-o", f"{stopped}/")
+        assert "2 of 3 parts are kept in" in said
+        assert "holds an unfinished fleet" in refuse(capsys, tmp_path, *given, "-o", f"{stopped}/")
+        (stopped / "part-000000.parquet").unlink()
+        (stopped / ".x.mlscale-part").write_text("begun")
+        resumed, _ = succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
+        succeed(capsys, *given, "-o", f"{tmp_path}/whole/")
+        assert content(stopped) == content(tmp_path / "whole")
+        again, _ = succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
+        assert again == resumed
+
+    def test_what_is_whole_is_not_done_again(
+        self,
+        capsys: Capture,
+        tmp_path: Path,
+        interrupt: Callable[..., str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        given = ("predict", write_fleet(tmp_path / "f.parquet"), "--model", MODEL)
+        interrupt(*given, "-o", f"{tmp_path}/o/")
+        numbers, do_part = [], fleet.do_part
+
+        def counted(model: Any, work: Any, number: int) -> Any:
+            numbers.append(number)
+            return do_part(model, work, number)
+
+        monkeypatch.setattr(fleet, "do_part", counted)
+        succeed(capsys, *given, "-o", f"{tmp_path}/o/", "--resume")
+        assert numbers == [2]
+
+    @pytest.mark.parametrize("other", [("--at", "engine=1087"), ("--profiled-only",), "data"])
+    def test_it_is_not_mixed_with_another(
+        self,
+        capsys: Capture,
+        tmp_path: Path,
+        interrupt: Callable[..., str],
+        other: Any,
+    ) -> None:
+        table = write_fleet(tmp_path / "f.parquet")
+        given = ["predict", table, "--model", MODEL, "-o", f"{tmp_path}/o/"]
+        interrupt(*given)
+        if other == "data":
+            write_fleet(table, time_ms=np.full(12, 2.5))
+        else:
+            given += other
+        assert "was made of other data, with other settings" in refuse(
+            capsys, tmp_path, *given, "--resume"
+        )
+
+
+class TestRefused:
+    def test_a_damaged_row_group_is_named(self, capsys: Capture, tmp_path: Path) -> None:
+        """What is done before it is kept."""
+        table = write_fleet(tmp_path / "f.parquet")
+        group = pq.ParquetFile(table).metadata.row_group(1)
+        names = [group.column(c).path_in_schema for c in range(group.num_columns)]
+        counter = group.column(names.index(COUNTERS[0]))
+        whole = bytearray(table.read_bytes())
+        whole[counter.data_page_offset + counter.total_compressed_size - 3] ^= 0xFF
+        table.write_bytes(whole)
+        status = main(["predict", str(table), "--model", MODEL, "-o", f"{tmp_path}/o/"])
+        said = capsys.readouterr().err
+        assert status == 2
+        assert said.startswith(f"mlscale: error: {table}: row group 1: is not a readable Parquet")
+        assert said.count("\n") == 1
+        assert sorted(content(tmp_path / "o")) == ["part-000000.parquet", PROGRESS]
+
+    @pytest.mark.parametrize(
+        ("changes", "problem"),
+        [
+            ({"engine_mhz": [1380.0] * 9 + [1237.0] * 3}, "row 10: is not at the base"),
+            ({"power_w": [60.0] * 8 + [None] * 4}, "row group 2: power_w must be in all rows"),
+            ({"time_ms": [1.0] * 11 + [-1.0]}, "row 12, column 'time_ms': the value is -1"),
+        ],
+    )
+    def test_rows_that_do_not_belong(
+        self, capsys: Capture, tmp_path: Path, changes: dict[str, Any], problem: str
+    ) -> None:
+        table = write_fleet(tmp_path / "f.parquet", **changes)
+        given = ("advise", table, "--model", MODEL, "--base", "cu=80,engine=1380,memory=877")
+        assert problem in refuse(capsys, tmp_path, *given, "-o", f"{tmp_path}/o/")
+
+    def test_files_of_other_columns(self, capsys: Capture, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        write_fleet(tmp_path / "in" / "a.parquet")
+        write_fleet(tmp_path / "in" / "b.parquet", launches=None)
+        given = ("predict", tmp_path / "in", "--model", MODEL, "-o", f"{tmp_path}/o/")
+        said = refuse(capsys, tmp_path, *given)
+        assert said.endswith("b.parquet: column 'launches' is not in all files of the fleet")
+
+    def test_a_folder_of_other_files(self, capsys: Capture, tmp_path: Path) -> None:
+        table = write_fleet(tmp_path / "f.parquet")
+        given = ("predict", table, "--model", MODEL, "-o", f"{tmp_path}/")
+        assert "holds other Parquet files" in refuse(capsys, tmp_path, *given)
+
+    @pytest.mark.parametrize(
+        ("given", "problem"),
+        [
+            (("predict", "-o", "o/", "--format", "csv"), "results of a fleet are Parquet files"),
+            (("predict", "-o", "o/", "--also", "x.csv"), "--also: of no effect with a fleet"),
+            (("advise", "-o", "o/", "--commands"), "--commands: of no effect with a fleet"),
+            (("advise", "--resume"), "--resume: of no effect without a fleet"),
+            (("predict", "-o", "p.csv", "--dask", "tcp://x:1"), "--dask: of no effect without"),
+        ],
+    )
+    def test_options_of_no_use(
+        self, capsys: Capture, tmp_path: Path, given: tuple[str, ...], problem: str
+    ) -> None:
+        command, *rest = given
+        table = write_fleet(tmp_path / "f.parquet")
+        assert problem in refuse(capsys, tmp_path, command, table, "--model", MODEL, *rest)
+
+
+# mlscale on two processes that kills all of them when a part is kept.
+KILLED = """
+import os
+os.cpu_count = lambda: 2
+import signal, sys
+from mlscale.cli.main import main
+from mlscale.cli.prediction_table import PART
+from mlscale.records import Progress
+
+add = Progress.add
+
+def add_and_kill(self, number, result):
+    add(self, number, result)
+    os.killpg(0, signal.SIGKILL)
+
+Progress.add = add_and_kill
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["predict", "advise"])
+def test_killed_and_resumed_in_another_process(
+    capsys: Capture, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "PART", PART)  # as in the other processes
+    given = (command, str(write_fleet(tmp_path / "f.parquet")), "--model", MODEL)
+    killed = [sys.executable, "-c", KILLED, *given, "-o", f"{tmp_path}/o/"]
+    done = subprocess.run(killed, check=False, start_new_session=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL
+    assert len((tmp_path / "o" / PROGRESS).read_text().splitlines()) == 1 + 1
+    succeed(capsys, *given, "-o", f"{tmp_path}/o/", "--resume")
+    succeed(capsys, *given, "-o", f"{tmp_path}/whole/")
+    assert content(tmp_path / "o") == content(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of a worker that was killed
+def test_a_killed_worker_changes_nothing(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(fleet, "PART", PART)  # as in the workers
+    add, killed = Progress.add, []
+    given = ("advise", write_fleet(tmp_path / "f.parquet", rows=2), "--model", MODEL)
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        silence_logs=50,
+    ) as cluster:
+
+        def add_and_kill(self: Progress, number: int, result: Any) -> None:
+            add(self, number, result)
+            if len(self.done) == 2:
+                killed.append(next(iter(cluster.workers.values())).pid)
+                os.kill(killed[0], signal.SIGKILL)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Progress, "add", add_and_kill)
+            address = cluster.scheduler_address
+            succeed(capsys, *given, "--dask", address, "-o", f"{tmp_path}/spread/")
+    assert len(killed) == 1
+    succeed(capsys, *given, "-o", f"{tmp_path}/alone/")
+    assert content(tmp_path / "spread") == content(tmp_path / "alone")
+
+
+def test_memory_does_not_grow_with_the_fleet(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten times the rows of one row group; what NumPy and Python hold at most grows by little."""
+    monkeypatch.setattr(fleet, "PART", 50 * CONFIGURATIONS)
+    monkeypatch.setattr("mlscale.data.parquet._ROWS_WRITTEN", 50 * CONFIGURATIONS)
+    peaks = []
+    for number, count in enumerate((200, 200, 2000)):  # the first for what is imported
+        table = write_fleet(tmp_path / f"{count}.parquet", rows=count, count=count)
+        tracemalloc.start()
+        succeed(capsys, "predict", table, "--model", MODEL, "-o", f"{tmp_path}/{number}/")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.3 * peaks[1]
