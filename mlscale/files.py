@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +28,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     Of a link the file that it leads to is replaced; a stream, such as /dev/stdout or a pipe, is
     written to. Raises InputError, naming the path, when the file system refuses.
     """
+    import tempfile
+
     temporary = None
     try:
         if path.is_dir():

@@ -27,7 +27,6 @@ from mlscale.model import Model
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
-from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 
 FORMAT = "mlscale model"
 FORMAT_VERSION = 1
@@ -211,8 +210,8 @@ def _restore(
     own: Sequence[type[Predictor]],
 ) -> Predictor:
     name = saved["name"]
-    if name == WangChu.name and "gpu" not in saved["parameters"]:
-        name = MaxOverlap.name  # what bore that name when the file was written
+    if name == "wang-chu" and "gpu" not in saved["parameters"]:
+        name = "max-overlap"  # what bore that name when the file was written
     predictor = _class_of(name, own)()
     if ":" not in saved["name"]:
         _check_parameters(predictor, saved["parameters"])

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 _ESCAPES = re.compile(
@@ -112,6 +111,8 @@ def near_names(name: str, names: Iterable[str], most: int = 2) -> list[str]:
         >>> near_names("gem", ["scan", "void gemm<float>(float *)"])
         ['void gemm<float>(float *)']
     """
+    from difflib import get_close_matches
+
     asked = name.casefold().strip()
     folded = {other: other.casefold() for other in names}
     holders = sorted(

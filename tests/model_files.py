@@ -11,7 +11,7 @@ from synthetic import bottleneck_kernels, sampled_kernels, warps
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Model, Profiles, save, train
-from mlscale.predictors import BoardPower
+from mlscale.predictors.board_power.estimator import BoardPower
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))

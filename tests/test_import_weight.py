@@ -67,6 +67,8 @@ class TestPredictAndAdvise:
         assert {"mlscale", "numpy"} <= found  # so the list was read
         assert found.isdisjoint(HEAVY)
         assert "compute0" in done.stdout
+        for unused in ("profilers.importing", "predictors.bottleneck.estimator", "papers.wang_chu"):
+            assert f"mlscale.{unused}\n" not in done.stderr
 
     def test_gives_what_it_gives_here(self, files: tuple[Path, Path], wu_model: Model) -> None:
         # The same numbers as in a process in which everything is imported, to the last bit.

@@ -23,7 +23,8 @@ from mlscale.data.public.registry import Dataset, dataset, identify
 from mlscale.data.surfaces import without_base
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
-from mlscale.predictors import BoardPower, Sampled
+from mlscale.predictors.board_power.estimator import BoardPower
+from mlscale.predictors.sampled.estimator import Sampled
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.splits import folds
 from mlscale.studies.study import plan

@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.advice.objectives import OBJECTIVES, Limits
 from mlscale.data.grid import BASE_NAMES, parse_settings
 from mlscale.data.public import registry
 from mlscale.errors import InputError, UsageError
@@ -16,6 +15,7 @@ from mlscale.files import only_writer
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
+    from mlscale.advice.objectives import Limits
     from mlscale.model import Model
     from mlscale.predictors.base import Predictor
 
@@ -88,8 +88,6 @@ def known_device(text: str) -> str:
 
 def add_also(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that can take further measured points."""
-    from mlscale.predictors import users_of_points
-
     parser.add_argument(
         "--also",
         action="append",
@@ -97,8 +95,8 @@ def add_also(parser: argparse.ArgumentParser) -> None:
         metavar="FILE[@CONFIG]",
         help="times, and powers where given, of these kernels at other configurations: a table, "
         "each row naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925; or "
-        "a trace of the same application at CONFIG (may be given again; predictors that use it: "
-        f"{', '.join(users_of_points())})",
+        "a trace of the same application at CONFIG (may be given again; a model that cannot use it "
+        "says which can)",
     )
 
 
@@ -217,6 +215,8 @@ def add_output_table(parser: argparse.ArgumentParser) -> None:
 
 def add_objective(parser: argparse.ArgumentParser) -> None:
     """Add what is to be least."""
+    from mlscale.advice.objectives import OBJECTIVES
+
     parser.add_argument(
         "--minimize",
         choices=tuple(OBJECTIVES),
@@ -262,8 +262,10 @@ def add_static_power(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_limits(arguments: argparse.Namespace) -> Limits:
+def read_limits(arguments: argparse.Namespace) -> "Limits":
     """Return the limits that were given."""
+    from mlscale.advice.objectives import Limits
+
     return Limits(arguments.max_power, arguments.max_time, arguments.max_slowdown)
 
 

@@ -3,6 +3,7 @@
 import copy
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,61 +14,49 @@ from mlscale.counters.kernel_use import LAUNCH
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError
 from mlscale.predictors.base import Predictor, UsesMeasuredPoints
-from mlscale.predictors.baselines import (
-    CoreBound,
-    EngineBound,
-    MeanSurface,
-    MemoryBound,
-    NoScaling,
-)
-from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.nearest import Nearest
-from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.predictors.trees import ExtraTrees
-from mlscale.predictors.wang_chu import MaxOverlap, WangChu
-from mlscale.predictors.wu.estimator import Wu
 
 __all__ = [
     "PREDICTORS",
-    "BoardPower",
-    "Bottleneck",
-    "CoreBound",
-    "EngineBound",
-    "ExtraTrees",
-    "MaxOverlap",
-    "MeanSurface",
-    "MemoryBound",
-    "Nearest",
-    "NoScaling",
     "Predictor",
-    "Sampled",
-    "WangChu",
-    "Wu",
     "create",
     "default_predictor",
     "find_predictor",
     "users_of_points",
 ]
 
-PREDICTORS: dict[str, type[Predictor]] = {
-    predictor.name: predictor
-    for predictor in (
-        NoScaling,
-        EngineBound,
-        CoreBound,
-        MemoryBound,
-        MeanSurface,
-        Nearest,
-        ExtraTrees,
-        Wu,
-        WangChu,
-        MaxOverlap,
-        Bottleneck,
-        Sampled,
-        BoardPower,
-    )
+_HOMES = {
+    "no-scaling": "baselines:NoScaling",
+    "engine-bound": "baselines:EngineBound",
+    "core-bound": "baselines:CoreBound",
+    "memory-bound": "baselines:MemoryBound",
+    "mean-surface": "baselines:MeanSurface",
+    "nearest": "nearest:Nearest",
+    "extra-trees": "trees:ExtraTrees",
+    "wu": "wu.estimator:Wu",
+    "wang-chu": "wang_chu:WangChu",
+    "max-overlap": "wang_chu:MaxOverlap",
+    "bottleneck": "bottleneck.estimator:Bottleneck",
+    "sampled": "sampled.estimator:Sampled",
+    "board-power": "board_power.estimator:BoardPower",
 }
+
+
+class _Predictors(Mapping[str, type[Predictor]]):
+    """The built-in predictors by name, each imported when it is first asked for."""
+
+    def __getitem__(self, name: str) -> type[Predictor]:
+        module, _, kind = _HOMES[name].partition(":")
+        predictor: type[Predictor] = getattr(import_module(f"{__name__}.{module}"), kind)
+        return predictor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+PREDICTORS: Mapping[str, type[Predictor]] = _Predictors()
 DEFAULT = "default"  # stands for the predictor that suits a table
 ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
@@ -83,14 +72,13 @@ def default_predictor(measurements: Measurements) -> str:
     if np.isnan(measurements.counters[..., positions]).all():
         warnings.warn(
             f"the table of '{measurements.device}' has no counters: the default is "
-            f"'{MeanSurface.name}', which takes every kernel for the mean of all",
+            "'mean-surface', which takes every kernel for the mean of all",
             DataWarning,
             stacklevel=2,
         )
-        return MeanSurface.name
-    if Sampled.applies_to(measurements):
-        return Sampled.name
-    return Bottleneck.name if Bottleneck.applies_to(measurements) else Wu.name
+        return "mean-surface"
+    suited = (n for n in ("sampled", "bottleneck") if PREDICTORS[n].applies_to(measurements))
+    return next(suited, "wu")
 
 
 def or_default(

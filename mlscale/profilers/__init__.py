@@ -6,10 +6,14 @@ records of them, which are summed while the file streams by (launches); passes a
 (mapping), and the result is a tidy table or profiles (importing).
 """
 
-from mlscale.profilers.appending import append
-from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
-from mlscale.profilers.layouts import COUNTING_TOOLS, TOOLS
-from mlscale.profilers.mapping import obtainable_features
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlscale.profilers.appending import append
+    from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
+    from mlscale.profilers.layouts import COUNTING_TOOLS, TOOLS
+    from mlscale.profilers.mapping import obtainable_features
 
 __all__ = [
     "COUNTING_TOOLS",
@@ -20,3 +24,19 @@ __all__ = [
     "import_profile",
     "obtainable_features",
 ]
+
+_HOMES = {  # imported on first use: predicting from a table reads no export
+    "COUNTING_TOOLS": "layouts",
+    "TOOLS": "layouts",
+    "ImportedTable": "importing",
+    "append": "appending",
+    "import_exports": "importing",
+    "import_profile": "importing",
+    "obtainable_features": "mapping",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

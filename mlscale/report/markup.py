@@ -1,6 +1,5 @@
 """The page's HTML: elements, in which all text is escaped, the blocks of sections, and numbers."""
 
-import html
 import math
 from collections.abc import Collection, Sequence
 
@@ -47,7 +46,9 @@ def escaped(child: str | float) -> Markup:
     if isinstance(child, Markup):
         return child
     if isinstance(child, str):
-        return Markup(html.escape(visible(child)))
+        from html import escape
+
+        return Markup(escape(visible(child)))
     return Markup(f"{child:.6g}")
 
 

@@ -1,10 +1,8 @@
 """Data sets by name: public ones known by checksum, shipped ones by path, made ones by command."""
 
 import functools
-import hashlib
 import json
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 from mlscale.errors import InputError
@@ -65,6 +63,8 @@ def dataset(name: str) -> Dataset:
     """The data set of that name. Raises InputError, naming those that there are."""
     datasets = all_datasets()
     if name not in datasets:
+        from difflib import get_close_matches
+
         close = get_close_matches(name, datasets, n=1, cutoff=0.6)
         hint = f"; is '{close[0]}' meant?" if close else ""
         raise InputError(f"there is no data set '{name}'; there are {', '.join(datasets)}{hint}")
@@ -73,6 +73,8 @@ def dataset(name: str) -> Dataset:
 
 def identify(content: bytes) -> Dataset | None:
     """The public data set whose file has exactly this content."""
+    import hashlib
+
     sha256 = hashlib.sha256(content).hexdigest()
     return next((d for d in public_datasets().values() if d.sha256 == sha256), None)
 

@@ -14,9 +14,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_gr
 from mlscale.data.profiles import Profiles
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import InputError
-from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
-from mlscale.papers.wang_chu_inputs import derive_inputs, missing_counters
 from mlscale.predictors.bottleneck.correction import Correction
 from mlscale.predictors.bottleneck.curve import (
     Array,
@@ -280,6 +278,9 @@ def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
     """
     if not rule_knows(profiles, grid):
         return None
+    from mlscale.papers.max_overlap import max_overlap_factor
+    from mlscale.papers.wang_chu_inputs import derive_inputs, missing_counters
+
     gpu = load_gpu(profiles.device)
     engine, memory = (
         mesh.ravel() for mesh in np.meshgrid(grid.engine_mhz, grid.memory_mhz, indexing="ij")
@@ -315,4 +316,8 @@ def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
 
 def rule_applies(profiles: Profiles, grid: ConfigGrid) -> bool:
     """Return whether max-overlap knows the GPU, and the profiles have its counters."""
-    return not missing_counters(profiles.counter_names) and rule_knows(profiles, grid)
+    if not rule_knows(profiles, grid):
+        return False
+    from mlscale.papers.wang_chu_inputs import missing_counters
+
+    return not missing_counters(profiles.counter_names)

@@ -12,9 +12,8 @@ from synthetic.tidy import refused, same_bits
 
 import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
-from mlscale.predictors import BoardPower
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
-from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES
+from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock

@@ -8,8 +8,7 @@ import pytest
 from mlscale import Surfaces
 from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.predictors import BoardPower
-from mlscale.predictors.board_power.estimator import _sound
+from mlscale.predictors.board_power.estimator import BoardPower, _sound
 
 FILES = {
     "a100": "a100-spec-accel-dcgm.csv",

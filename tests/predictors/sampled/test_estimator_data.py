@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.predictors import Sampled, create
+from mlscale.predictors import create
+from mlscale.predictors.sampled.estimator import Sampled
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.splits import folds
 
