@@ -8,6 +8,7 @@ from mlscale.report.figures import Curve, axis_chart, svg
 from mlscale.report.markup import (
     Child,
     Markup,
+    block,
     element,
     joined,
     number,
@@ -31,16 +32,19 @@ def power_caps(caps: CapAdvice) -> Markup:
     headers = ["cap W", "engine MHz", f"time {time_unit}", "time", INTERVAL, "power W"]
     headers += [f"energy {energy_unit}", "energy", INTERVAL, "note"]
     rows = [_row(point, caps.best, ms, mj) for point in caps.points]
-    return joined(
-        element("h3", "Power caps"),
+    said = joined(
         paragraph(
             "Under a cap each kernel runs at the highest engine clock whose power is at most the "
             "cap, at the memory clock of the base. Engine clock and power are means over the run.",
             kind="soft",
         ),
         paragraph(best),
-        element("div", _chart(caps), table(headers, rows, words=(len(headers) - 1,)), class_="row"),
         *(paragraph(warning) for warning in caps.warnings),
+    )
+    return joined(
+        element("h3", "Power caps"),
+        element("div", block(said), _chart(caps), class_="columns"),
+        table(headers, rows, words=(len(headers) - 1,)),
     )
 
 

@@ -121,7 +121,7 @@ def _costs(report: RunReport) -> Markup:
         headers.append(INTERVAL)
     else:
         rows = [row[:-1] for row in rows]
-    text = f"Best: {least}{advice.limits.under()}."
+    text = f"Best configuration: {least}{advice.limits.under()}."
     return joined(paragraph(text), table(headers, rows))
 
 
