@@ -72,8 +72,8 @@ def _as_text(document: Row) -> str:
         blocks.append("\n".join(_predictor(quantity, predictor)))
         blocks += [_clusters(quantity, one) for one in predictor.get("cluster_sets", ())]
     blocks += _outputs(document.get("kernels", []))
-    blocks += [f"written: {file}" for file in document.get("files", ())]
-    return "\n\n".join(blocks)
+    blocks.append("\n".join(f"written: {file}" for file in document.get("files", ())))
+    return "\n\n".join(filter(None, blocks))
 
 
 def _card(document: Row) -> Iterator[str]:
