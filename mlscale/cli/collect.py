@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
     """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
     from mlscale.collect.clocks import require_settable
-    from mlscale.collect.micro_kernels import micro_entries
+    from mlscale.collect.micro_kernels import probes
     from mlscale.collect.plan import Plan, cu_counts
     from mlscale.collect.suite import select
 
@@ -80,7 +80,8 @@ def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
     if any(settings.values()):
         require_settable(info)
     if arguments.micro:
-        return Plan("micro", micro_entries(info), (info.cu_count,), settings, arguments.repeat)
+        entries = tuple(probe.entry for probe in probes(info))
+        return Plan("micro", entries, (info.cu_count,), settings, arguments.repeat)
     entries = select(arguments.suite, arguments.kernels, info.backend)
     if not entries:
         raise InputError("none of these kernels runs on this backend; 'tensor' needs CUDA or HIP")

@@ -91,25 +91,16 @@ def _gather(n: int, table: int) -> Case:
     return Case(arguments, {2: lambda at: data[index[at]]})
 
 
-def _stencil2d(side: int) -> Case:
-    grid = uniform(side**2).reshape(side, side)
-    inner = grid[1:-1, 1:-1]
-    mean = np.zeros_like(grid)
-    mean[1:-1, 1:-1] = 0.2 * (
-        inner + grid[1:-1, :-2] + grid[1:-1, 2:] + grid[:-2, 1:-1] + grid[2:, 1:-1]
-    )
-    return Case((grid, np.zeros_like(grid), np.int32(side)), {1: mean.take}, 1e-5)
-
-
-def _stencil3d(side: int) -> Case:
-    grid = uniform(side**3).reshape(side, side, side)
-    inner = (slice(1, -1),) * 3
+def _stencil(side: int, dimensions: int, own: float, neighbour: float) -> Case:
+    """A weighted sum of each inner point and its neighbours along the axes."""
+    grid = uniform(side**dimensions).reshape((side,) * dimensions)
+    inner = (slice(1, -1),) * dimensions
     total = np.zeros_like(grid[inner])
-    for axis in range(3):
+    for axis in range(dimensions):
         for step in (slice(None, -2), slice(2, None)):
-            total += grid[tuple(step if a == axis else slice(1, -1) for a in range(3))]
+            total += grid[(*inner[:axis], step, *inner[axis + 1 :])]
     mixed = np.zeros_like(grid)
-    mixed[inner] = 0.4 * grid[inner] + 0.1 * total
+    mixed[inner] = own * grid[inner] + neighbour * total
     return Case((grid, np.zeros_like(grid), np.int32(side)), {1: mixed.take}, 1e-5)
 
 
@@ -341,7 +332,7 @@ def _looked_up(threads: int, rounds: int) -> Case:
 CASES: dict[str, Callable[..., Case]] = {
     function.__name__.removeprefix("_"): function
     for function in (
-        *(_copy, _triad, _strided, _gather, _stencil2d, _stencil3d, _transpose, _sweep, _chase),
+        *(_copy, _triad, _strided, _gather, _stencil, _transpose, _sweep, _chase),
         *(_matmul, _tensor, _nbody, _monte_carlo, _special, _chains, _hashes, _collatz),
         *(_reduction, _scan, _histogram, _sorted_blocks, _exchanged, _butterflies, _transformed),
         *(_spmv, _conflicts, _looked_up),

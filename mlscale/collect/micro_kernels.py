@@ -7,7 +7,7 @@ of two lengths, from which the launch itself falls out; they are far apart, so t
 a time is less than 1.5 % in the difference.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -44,37 +44,28 @@ def probes(info: DeviceInfo) -> tuple[Probe, ...]:
     """All of them, for a device."""
     cached = max(info.l2_bytes // 8 // _LINE_WORDS, 8) * _LINE_WORDS  # words, half of the cache
     far = 16 * cached
-    chases = [
-        *(("dram_latency", far, steps) for steps in (far // 64 + 1, far // 16 + 1)),
-        *(("l2_latency", cached, steps) for steps in (cached // 16 + 1, cached // 2 + 1)),
-        *(("shared_latency", _SHARED_WORDS, steps) for steps in (2_000, 20_000)),
-    ]
-    reads = [
-        *(("dram_delay", far, sweeps) for sweeps in (1, 5)),
-        *(("l2_delay", cached, sweeps) for sweeps in (8, 64)),
-    ]
     return (
-        *(Probe(name, steps, _chase(name, words, steps)) for name, words, steps in chases),
-        *(_read(info, name, words, sweeps) for name, words, sweeps in reads),
+        *(_chase("dram_latency", far, steps) for steps in (far // 64 + 1, far // 16 + 1)),
+        *(_chase("l2_latency", cached, steps) for steps in (cached // 16 + 1, cached // 2 + 1)),
+        *(_chase("shared_latency", _SHARED_WORDS, steps) for steps in (2_000, 20_000)),
+        *(_read(info, "dram_delay", far, sweeps) for sweeps in (1, 5)),
+        *(_read(info, "l2_delay", cached, sweeps) for sweeps in (8, 64)),
         *(_shared(info, rounds) for rounds in (500, 4_000)),
         *(_volkov(info, warps, alpha, far) for alpha in INTENSITIES for warps in WARPS),
     )
 
 
-def micro_entries(info: DeviceInfo) -> tuple[Entry, ...]:
-    """Their kernels, in the same order."""
-    return tuple(probe.entry for probe in probes(info))
+def _entry(
+    source: str, name: str, case: partial[Case], threads: int, block: int, **macros: int
+) -> Entry:
+    return Entry(name, source, source, macros, threads, block, case)
 
 
-def _entry(source: str, name: str, case: partial[Case], threads: int, block: int) -> Entry:
-    return Entry(name, source, source, {}, threads, block, case)
-
-
-def _chase(quantity: str, words: int, steps: int) -> Entry:
+def _chase(quantity: str, words: int, steps: int) -> Probe:
     shared = quantity == "shared_latency"
     case = partial(_chase_case, words, steps, shared)
-    entry = _entry("micro_chase", f"{quantity}_{steps}", case, 1, 1)
-    return replace(entry, macros={"IN_SHARED": int(shared)})
+    entry = _entry("micro_chase", f"{quantity}_{steps}", case, 1, 1, IN_SHARED=int(shared))
+    return Probe(quantity, steps, entry)
 
 
 def _chase_case(words: int, steps: int, shared: bool) -> Case:
@@ -139,8 +130,8 @@ def _volkov(info: DeviceInfo, warps: int, intensity: int, words: int) -> Probe:
     rounds = max(words // threads, 1)
     case = partial(_volkov_case, threads, rounds)
     block = min(info.wave_size * warps, _MOST_BLOCK)
-    entry = _entry("micro_volkov", f"volkov_{warps}_{intensity}", case, threads, block)
-    entry = replace(entry, macros={"INTENSITY": intensity})
+    name = f"volkov_{warps}_{intensity}"
+    entry = _entry("micro_volkov", name, case, threads, block, INTENSITY=intensity)
     return Probe("volkov", warps * rounds * (intensity + 1), entry, warps, intensity)
 
 

@@ -25,15 +25,10 @@ BACKENDS = ("cuda", "hip", "opencl")
 class Entry:
     """One kernel at one size: a row of the table.
 
-    Attributes:
-        name: in the table, and of its function on the GPU, so that a profiler names it too.
-        application: what it is a size of.
-        source: the file in kernels/, without .cu.
-        macros: of the source, by name.
-        threads: of the launch, which is one-dimensional; rounded up to whole blocks.
-        block: threads of a block.
-        case: makes the arguments and what is expected; deterministic.
-        backends: that have what it needs.
+    name: in the table, and of its function on the GPU, so that a profiler names it too.
+    application: what it is a size of. source: the file in kernels/, without .cu, with its macros.
+    threads: of the one-dimensional launch, rounded up to whole blocks. case: makes the arguments
+    and what is expected, always the same. backends: that have what it needs.
     """
 
     name: str
@@ -85,20 +80,16 @@ def select(suite: str, patterns: Sequence[str], backend: str) -> tuple[Entry, ..
 
     patterns: names of kernels or of applications, * for any characters. Raises InputError.
     """
-    named = {name: entry for entry in entries(suite) for name in (entry.name, entry.application)}
+    named = [name for entry in entries(suite) for name in (entry.name, entry.application)]
     for pattern in patterns:
         if not fnmatch.filter(named, pattern):
             near = "".join(f"; is '{name}' meant?" for name in near_names(pattern, named, most=1))
             raise InputError(
                 f"there is no kernel or application '{pattern}' in the suite '{suite}'{near}"
             )
+    wanted = {name for pattern in patterns or "*" for name in fnmatch.filter(named, pattern)}
     return tuple(
         entry
         for entry in entries(suite)
-        if backend in entry.backends
-        and any(
-            fnmatch.fnmatch(name, pattern)
-            for pattern in patterns or "*"
-            for name in (entry.name, entry.application)
-        )
+        if backend in entry.backends and wanted & {entry.name, entry.application}
     )

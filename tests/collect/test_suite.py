@@ -20,12 +20,12 @@ import pytest
 from mlscale.collect import cases
 from mlscale.collect.cases import Case
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro_kernels import micro_entries
+from mlscale.collect.micro_kernels import probes
 from mlscale.collect.suite import KERNELS, Entry, entries, select
 from mlscale.errors import InputError
 
 GPU = DeviceInfo("cuda", "made", "u", "d", 2, 4096, 32)
-MICRO = [entry for entry in micro_entries(GPU) if "_64" not in entry.name]
+MICRO = [probe.entry for probe in probes(GPU) if "_64" not in probe.entry.name]
 # Each source at a size of some hundred threads.
 TINY = {
     "copy": (1000, partial(cases._copy, 1000)),
@@ -33,8 +33,8 @@ TINY = {
     "triad_fp64": (700, partial(cases._triad, 700, "float64")),
     "strided": (1024, partial(cases._strided, 1024, 8)),
     "gather": (1000, partial(cases._gather, 1000, 64)),
-    "stencil2d": (1600, partial(cases._stencil2d, 40)),
-    "stencil3d": (1728, partial(cases._stencil3d, 12)),
+    "stencil2d": (1600, partial(cases._stencil, 40, 2, 0.2, 0.2)),
+    "stencil3d": (1728, partial(cases._stencil, 12, 3, 0.4, 0.1)),
     "transpose_naive": (4096, partial(cases._transpose, 64)),
     "transpose_tiled": (2304, partial(cases._transpose, 96)),
     "l2_set": (1024, partial(cases._sweep, 4096, 3, 1024)),
