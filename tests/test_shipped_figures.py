@@ -31,12 +31,12 @@ BOARDS = {  # CUs and memory clock of the sampled models' boards
     "v100": ("v100", 80, 877.0),
 }
 FIGURES = {
-    "simulated-gcn3": {"time": 2.161, "half_width": 16.73},
-    "simulated-gcn3, unseen": {"time": 10.31, "half_width": 34.08},
-    "nvidia-time": {"time": 0.726, "half_width": 5.560, "power": 22.03},
-    "a100": {"time": 9.708, "half_width": 13.89, "power": 9.795},
-    "rtx8000": {"time": 2.207, "half_width": 4.706, "power": 5.645},
-    "v100": {"time": 3.853, "half_width": 9.779, "power": 7.636},
+    "simulated-gcn3": {"time": 2.161, "half_width": 13.51},
+    "simulated-gcn3, unseen": {"time": 10.31, "half_width": 23.57},
+    "nvidia-time": {"time": 0.726, "half_width": 8.019, "power": 22.03},
+    "a100": {"time": 9.708, "half_width": 13.95, "power": 9.795},
+    "rtx8000": {"time": 2.207, "half_width": 3.655, "power": 5.645},
+    "v100": {"time": 3.853, "half_width": 5.341, "power": 7.636},
 }
 
 

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlscale.arrays import Floats, shaped
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.predictors.conditioning import RATIO_NOISE
 
 LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
+SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
 MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
 
 
@@ -42,6 +45,22 @@ def calibrated_scores(
         within = np.searchsorted(values[own], limits, side="right")
         covered += np.concatenate([[0.0], np.cumsum(shares[own])])[within]
     return _quantiles(values, shares, np.interp(LEVELS, covered / shares.sum(), LEVELS))
+
+
+def distance_from_base(grid: ConfigGrid, base: HardwareConfig) -> Floats:
+    """Return the logarithms between each configuration and the base, summed over axes, (N,)."""
+    settings = grid.settings()
+    logs = [np.log(settings[axis] / getattr(base, axis)) for axis in AXES]
+    return np.asarray(np.abs(logs).sum(axis=0))
+
+
+def least_scale(distance: Floats) -> Floats:
+    """Return what intervals' half-widths are in proportion to at least, in log ratio.
+
+    distance: from the base, in logarithms. What a kernel's scaling is off by is an exponent, so
+    the error grows with the distance; the rest is noise.
+    """
+    return RATIO_NOISE + SPREAD_PER_LOG * distance
 
 
 def _quantiles(values: Floats, shares: Floats, levels: Floats) -> Floats:

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from mlscale.arrays import Floats
-from mlscale.predictors.intervals import LEVELS, calibrated_scores, score_at
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.predictors.intervals import (
+    LEVELS,
+    calibrated_scores,
+    distance_from_base,
+    least_scale,
+    score_at,
+)
 
 VALUES = 8  # of each group
 DRAWS = 100
@@ -101,3 +108,36 @@ def test_many_groups_are_joined() -> None:
 def test_one_group_tells_nothing_of_another() -> None:
     assert calibrated_scores([np.ones(3), np.ones(3)], ["a", "a"]).size == 0
     assert calibrated_scores([np.empty(0), np.empty(0)], ["a", "b"]).size == 0
+
+
+def test_distance_from_the_base_by_hand() -> None:
+    """ln 2 an axis that is halved or doubled, in the order of the grid's configurations."""
+    grid = ConfigGrid((8, 16), (500.0, 1000.0), (700.0,))
+    distance = distance_from_base(grid, HardwareConfig(16, 500, 700))
+    np.testing.assert_allclose(distance, np.log(2) * np.array([1, 2, 0, 1]))
+
+
+def held_near_and_far(scale: Floats, distance: Floats) -> tuple[float, float]:
+    """Percent of new kernels held at the nearest and the farthest distance, by scores of others.
+
+    Each kernel's exponent is off by a Gaussian of deviation 0.05, each ratio by one of 0.01.
+    """
+    random = np.random.default_rng(0)
+
+    def errors(count: int) -> Floats:
+        noise = 0.01 * random.normal(size=(count, distance.size))
+        return np.abs(0.05 * random.normal(size=(count, 1)) * distance + noise)
+
+    score = score_at(calibrated_scores(list(errors(500) / scale), names(500)), 0.9)
+    held = 100 * (errors(5000) <= score * scale).mean(axis=0)
+    return float(held[0]), float(held[-1])
+
+
+def test_near_and_far_are_held_alike() -> None:
+    """Noise and an exponent, as the scale says; with one width for all, the far are held less."""
+    distance = np.linspace(0.1, 1.0, 8)
+    for held in held_near_and_far(least_scale(distance), distance):
+        assert 84 < held < 96
+    near, far = held_near_and_far(np.ones_like(distance), distance)
+    assert near > 99
+    assert far < 80

@@ -34,14 +34,13 @@ class IntervalScores:
     def at(self, coverage: float, number: int | None, has_own_peaks: bool) -> float:
         """Return the score for a coverage on the trained GPU of that number, or on another.
 
-        Where no GPU was held out, another GPU gets the largest of the trained ones.
+        Another is taken to be no easier than any trained one: few were held out.
         """
         if number is not None:
             return score_at(self.trained[number], coverage)
         elsewhere = self.known_peaks if has_own_peaks else self.mean_peaks
-        if elsewhere.size:
-            return score_at(elsewhere, coverage)
-        return max(score_at(own, coverage) for own in self.trained)
+        rows = [*self.trained, elsewhere] if elsewhere.size else self.trained
+        return max(score_at(own, coverage) for own in rows)
 
     def state(self) -> dict[str, Any]:
         """Return arrays for the model file."""

@@ -29,10 +29,10 @@ from mlscale.predictors.bottleneck.curve import (
 from mlscale.predictors.bottleneck.process import Process
 from mlscale.predictors.bottleneck.time_trees import TimeTrees
 from mlscale.predictors.conditioning import SurfacePrior
+from mlscale.predictors.intervals import distance_from_base, least_scale
 
 RULE_WEIGHT = 0.25  # of max-overlap in the log time
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
-LEAST_SPREAD = 0.02  # of the intervals, in log ratio, whatever the shares' uncertainty
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
 
 
@@ -184,11 +184,13 @@ class TimeModel:
     def interval_scale(self, kernels: KernelTraits, gpu: GpuPeaks, prior: SurfacePrior) -> Floats:
         """Return what the intervals' half-widths are proportional to, (K, N) in log ratio.
 
-        Wider where a share's uncertainty tells, and for a kernel unlike all training kernels.
+        Wider far from the base, where a share's uncertainty tells, and for a kernel unlike all
+        training kernels.
         """
         points = self.process.points_of(gpu.inputs(kernels.use))
         strangeness = 1 + self.process.distance(points)
-        return np.asarray(strangeness[:, None] * (prior.spread(self.shares) + LEAST_SPREAD))
+        least = least_scale(distance_from_base(gpu.grid, gpu.base))
+        return np.asarray(strangeness[:, None] * (prior.spread(self.shares) + least))
 
     def mean_peaks(self, device: str, grid: ConfigGrid, base: HardwareConfig) -> GpuPeaks:
         """Return a GPU that is taken to reach what the trained ones do on average."""

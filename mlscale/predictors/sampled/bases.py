@@ -13,6 +13,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, shaped
 from mlscale.data.profiles import Profiles
+from mlscale.predictors.intervals import restored_scores
 from mlscale.predictors.sampled.inputs import SampledInputs
 from mlscale.predictors.sampled.model import Opinions, QuantityModel, SampledModels
 
@@ -21,8 +22,8 @@ from mlscale.predictors.sampled.model import Opinions, QuantityModel, SampledMod
 class BaseModel:
     """What is learnt from profiles at one base clock [MHz].
 
-    scores: quantiles of the held-out errors in units of the intervals' scale, at evenly spaced
-    levels 0 to 1, see `calibrate`; empty without intervals. misfit: covariance of what is
+    scores: of held-out kernels in units of the intervals' scale, see `calibrated_scores`; empty
+    without intervals. misfit: covariance of what is
     mispredicted of kernels held out, see `SurfacePrior`; of log time (R, N), with power (R, 2 N).
     """
 
@@ -60,9 +61,6 @@ class BaseModel:
         base = float(state["engine_mhz"])
         if base not in clocks:
             raise ValueError("a base is none of the trained clocks")
-        scores = shaped(state["scores"], None)
-        if scores.size and not (scores[0] >= 0 and (np.diff(scores) >= 0).all()):
-            raise ValueError("the scores of the intervals do not rise from 0")
         size = len(clocks)
         models = SampledModels(
             log_clock=np.log(clocks / base),
@@ -71,7 +69,7 @@ class BaseModel:
             power=None if power is None else QuantityModel.restore("power", power, size),
         )
         misfit = shaped(state["misfit"], None, size * (1 + (power is not None)))
-        return cls(base, models, scores, misfit)
+        return cls(base, models, restored_scores(state["scores"]), misfit)
 
 
 @dataclass(frozen=True, eq=False)

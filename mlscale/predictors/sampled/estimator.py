@@ -30,6 +30,7 @@ from mlscale.predictors.conditioning import (
     measured_ratios,
 )
 from mlscale.predictors.features import Explanation
+from mlscale.predictors.intervals import score_at
 from mlscale.predictors.sampled.bases import (
     BaseModel,
     Belief,
@@ -268,10 +269,7 @@ class _Knowledge:
         Without calibrated intervals in units of the score.
         """
         scores = self.belief.scores
-        score = 1.0
-        if scores.size:
-            score = float(np.interp(coverage, np.linspace(0, 1, len(scores)), scores))
-        width = score * self.belief.scale
+        width = (score_at(scores, coverage) if scores.size else 1.0) * self.belief.scale
         width[:, base_position(self.grid, self.base)] = 0
         return width
 

@@ -8,6 +8,7 @@ import numpy as np
 from mlscale.arrays import Floats, shaped
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.forest import Forest
+from mlscale.predictors.intervals import least_scale
 from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.inputs import SampledInputs
 from mlscale.predictors.sampled.latents import Latents, Setting
@@ -20,7 +21,7 @@ SETTINGS = {
 PRIORS = {"time": TimeCurve.prior, "power": PowerCurve.prior}
 TREES, LEAST_LEAF = 80, 2
 # What the intervals' half-widths are proportional to.
-SHARE_OF_TREES, SHARE_OF_DIFFERENCE, LEAST_SPREAD, SPREAD_PER_CLOCK = 0.5, 0.5, 0.005, 0.04
+SHARE_OF_TREES, SHARE_OF_DIFFERENCE = 0.5, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class Opinions:
         """How unsure they are, (K, N): where trees differ from each other or from the curve."""
         difference = np.abs(self.by_curve - self.by_trees)
         spread = SHARE_OF_TREES * self.trees_sd + SHARE_OF_DIFFERENCE * difference
-        return np.asarray(spread + LEAST_SPREAD + SPREAD_PER_CLOCK * np.abs(log_clock))
+        return np.asarray(spread + least_scale(np.abs(log_clock)))
 
 
 @dataclass(frozen=True, eq=False)

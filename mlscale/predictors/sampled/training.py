@@ -12,6 +12,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.conditioning import misfit_of
+from mlscale.predictors.intervals import calibrated_scores
 from mlscale.predictors.sampled.bases import BaseModel
 from mlscale.predictors.sampled.curves import TimeCurve
 from mlscale.predictors.sampled.model import (
@@ -23,8 +24,6 @@ from mlscale.predictors.sampled.model import (
 
 GROUPS = 5  # of applications that are held out in turn
 BLEND, CLEARLY_BETTER = 0.5, 0.97  # weight of the trees; error of a pure one that ends the blend
-FEW_APPLICATIONS = 10  # with fewer, intervals hold the worst application's scores
-SCORE_LEVELS = 1001
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +92,14 @@ def _train(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
         missed.append(actual - predicted)
         error = np.abs(missed[-1][:, -len(own.log_clock) :])
         score = error / asked.scale(own.log_clock)
-        scores.append(score[:, own.log_clock != 0])
+        scores += list(score[:, own.log_clock != 0])
         applications += own.profiles.applications
     base_mhz = kernels.profiles.base.engine_mhz
     if not groups:
         size = len(kernels.log_clock) * (1 + (quantity == "power"))
         return BaseModel(base_mhz, whole, np.empty(0), np.zeros((1, size)))
     misfit = misfit_of(np.concatenate(missed))
-    return BaseModel(base_mhz, whole, calibrate(np.concatenate(scores), applications), misfit)
+    return BaseModel(base_mhz, whole, calibrated_scores(scores, applications), misfit)
 
 
 def fit(kernels: SampledKernels, quantity: str, seed: int) -> SampledModels:
@@ -134,24 +133,3 @@ def tree_weight(opinions: Sequence[Opinions], actual: Sequence[Floats]) -> float
 
     pure = min((0.0, 1.0), key=error)
     return pure if error(pure) < CLEARLY_BETTER * error(BLEND) else BLEND
-
-
-def calibrate(scores: Floats, applications: Sequence[str]) -> Floats:
-    """Quantiles of held-out scores (n, targets), at levels 0 to 1.
-
-    A score is |log error| / `Opinions.scale`. Every application weighs the same; of few, each
-    level takes the application with the largest quantile there.
-    """
-    levels = np.linspace(0, 1, SCORE_LEVELS)
-    names = np.array(applications)
-    own = [scores[names == name].ravel() for name in dict.fromkeys(applications)]
-    if not scores.size:
-        return np.empty(0)
-    if len(own) < FEW_APPLICATIONS:
-        return np.asarray(np.max([np.quantile(some, levels) for some in own], axis=0))
-    values = np.concatenate(own)
-    weights = np.concatenate([np.full(some.size, 1 / some.size) for some in own])
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order]) / weights.sum()
-    positions = np.searchsorted(below, levels - 1e-9)
-    return np.asarray(values[order][np.minimum(positions, values.size - 1)])

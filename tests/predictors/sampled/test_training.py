@@ -1,10 +1,10 @@
-"""What is chosen on kernels held out: the blend, the intervals' scores; by hand."""
+"""What is chosen on kernels held out: the blend, by hand."""
 
 import numpy as np
 import pytest
 
 from mlscale.predictors.sampled.model import Opinions
-from mlscale.predictors.sampled.training import application_groups, calibrate, tree_weight
+from mlscale.predictors.sampled.training import application_groups, tree_weight
 
 
 def opinions(curve: float, trees: float) -> Opinions:
@@ -33,23 +33,6 @@ class TestTreeWeight:
 
     def test_without_held_out_kernels_is_a_half(self) -> None:
         assert tree_weight([], []) == 0.5
-
-
-class TestCalibrate:
-    def test_of_few_applications_takes_the_worst(self) -> None:
-        scores = np.array([[0.0, 1.0], [0.0, 3.0], [2.0, 2.0]])
-        levels = calibrate(scores, ["a", "b", "c"])
-        # Medians 0.5, 1.5 and 2; largest 1, 3 and 2.
-        assert (levels[0], levels[500], levels[-1]) == (2.0, 2.0, 3.0)
-
-    def test_of_many_weighs_applications_alike(self) -> None:
-        # Nine applications of one score of 1 each, and one of 91 scores of 5, a tenth of all.
-        scores = np.concatenate([np.ones(9), np.full(91, 5.0)])[:, None]
-        names = [*(f"app{k}" for k in range(9)), *["large"] * 91]
-        levels = calibrate(scores, names)
-        assert levels[850] == 1.0
-        assert levels[950] == 5.0
-        assert (np.diff(levels) >= 0).all()
 
 
 class TestGroups:
