@@ -248,3 +248,10 @@ def test_numbers_give_numbers() -> None:
     assert found.tolist() == [185, 93]
     with pytest.raises(InputError, match=r"switch_cycles must be .* not -1"):
         survey.saavedra_barrera_warps(8, switch_cycles=-1)
+
+
+def test_what_cannot_be_needed() -> None:
+    with pytest.raises(InputError, match="most must be a finite number of at least 1"):
+        survey.warps_needed(survey.classical_bounds, 8, most=0)
+    with pytest.raises(InputError, match="share must be a finite number above 0"):
+        survey.warps_needed(survey.classical_bounds, 8, most=8, share=0)

@@ -61,6 +61,10 @@ class TestRule:
         found = max_overlap_factor(inputs, GTX_980, (700, 700), [q_ms], [350, 700, 1400], 700)
         np.testing.assert_allclose(found, [[2, 1, 0.5]], rtol=1e-12)
 
+    def test_one_time_for_each_kernel(self) -> None:
+        with pytest.raises(InputError, match="2 times at the base are not of 1 kernels"):
+            max_overlap_factor(derive(MEMORY_BOUND), GTX_980, (700, 700), [1, 1], 1000, 400)
+
     @given(
         time=st.floats(1e-3, 1e3),
         engine=st.floats(100, 3000),
