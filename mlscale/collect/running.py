@@ -1,8 +1,9 @@
 """A plan carried out: kernel after kernel, in processes of their own.
 
-PoCL's threads and AMD's CU mask belong to a process, so each such environment has one. A process
-measures one kernel after another, because the first compilation in it costs most, until a kernel
-fails or ends it: that kernel is left out, and a new process goes on.
+PoCL's threads and AMD's CU mask belong to a process, so each such environment has one. By OpenCL it
+measures one kernel after another, because the first compilation in it costs most; on a GPU each
+kernel has its own, because kernel_tuner leaves memory of the device taken. A kernel that fails or
+ends its process is left out, and a new process goes on.
 """
 
 import os
@@ -41,6 +42,11 @@ def carry_out(
     (folder / "cache").mkdir(exist_ok=True)
     failed: dict[str, str] = {}
     workers: dict[str, _Worker] = {}
+
+    def end_all() -> None:
+        while workers:
+            workers.popitem()[1].end()
+
     try:
         for entry in plan.entries:
             for cu_count in plan.cu_counts:
@@ -56,9 +62,10 @@ def carry_out(
                     else:
                         workers[str(environment)] = worker
                 progress(plan.samples // len(plan.entries) // len(plan.cu_counts))
+            if info.backend != "opencl":
+                end_all()
     finally:
-        for worker in workers.values():
-            worker.end()
+        end_all()
     return failed
 
 
@@ -103,6 +110,7 @@ class _Worker:
     def end(self) -> None:
         """End it, also in the middle of a kernel."""
         self._process.kill()
+        self._process.join()
 
 
 def _work(connection: Connection, log: Path, environment: dict[str, str]) -> None:
