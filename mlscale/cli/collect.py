@@ -150,7 +150,8 @@ def _write(folder: Path, samples: pd.DataFrame, plan: Plan, info: DeviceInfo) ->
         )
         for line in missing:
             warn(line)
-        samples = recording.with_counters(samples, of_kernels)
+        if of_kernels:
+            samples = recording.with_counters(samples, of_kernels)
     paths = recording.write_tables(folder, samples, plan, info)
     power = "with" if samples["power_w"].notna().any() else "without"
     return (

@@ -26,8 +26,8 @@ def require_settable(info: DeviceInfo) -> None:
     if info.sensors != "nvml":
         raise InputError(
             f"{info.name}: clocks and power limits are set by NVML alone. For AMD set them with "
-            "amd-smi and collect once for each setting; an MI300X refuses to hold its clocks "
-            "(--setsclk), performance determinism caps them instead"
+            "amd-smi (on a Jetson with nvpmodel) and collect once for each setting; an MI300X "
+            "refuses to hold its clocks (--setsclk), performance determinism caps them instead"
         )
     if os.geteuid() != 0:
         raise InputError("clocks and power limits are set by root; run it as root")
