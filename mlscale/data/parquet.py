@@ -24,7 +24,7 @@ _METADATA_KEY = b"mlscale"
 _CHECKSUM_KEY = b"mlscale_crc32"
 _LARGEST_BYTES = 4 << 30
 _ROWS_WRITTEN = 100_000  # at a time, at least
-_BUFFER_BYTES = 1 << 20  # of a column that is read part by part
+_BUFFER_BYTES = 1 << 16  # of a column that is read part by part
 
 
 def is_parquet(path: Path) -> bool:
@@ -81,10 +81,8 @@ def parquet_file(path: Path, content: Any = None, where: str = "") -> Iterator[A
         import pyarrow.parquet as pq
 
     try:
-        buffer_size = 0 if content else _BUFFER_BYTES
-        with pq.ParquetFile(
-            content or path, page_checksum_verification=True, buffer_size=buffer_size
-        ) as file:
+        reading = {} if content else {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        with pq.ParquetFile(content or path, page_checksum_verification=True, **reading) as file:
             _check_names(path, file)
             names = file.schema_arrow.names
             if len(set(names)) < len(names):
