@@ -312,7 +312,7 @@ def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
         facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
         if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
             return ""
-    if not any(record.counters for record in records):
+    if tool != "ncu" and not any(record.counters for record in records):  # which counts always
         return (
             "it has times and no counters: to predict, profile its kernels too (docs/profiling.md "
             "has the commands) and give both files"
