@@ -180,7 +180,10 @@ def table_errors(
     predicted = absolute_values(factors, times)
     errors = without_base(absolute_percentage_error(predicted, data.time_ms), grid.index(base))
     if not errors.size:
-        raise InputError(f"the table holds the base {base} only: nothing to predict from it")
+        raise InputError(
+            f"the table holds the base {base} only: nothing to predict from it but that time "
+            "itself, from the counters alone (--absolute)"
+        )
     return WangChuErrors(data, base, predicted, case, errors)
 
 
