@@ -237,7 +237,7 @@ def train(
         },
     }
     if others:
-        card["time_learnt_from"] = [table.device for table, _ in pooled]
+        card["time_learnt_from"] = list(dict.fromkeys(table.device for table, _ in pooled))
     return Model(measurements.device, measurements.grid, config, predictors, card)
 
 
@@ -298,7 +298,7 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
     if isinstance(power, PredictsFromTimes) and is_predicted:
         assumption = power.assumption(profiles.device)
         warnings += [assumption] if assumption else []
-    is_used = is_predicted and isinstance(power, UsesMeasuredPoints)
+    is_used = is_predicted and isinstance(power, UsesMeasuredPoints | PredictsFromTimes)
     if not is_used and any(point.power_w is not None for point in profiles.points):
         warnings.append("power at the further measured points is not used, only their times")
     return warnings

@@ -29,37 +29,44 @@ OF_SAMPLED_RUNS = {
     "rtx8000": "rtx8000.mlscale",
     "v100": "v100.mlscale",
 }
+ANY_SAMPLED_GPU = "nvidia-sampled.mlscale"
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
+SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
 
 
-def shipped_model(profiles: Profiles) -> tuple[str, Model]:
+def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
-    Sampled profiles take the model of a board with the same chip. Raises InputError where none
-    fits.
+    Sampled profiles take the model of a board with the same chip. has_further: they are measured
+    at a further engine clock, from which runs on any other GPU are predicted too. Raises
+    InputError where none fits.
 
     Example:
         name, model = shipped_model(profiles)
         advice = mlscale.advise(model_for(model, profiles), profiles)
     """
     if is_sampled(profiles.metadata):
-        name = _of_sampled_runs(profiles.device)
+        name = _of_sampled_runs(profiles, has_further)
     else:
         name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
     return name, load(path(name))
 
 
-def _of_sampled_runs(device: str) -> str:
+def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
+    device = profiles.device
     for trained, name in OF_SAMPLED_RUNS.items():
         if are_same_chip(device, trained):
             return name
+    if has_further or profiles.points:
+        return ANY_SAMPLED_GPU
+    second_mhz = round(SECOND_CLOCK * profiles.base.engine_mhz)
     raise InputError(
-        "no shipped model predicts averages of a whole run (a monitor's log) on "
-        f"{device}, only on {', '.join(OF_SAMPLED_RUNS)} and boards with their chips: time does "
-        "not transfer from such averages. Train a model on runs at several clocks of this GPU "
-        "(docs/sampled.md) and give it as --model, or give a kernel profiler's export"
+        f"averages of one run (a monitor's log) do not tell how times scale on {device}, only on "
+        f"{', '.join(OF_SAMPLED_RUNS)} and boards with their chips: run it once more at a lower "
+        f"engine clock, about {second_mhz} MHz, and give that log too, with --also LOG; or give a "
+        "kernel profiler's export"
     )
 
 
@@ -67,7 +74,7 @@ def choice_note(name: str, profiles: Profiles) -> str:
     """Say which shipped model was chosen, and what it does not know of the GPU."""
     note = f"the shipped model {name} was chosen, for {profiles.device}"
     device = find_device(profiles.device)
-    if name == ANY_GPU and device is not None and device.vendor != "NVIDIA":
+    if name in (ANY_GPU, ANY_SAMPLED_GPU) and device is not None and device.vendor != "NVIDIA":
         note += (
             "; it learnt from NVIDIA's GPUs alone, and its intervals were never checked on others"
         )
@@ -192,7 +199,8 @@ def offered_grid(
     """Span the clocks that a GPU offers around the base of its profiles.
 
     trained: the grids of the training tables. No clock is lower, as a share of the GPU's highest,
-    than the lowest of any table is of its own, divided by `beyond`. The CU count is the base's.
+    than the lowest of any table is of its own, divided by `beyond`. What no table varies, as the
+    CU count, is the base's.
     """
     base = profiles.base
     clocks = {
@@ -202,7 +210,8 @@ def offered_grid(
     axes = []
     for axis, offered in clocks.items():
         own = getattr(base, axis)
-        steps = np.array([*offered, own])
+        is_varied = any(len(getattr(grid, axis)) > 1 for grid in trained)
+        steps = np.array([*(offered if is_varied else ()), own])
         lowest = _least_share(trained, axis) / beyond
         steps = steps[(steps >= lowest * steps.max()) | (steps == own)]
         axes.append(tuple(np.unique(steps).tolist()))

@@ -12,6 +12,7 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Model, Profiles, save, train
 from mlscale.predictors.board_power.estimator import BoardPower
+from mlscale.predictors.board_time import BoardTime
 
 GRID = ConfigGrid((4,), (400.0, 800.0), (500.0,))
 DRAM_GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
@@ -26,12 +27,16 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
 
 def trained(name: str) -> tuple[Model, Profiles]:
     """A small model, and profiles to ask it."""
-    if name in ("sampled", "board-power"):
+    if name in ("sampled", "board-power", "board-time"):
         kernels = sampled_kernels.measurements(count=12)
         model = train(kernels, sampled_kernels.TOP, "sampled")
         if name == "board-power":
             power = BoardPower().fit([kernels], [sampled_kernels.TOP])
             model = replace(model, predictors={**model.predictors, "power": power})
+        if name == "board-time":
+            other = replace(kernels, device="other")
+            time = BoardTime().fit([kernels, other], [sampled_kernels.TOP] * 2)
+            model = replace(model, predictors={"time": time})
         return model, sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
     if name == "bottleneck":
         kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)

@@ -36,7 +36,11 @@ from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
 DELETED = object()
-SAMPLED = ("sampled", "board-power")  # learn from sampled profiles; their own tests save them
+SAMPLED = (
+    "sampled",
+    "board-power",
+    "board-time",
+)  # learn from sampled profiles; their own tests save them
 SAVABLE = [
     name for name, kind in PREDICTORS.items() if issubclass(kind, Savable) and name not in SAMPLED
 ]

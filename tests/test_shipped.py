@@ -11,10 +11,12 @@ from mlscale import HardwareConfig, Profiles, train
 from mlscale.data.device import Device
 from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public.registry import path
 from mlscale.model_file import load
 from mlscale.shipped import (
     ANY_GPU,
+    ANY_SAMPLED_GPU,
     EVEN_STEPS,
     OF_SAMPLED_RUNS,
     model_for,
@@ -159,10 +161,42 @@ class TestShippedModel:
         is_other_board = device != model.device
         assert any("another board" in flag for flag in predictions.flags[0]) == is_other_board
 
-    def test_of_sampled_runs_on_other_gpus_is_none(self) -> None:
+    def test_one_sampled_run_on_another_gpu_is_not_enough(self) -> None:
         new = sampled_run("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
-        with refused("on h100-sxm5, only on a100-sxm4-80gb, rtx8000, v100 and"):
+        with refused("on h100-sxm5, only on a100-sxm4-80gb, rtx8000, v100 and .* about 1320 MHz"):
             shipped_model(new)
+
+    def test_two_sampled_runs_on_another_gpu_are(self) -> None:
+        """A made run at 1980 MHz and 1320 MHz: the share that follows the clock decides."""
+        base = HardwareConfig(132, 1980.0, 2619.0)
+        at_1320 = HardwareConfig(132, 1320.0, 2619.0)
+        one = sampled_run("h100-sxm5", base)
+        halfway = []
+        for slowdown in (1.02, 1.45):  # 1.5 follows the clock whole
+            point = MeasuredPoint(at_1320, one.time_ms * slowdown, None)
+            new = replace(one, points=(point,))
+            name, model = shipped_model(new)
+            assert name == ANY_SAMPLED_GPU
+            times = model_for(model, new).predict(new, coverage=0.9)["time"]
+            assert times.grid.memory_mhz == (2619.0,)  # no table tells of other memory clocks
+            at = times.grid.index(at_1320)
+            assert times.values[0][at] == pytest.approx(slowdown, rel=0.01)
+            assert times.low is not None
+            assert times.high is not None
+            halfway.append(float(times.values[0][times.grid.index(replace(base, engine_mhz=1650))]))
+            assert times.low[0][at] < slowdown < times.high[0][at]
+        # 1980 / 1650 is 1.2.
+        assert halfway[0] < 1.02
+        assert 1.15 < halfway[1] < 1.2
+
+    def test_the_card_says_how_far_off_two_clocks_are(self) -> None:
+        errors = load(path(ANY_SAMPLED_GPU)).card["errors_on_gpus_left_out"]
+        assert len(errors) == 7
+        for of_table in errors.values():  # [%], of seven tables of six GPUs
+            assert 0 < of_table["time"]["mean_error_percent"] < 4
+            assert 0 < of_table["power"]["mean_error_percent"] < 7
+        held = [of_table["time"]["intervals_hold_percent"] for of_table in errors.values()]
+        assert 85 < np.mean(held) < 96
 
     @pytest.mark.parametrize("name", OF_SAMPLED_RUNS.values())
     def test_cards_of_sampled_models_say_how_far_off_they_are(self, name: str) -> None:

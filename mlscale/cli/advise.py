@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
-    model, profiles = of.model, of.with_points(arguments.also)
+    model, profiles = of.model, of.with_points(arguments)
     if arguments.next_profile:
         warnings = (*of.notes, *subject.left_out(profiles))
         text = _next_points_text(model, profiles, warnings, arguments.format)

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
     of = subject.read(arguments, arguments.at, arguments.peaks)
     model, targets = of.model, list(of.targets)
-    profiles = of.with_points(arguments.also)
+    profiles = of.with_points(arguments)
     if form in WRITERS:
         WRITERS[form](model, profiles, targets or None, arguments.output)
         for warning in (*of.notes, *warnings_for(model, profiles)):

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
-    model, profiles = of.model, of.with_points(arguments.also)
+    model, profiles = of.model, of.with_points(arguments)
     shown = _positions(profiles, arguments.kernel)
     is_cap = arguments.lever == "cap"
     caps = () if is_cap and arguments.power_cap is None else arguments.power_cap

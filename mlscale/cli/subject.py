@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,19 +39,59 @@ class Subject:
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
-    def with_points(self, also: Sequence[str]) -> Profiles:
-        """The profiles with the points that --also names: tables, or traces of further runs.
+    def with_points(self, arguments: argparse.Namespace) -> Profiles:
+        """The profiles with the points of --also: tables, and traces or logs of further runs.
 
         Raises InputError.
         """
         tables: list[tuple[Path | Table, HardwareConfig | None]] = []
-        for text in also:
+        for text in arguments.also:
             file, separator, settings = text.rpartition("@")
             is_named = bool(separator) and "=" in settings
             path = options.input_file(file if is_named else text)
             config = self.model.grid.parse(settings) if is_named else None
-            tables.append((path if is_tidy(path) else self._trace(path, config), config))
+            if is_tidy(path):
+                tables.append((path, config))
+            elif _is_of_monitor(path):
+                tables.append((self._log(path, config, arguments), None))
+            else:
+                tables.append((self._trace(path, config), config))
         return add_points(self.profiles, tables, self.model.grid) if tables else self.profiles
+
+    def _log(
+        self, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
+    ) -> Table:
+        """The averages of a further run, by a monitor's log, under the names of the first run."""
+        from mlscale.profilers.sampled import RunFacts, import_logs
+
+        first, profiles = self.files[0], self.profiles
+        if is_tidy(first) or not _is_of_monitor(first):
+            raise InputError(
+                f"{path}: is a monitor's log, and {first} is none; import both as tables "
+                "(mlscale import auto LOG), or give the logs of both runs"
+            )
+        if arguments.time is not None:
+            raise InputError(
+                f"{path}: --time tells the time of the first run alone; leave it away, or import "
+                "each log with its own (mlscale import auto LOG --time MS) and give the tables"
+            )
+        known = config.as_dict() if config else profiles.base.as_dict()
+        if config is None:
+            known.pop("engine_mhz")
+        facts = RunFacts(
+            device=profiles.device,
+            base=known,
+            gpu=arguments.gpu,
+            interval_s=arguments.interval,
+        )
+        table = import_logs([path], facts=facts).table
+        if len(table) != len(profiles.kernels):
+            raise InputError(
+                f"{path}: has {len(table)} busy GPUs, {first} has {len(profiles.kernels)}; name "
+                "one with --gpu"
+            )
+        names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
+        return replace(table, source=str(path), text=table.text | names)
 
     def _trace(self, path: Path, config: HardwareConfig | None) -> Table:
         """The times of a further run, under the names of this one's kernels."""
@@ -188,7 +228,8 @@ def read(
     if arguments.profiled_only and head is None:
         notes = [*left_out(profiles)]
         profiles = profiles.profiled
-    name, model = (str(model_text), named) if named else shipped_model(profiles)
+    has_further = bool(getattr(arguments, "also", None))
+    name, model = (str(model_text), named) if named else shipped_model(profiles, has_further)
     notes += [] if named else [choice_note(name, profiles)]
     if (model.device, model.base) == (profiles.device, profiles.base):
         if peaks:
@@ -274,10 +315,10 @@ def left_out(profiles: Profiles) -> tuple[str, ...]:
 def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:
     """The table of a profiler's exports or a monitor's logs, and its configuration."""
     from mlscale.profilers import import_exports
-    from mlscale.profilers.sampled import RunFacts, import_logs, log_format
+    from mlscale.profilers.sampled import RunFacts, import_logs
 
     base = arguments.base or {}
-    if log_format(paths[0]) is None:
+    if not _is_of_monitor(paths[0]):
         options.refuse_unused(arguments, ["interval", "time"], f"as {paths[0]} is no log")
         imported = import_exports(
             paths,
@@ -300,6 +341,13 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     )
     logs = import_logs(paths, facts=facts)
     return logs.table, only_config(logs.table)
+
+
+def _is_of_monitor(path: Path) -> bool:
+    """Whether a file is a monitor's log."""
+    from mlscale.profilers.sampled import log_format
+
+    return log_format(path) is not None
 
 
 def _is_log(power: str | None) -> bool:

@@ -38,6 +38,7 @@ _HOMES = {
     "bottleneck": "bottleneck.estimator:Bottleneck",
     "sampled": "sampled.estimator:Sampled",
     "board-power": "board_power.estimator:BoardPower",
+    "board-time": "board_time:BoardTime",
 }
 
 

@@ -75,19 +75,27 @@ def test_with_its_power_the_clock_of_least_energy(capsys: Capture) -> None:
     assert assumed in document["warnings"]  # type: ignore[operator]
 
 
-def test_power_of_also_is_not_used_and_said_to_be(capsys: Capture, tmp_path: Path) -> None:
-    """Of the kernel of the file written by hand, another clock: a time, with and without power."""
+def test_power_of_also_moves_the_power(capsys: Capture, tmp_path: Path) -> None:
+    """Of the kernel of the file written by hand, power at half of the clock: low, and high."""
     profile = json.loads(succeed(capsys, "predict", BY_HAND, "--format", "json")[0])
     kernel = profile["predictions"][0]["kernel"]
     also = tmp_path / "also.csv"
-    unused = "power at the further measured points is not used, only their times"
-    for column, value, is_warned in (("", "", False), (",power_w", ",300", True)):
+    watts = []
+    for power_w in (200, 300):
         also.write_text(
-            f"kernel,cu_count,engine_mhz,memory_mhz,time_ms{column}\n"
-            f'"{kernel}",132,1005,2619,1.2{value}\n'
+            "kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w\n"
+            f'"{kernel}",132,1005,2619,1.2,{power_w}\n'
         )
-        document = advice(capsys, BY_HAND, "--power", "520", "--also", also)
-        assert (unused in document["warnings"]) == is_warned  # type: ignore[operator]
+        document = succeed(
+            capsys,
+            *("predict", BY_HAND, "--power", "520", "--also", also),
+            *("--at", "engine=1005,memory=2619", "--at", "engine=1500,memory=2619"),
+            *("--format", "json"),
+        )[0]
+        rows = [r for r in json.loads(document)["predictions"] if r["kernel"] == kernel]
+        watts.append([row["power_w"] for row in rows])
+    assert [own[0] for own in watts] == pytest.approx([200, 300], rel=1e-6)  # as measured
+    assert watts[0][1] < watts[1][1]  # and in between
 
 
 def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def at_500_mhz(kernels: Measurements, counters: list[list[float]]) -> Profiles:
     return replace(first, counters=np.array(counters))
 
 
-POOLING = ("bottleneck", "board-power")
+POOLING = ("bottleneck", "board-power", "board-time")
 
 
 class TestRateBound:

@@ -15,7 +15,10 @@ from mlscale import Profiles
 
 PREDICTORS = (
     *("mean-surface", "nearest", "wu", "wang-chu", "max-overlap", "bottleneck"),
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("sampled", "board-power")),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("sampled", "board-power", "board-time")
+    ),
 )
 # By predictor the arrays of a range: the lower end, and the higher.
 RANGES = {

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import device_keys, load_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
@@ -18,6 +18,7 @@ from mlscale.errors import InputError, extra_named
 from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
 from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
+from mlscale.predictors.conditioning import measured_ratios
 from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import PowerCurve
 
@@ -37,7 +38,8 @@ class BoardPower(Predictor):
 
     The weights follow from DRAM's share and from power as a share of the board's limit; V^2 over
     the clock, as a share of the GPU's highest, is what the training GPUs have in common. Times are
-    those of `with_times`, else the predictor's own, which are poor on other GPUs. spread_from:
+    those of `with_times`, else the predictor's own, which are poor on other GPUs. Power measured at
+    further clocks corrects the slope over the log clock. spread_from:
     devices among the training tables that are not learnt from, but widen the intervals by how far
     their power is from predicted.
     """
@@ -85,7 +87,7 @@ class BoardPower(Predictor):
         )
         with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
             self.model_ = PowerOfAnyGpu.fit(learnt)
-            self.scores_ = _held_out_scores(gpus, learnt, self.model_)
+            self.scores_, self.further_scores_ = _held_out_scores(gpus, learnt, self.model_)
         self.times_: Surfaces | None = None
         return self
 
@@ -177,7 +179,7 @@ class BoardPower(Predictor):
             return self.model_.log_power(own, PowerCurve(log_clock, highest, log_time))
 
         def factors(logs: Floats) -> Floats:
-            return np.exp(logs).reshape(count, *grid.shape)
+            return np.exp(logs + correction).reshape(count, *grid.shape)
 
         if times is None:
             logs = log_power(np.exp(self.model_.log_time(own, log_clock)))
@@ -185,12 +187,16 @@ class BoardPower(Predictor):
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
         else:
             logs = log_power(times.values)
+        further = _FurtherPower.of(profiles, grid, log_clock)
+        correction = further.slope(logs)[:, None] * log_clock
         flags = self._flags(own, is_memory_swept=bool(log_memory.any()))
         if coverage is None:
             return Surfaces(grid, base, factors(logs), flags)
         scale = LEAST_SPREAD * ((log_clock != 0) | (log_memory != 0))
-        width = score_at(self.scores_, coverage) * (
-            scale + SPREAD_PER_CLOCK * np.abs(log_clock)
+        has_further = len(further.log_clock) and self.further_scores_.size
+        scores = self.further_scores_ if has_further else self.scores_
+        width = score_at(scores, coverage) * (
+            scale + SPREAD_PER_CLOCK * further.distance(log_clock)
         ) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
         low, high = logs - width, logs + width
         if times is not None and times.low is not None and times.high is not None:
@@ -238,6 +244,7 @@ class BoardPower(Predictor):
         return {
             "model": self.model_.state(),
             "scores": self.scores_,
+            "further_scores": self.further_scores_,
             "limits": {d: [one.dram, one.power_w] for d, one in self.limits_.items()},
             "trained": [
                 {"device": device, **grid_state(grid, base)} for device, grid, base in self.trained_
@@ -248,6 +255,8 @@ class BoardPower(Predictor):
         """Take over what `state` gave; shapes are checked."""
         self.model_ = PowerOfAnyGpu.restore(state["model"])
         self.scores_ = restored_scores(state["scores"])
+        # Model files of before have none: with a further clock their intervals are too wide.
+        self.further_scores_ = restored_scores(state.get("further_scores", np.empty(0)))
         self.limits_ = {str(d): GpuLimits(*map(float, own)) for d, own in state["limits"].items()}
         if not all(one.dram > 0 and one.power_w > 0 for one in self.limits_.values()):
             raise ValueError("a limit is not positive")
@@ -258,6 +267,42 @@ class BoardPower(Predictor):
         return self
 
 
+@dataclass(frozen=True, eq=False)
+class _FurtherPower:
+    """Power measured at P further configurations.
+
+    at (P, N): their weights on the grid; logs (K, P): log ratios to the base, NaN where missing;
+    log_clock (P,): ln(clock / base).
+    """
+
+    at: Floats
+    logs: Floats
+    log_clock: Floats
+
+    @classmethod
+    def of(cls, profiles: Profiles, grid: ConfigGrid, log_clock: Floats) -> Self:
+        """That of the profiles' points."""
+        points = measured_ratios(profiles, grid, with_power=True)
+        at = points.at[:, grid.size :]
+        is_power = at.any(axis=1)
+        return cls(at[is_power], points.logs[:, is_power], at[is_power] @ log_clock)
+
+    def slope(self, logs: Floats) -> Floats:
+        """What the log power rises by more than in logs (K, N), per log clock: (K,)."""
+        left = self.logs - logs @ self.at.T
+        known = ~np.isnan(left)
+        size = known @ self.log_clock**2
+        rise = np.where(known, left, 0) @ self.log_clock
+        return np.divide(rise, size, out=np.zeros_like(rise), where=size > 1e-9)
+
+    def distance(self, log_clock: Floats) -> Floats:
+        """How far clocks (N,) are from the nearest measured one: (K, N)."""
+        own = np.where(
+            np.isnan(self.logs), np.inf, np.abs(log_clock[:, None, None] - self.log_clock)
+        )
+        return np.asarray(np.minimum(np.abs(log_clock), own.min(axis=2, initial=np.inf).T))
+
+
 def _sound(table: Measurements) -> Measurements:
     """The kernels whose power does not fall at a higher clock."""
     faults = power_faults(table)
@@ -266,13 +311,15 @@ def _sound(table: Measurements) -> Measurements:
 
 def _held_out_scores(
     gpus: Sequence[GpuKernels], learnt: Sequence[GpuKernels], whole: PowerOfAnyGpu
-) -> Floats:
+) -> tuple[Floats, Floats]:
     """Scores, see `calibrated_scores`, of GPUs predicted from the others; each weighs the same.
 
-    True times are given, so that those of a predictor of time come on top. Empty where fewer than
-    two GPUs can be predicted from others.
+    The first are from the base alone, the others with power at the clock farthest from it. True
+    times are given, so that those of a predictor of time come on top. Empty where fewer than two
+    GPUs can be predicted from others.
     """
-    scores: list[Floats] = []
+    alone: list[Floats] = []
+    further: list[Floats] = []
     devices: list[str] = []
     for device in dict.fromkeys(gpu.device for gpu in gpus):
         others = [gpu for gpu in learnt if gpu.device != device]
@@ -281,9 +328,24 @@ def _held_out_scores(
         model = whole if len(others) == len(learnt) else PowerOfAnyGpu.fit(others)
         for gpu in gpus:
             if gpu.device == device:
-                error = np.abs(gpu.log_power - model.log_power(gpu.own, gpu.power_curve))
-                scale = LEAST_SPREAD + SPREAD_PER_CLOCK * np.abs(gpu.log_clock)
-                scores += list((error / scale)[:, np.abs(gpu.log_clock) > 1e-9])
-                devices += [device] * len(error)
+                logs, distance = model.log_power(gpu.own, gpu.power_curve), np.abs(gpu.log_clock)
+                alone += list(_scores(gpu, logs, distance, distance > 1e-9))
+                far = [int(distance.argmax())]
+                second = _FurtherPower(
+                    np.eye(distance.size)[far], gpu.log_power[:, far], gpu.log_clock[far]
+                )
+                logs = logs + second.slope(logs)[:, None] * gpu.log_clock
+                is_new = (distance > 1e-9) & (distance < distance.max())
+                further += list(_scores(gpu, logs, second.distance(gpu.log_clock), is_new))
+                devices += [device] * len(logs)
     weights = np.array([1 / devices.count(device) for device in devices])
-    return calibrated_scores(scores, devices, weights)
+    return (
+        calibrated_scores(alone, devices, weights),
+        calibrated_scores(further, devices, weights),
+    )
+
+
+def _scores(gpu: GpuKernels, logs: Floats, distance: Floats, at: Mask) -> Floats:
+    """|log error| over what the half-widths are proportional to, where they are asked for."""
+    scale = LEAST_SPREAD + SPREAD_PER_CLOCK * distance
+    return np.asarray((np.abs(gpu.log_power - logs) / scale)[:, at])

@@ -9,6 +9,7 @@ from mlscale.arrays import Floats, positive, require_rising, shaped
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
+from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
 from mlscale.predictors.sampled.inputs import (
@@ -45,8 +46,13 @@ def board_limit_w(device: str) -> float | None:
 
 
 def dram_share(profiles: Profiles) -> Floats:
-    """DRAM's share of its peak (K,): sampled, or from a profiler's counters. Raises InputError."""
+    """DRAM's share of its peak (K,): sampled, or from a profiler's counters. Raises InputError.
+
+    NaN where samples lack it, as nvidia-smi's do.
+    """
     if not profiles.has_counter("dram_active"):
+        if is_sampled(profiles.metadata):
+            return np.full(len(profiles.kernels), np.nan)
         return kernel_use(profiles).memory
     share = profiles.counter("dram_active")
     if np.isnan(share).any():

@@ -17,7 +17,8 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     folder = shutil.copytree(DOCS / "logs", tmp_path / "logs")
     page = (DOCS / "sampled-logs.md").read_text(encoding="utf-8")
     commands = shown(page)
-    assert len(commands) == len(list(folder.iterdir()))
+    for log in folder.iterdir():
+        assert any(log.name in command for command, _ in commands)
     for command, text in commands:
         assert output(command, folder) == text
 

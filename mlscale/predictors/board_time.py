@@ -1,0 +1,323 @@
+"""`board-time`: time of a whole run on any GPU, from its times at two engine clocks or more: NumPy.
+
+K runs, M engine clocks. A run's time is a p-norm of what follows the engine clock and what does
+not, see `TimeCurve`. How large the share is, and how sharp the bend, no average of a run tells on
+a GPU that was not trained on; its time at a second clock does. What is learnt is how runs differ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices, positive, shaped
+from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.sampled import clocks_not_reached, is_sampled
+from mlscale.data.surfaces import Surfaces
+from mlscale.errors import InputError
+from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
+from mlscale.predictors.conditioning import (
+    RATIO_NOISE,
+    MeasuredRatios,
+    SurfacePosterior,
+    SurfacePrior,
+    condition,
+    measured_ratios,
+)
+from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
+from mlscale.predictors.sampled.curves import TimeCurve
+
+LATENT_SDS = np.array([2.0, 0.5])  # before there are runs, of the log odds of the share and of ln p
+LOG_P_RANGE = (-1.0, 3.0)  # below, no sum of parts; above, no smoother than a maximum
+LEAST_SD = 0.05  # of a latent between runs
+LEAST_DRIFT = 0.01
+ONE_CLOCK = "no second engine clock was measured: time scales as in the training runs on average"
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """How runs differ.
+
+    mean and sd (2,): of their latents, the log odds of the share that follows the engine clock and
+    ln p. drift: standard deviation of what the curve leaves of the log time, at a clock e times the
+    base's; the variance grows in proportion to the distance of the log clock.
+    """
+
+    mean: Floats
+    sd: Floats
+    drift: float
+
+    @classmethod
+    def of(cls, runs: Sequence["GpuRuns"]) -> Self:
+        """That of the runs of several GPUs, each GPU with the same weight."""
+        before = cls(_means_before(), LATENT_SDS, 0.0)
+        latents, drifts, weights = [], [], []
+        for gpu in runs:
+            fitted = condition(before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(gpu.all))
+            left = fitted.logs - gpu.logs
+            off_base = gpu.all != gpu.base
+            drifts.append((left[:, off_base] ** 2 / np.abs(gpu.log_clock[off_base])).mean(axis=1))
+            latents.append(fitted.latents)
+            weights.append(np.full(len(left), 1 / len(left)))
+        weight = np.concatenate(weights) / len(runs)
+        latent = np.concatenate(latents, axis=1)
+        mean = latent @ weight
+        sd = np.sqrt((latent - mean[:, None]) ** 2 @ weight)
+        drift = float(np.sqrt(np.concatenate(drifts) @ weight))
+        return cls(mean, np.maximum(sd, LEAST_SD), max(drift, LEAST_DRIFT))
+
+    def prior(self, log_clock: Floats, count: int) -> SurfacePrior:
+        """What is believed of that many runs over ln(clock / base) (M,)."""
+        curve = TimeCurve(log_clock)
+        return SurfacePrior(
+            lambda latents: curve.log_ratios(latents[:1], np.clip(latents[1], *LOG_P_RANGE)),
+            np.repeat(self.mean[:, None], count, axis=1),
+            np.repeat(self.sd[:, None] ** 2, count, axis=1),
+            self._misfit(log_clock),
+        )
+
+    def _misfit(self, log_clock: Floats) -> Floats:
+        """A random walk from the base in both directions: independent steps between clocks."""
+        rows = []
+        for side in (log_clock > 0, log_clock < 0):
+            distance = np.abs(log_clock) * side
+            before = 0.0
+            for far in np.unique(distance[side]):
+                rows.append(self.drift * np.sqrt(far - before) * (distance >= far))
+                before = far
+        return np.array(rows).reshape(-1, len(log_clock))
+
+
+def _means_before() -> Floats:
+    return np.concatenate([TimeCurve.prior.latent_means, TimeCurve.prior.number_means])
+
+
+@dataclass(frozen=True, eq=False)
+class GpuRuns:
+    """Training runs of one GPU from one base: log time ratios (K, M) over ln(clock / base) (M,)."""
+
+    device: str
+    log_clock: Floats
+    logs: Floats
+
+    @classmethod
+    def of(cls, table: Measurements, base: HardwareConfig) -> Self:
+        """Those of a table of one CU count and memory clock, at the engine clocks that were kept.
+
+        Raises InputError on other tables.
+        """
+        cus, engines, memories = table.grid.shape
+        if cus > 1 or memories > 1 or engines < 3 or not table.kernels:
+            raise InputError(
+                "'board-time' learns from runs at one CU count, one memory clock and three engine "
+                f"clocks or more; the table of '{table.device}' has {len(table.kernels)} kernels, "
+                f"{cus} CU counts, {engines} engine and {memories} memory clocks"
+            )
+        clocks = np.array(table.grid.engine_mhz)
+        lost = clocks_not_reached(table)
+        kept = np.array([clock not in lost or clock == base.engine_mhz for clock in clocks])
+        logs = np.log(table.relative("time", base)).reshape(len(table.kernels), -1)
+        return cls(table.device, np.log(clocks / base.engine_mhz)[kept], logs[:, kept])
+
+    @property
+    def all(self) -> Indices:
+        """Positions of all clocks."""
+        return np.arange(len(self.log_clock))
+
+    @property
+    def base(self) -> int:
+        """The position of the base."""
+        return int(np.abs(self.log_clock).argmin())
+
+    @property
+    def farthest(self) -> int:
+        """The position of the clock that a second run is best made at."""
+        return int(np.abs(self.log_clock).argmax())
+
+    def points(self, at: Indices) -> MeasuredRatios:
+        """The measured ratios at these positions, but for the base."""
+        at = at[at != self.base]
+        return MeasuredRatios(np.eye(len(self.log_clock))[at], self.logs[:, at])
+
+
+@dataclass
+class BoardTime(Predictor):
+    """T / T_base = (1 - c + c (base / clock)^p)^(1/p) of a whole run, on any GPU.
+
+    c and p of a run follow from its time at a second engine clock, and at more if there are; with
+    one clock alone they are those of the training runs on average, and a flag says so. It predicts
+    other engine clocks alone, at the memory clock of the base.
+    """
+
+    name = "board-time"
+    quantities: ClassVar[tuple[str, ...]] = ("time",)
+    quantity: str = "time"
+
+    @classmethod
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Whether these are sampled profiles over the engine clock alone."""
+        cus, engines, memories = measurements.grid.shape
+        return is_sampled(measurements.metadata) and cus == memories == 1 and engines >= 3
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Learn from the tables of one GPU or several; one table may come with several bases.
+
+        Clocks that a GPU did not keep are left out. Intervals are calibrated on each GPU, as
+        predicted from the others with a second clock, the one farthest from the base. Raises
+        InputError on several CU counts or memory clocks, and on fewer than three engine clocks.
+        """
+        sets = training_sets(self, training, base)
+        if not sets:
+            raise InputError(f"'{self.name}' needs a training table")
+        gpus = [GpuRuns.of(table, at) for table, at in sets]
+        self.trained_ = tuple((table.device, table.grid, at) for table, at in sets)
+        self.population_ = Population.of(gpus)
+        self.scores_ = _held_out_scores(gpus)
+        return self
+
+    def trained_devices(self) -> tuple[str, ...]:
+        """The GPUs that were learnt from."""
+        return tuple(dict.fromkeys(device for device, _, _ in self.trained_))
+
+    def trained_grids(self) -> tuple[ConfigGrid, ...]:
+        """The grid of each training table."""
+        return tuple(dict.fromkeys(grid for _, grid, _ in self.trained_))
+
+    def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
+        """Nothing: the curve knows no peaks."""
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """The surfaces, on the grid of the training table where none is given. Raises InputError.
+
+        A grid has the CU count and memory clock of the base alone.
+        """
+        return self._surfaces(profiles, grid, None)
+
+    def predict_interval(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> Surfaces:
+        """Surfaces with low and high, which hold that share of runs x clocks.
+
+        They hold it on average over GPUs like those held out in training. low and high are None
+        after training on one GPU alone. Raises InputError.
+        """
+        if not 0 < coverage < 1:
+            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+        return self._surfaces(profiles, grid, coverage if self.scores_.size else None)
+
+    def widths_ahead(
+        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
+    ) -> tuple[Floats, Floats]:
+        """How wide the intervals are now, (K,), and after one more run at each clock, (K, M).
+
+        The mean over the clocks of half the interval of the log time; without calibrated intervals
+        in standard deviations. Raises InputError.
+        """
+        grid = self._grid(profiles, grid)
+        posterior = self._posterior(profiles, grid)
+        score = score_at(self.scores_, coverage) if self.scores_.size else 1.0
+        before = score * np.sqrt(posterior.before)
+        now = (before * posterior.narrowing()).mean(axis=1)
+        ahead = [posterior.further_narrowing(k) @ own / own.size for k, own in enumerate(before)]
+        return now, np.array(ahead)
+
+    def _surfaces(
+        self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
+    ) -> Surfaces:
+        grid = self._grid(profiles, grid)
+        posterior = self._posterior(profiles, grid)
+        flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
+
+        def factors(logs: Floats) -> Floats:
+            return np.exp(logs).reshape(len(logs), *grid.shape)
+
+        values = factors(posterior.logs)
+        if coverage is None:
+            return Surfaces(grid, profiles.base, values, flags)
+        width = score_at(self.scores_, coverage) * _scale(posterior, _log_clock(grid, profiles))
+        low, high = factors(posterior.logs - width), factors(posterior.logs + width)
+        return Surfaces(grid, profiles.base, values, flags, low, high)
+
+    def _posterior(self, profiles: Profiles, grid: ConfigGrid) -> SurfacePosterior:
+        prior = self.population_.prior(_log_clock(grid, profiles), len(profiles.kernels))
+        return condition(prior, measured_ratios(profiles, grid, with_power=False))
+
+    def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
+        """The grid, or that of the training table. Raises InputError."""
+        base = profiles.base
+        if grid is None:
+            for device, trained, at in self.trained_:
+                if (device, at) == (profiles.device, base):
+                    return trained
+            raise InputError(
+                f"no training table is of '{profiles.device}' at {base}; "
+                "predict it as another GPU, with its grid"
+            )
+        if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
+            raise InputError(
+                f"'{self.name}' predicts other engine clocks alone, at "
+                f"cu={base.cu_count},memory={base.memory_mhz:g}"
+            )
+        return grid
+
+    def state(self) -> State:
+        """What was learnt, and from which GPUs."""
+        return {
+            "mean": self.population_.mean,
+            "sd": self.population_.sd,
+            "drift": self.population_.drift,
+            "scores": self.scores_,
+            "trained": [
+                {"device": device, **grid_state(grid, base)} for device, grid, base in self.trained_
+            ],
+        }
+
+    def restore(self, state: State) -> Self:
+        """Take over what `state` gave; shapes are checked."""
+        drift = positive(shaped(np.array([float(state["drift"])]), 1), "the drift")
+        sd = positive(shaped(state["sd"], 2), "a standard deviation")
+        self.population_ = Population(shaped(state["mean"], 2), sd, float(drift[0]))
+        self.scores_ = restored_scores(state["scores"])
+        self.trained_ = tuple((str(one["device"]), *restore_grid(one)) for one in state["trained"])
+        if not self.trained_:
+            raise ValueError("it does not say the GPUs that it learnt from")
+        return self
+
+
+def _log_clock(grid: ConfigGrid, profiles: Profiles) -> Floats:
+    return np.log(np.array(grid.engine_mhz) / profiles.base.engine_mhz)
+
+
+def _scale(posterior: SurfacePosterior, log_clock: Floats) -> Floats:
+    """What the intervals' half-widths are proportional to, (K, M): 0 at the base."""
+    return np.asarray(np.sqrt(posterior.after + RATIO_NOISE**2) * (np.abs(log_clock) > 0))
+
+
+def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
+    """Scores, see `calibrated_scores`, of GPUs predicted from the others; each weighs the same.
+
+    Every run has a second clock, whose own error does not count. Empty with one GPU.
+    """
+    scores: list[Floats] = []
+    devices: list[str] = []
+    for device in dict.fromkeys(gpu.device for gpu in gpus):
+        others = [gpu for gpu in gpus if gpu.device != device]
+        if not others:
+            continue
+        population = Population.of(others)
+        for gpu in gpus:
+            if gpu.device != device:
+                continue
+            second = np.array([gpu.farthest])
+            prior = population.prior(gpu.log_clock, len(gpu.logs))
+            posterior = condition(prior, gpu.points(second))
+            new = ~np.isin(gpu.all, [gpu.base, gpu.farthest])
+            error = np.abs(posterior.logs - gpu.logs)[:, new]
+            scores += list(error / _scale(posterior, gpu.log_clock)[:, new])
+            devices += [device] * len(error)
+    weights = np.array([1 / devices.count(device) for device in devices])
+    return calibrated_scores(scores, devices, weights)

@@ -1,0 +1,102 @@
+"""A run's monitor logs at two engine clocks, on a GPU that no model was trained on."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Capture, refuse, succeed
+
+from mlscale.cli.main import main
+
+HEADER = (
+    "timestamp, index, name, power.draw.instant [W], clocks.current.sm [MHz], "
+    "clocks.current.memory [MHz], utilization.gpu [%], utilization.memory [%]"
+)
+
+
+def log(
+    path: Path, engine_mhz: int, samples: int, power_w: float, gpus: int = 1, memory_mhz: int = 2619
+) -> Path:
+    """nvidia-smi's of H100s that work for so many tenths of a second, and idle before and after."""
+    lines = [HEADER]
+    for tick in range(samples + 4):
+        busy = 2 <= tick < samples + 2
+        lines += [
+            f"2026/03/02 14:05:{10 + tick / 10:06.3f}, {gpu}, NVIDIA H100 80GB HBM3, "
+            f"{power_w if busy else 70:.2f} W, {engine_mhz} MHz, {memory_mhz} MHz, "
+            f"{95 if busy else 0} %, {30 if busy else 0} %"
+            for gpu in range(gpus)
+        ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def fast(tmp_path: Path) -> Path:
+    return log(tmp_path / "fast.csv", 1755, 100, 480)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """1.2 times as long at two thirds of the clock."""
+    return log(tmp_path / "slow.csv", 1170, 120, 300)
+
+
+def test_two_logs_are_enough(capsys: Capture, fast: Path, slow: Path) -> None:
+    """10 s at 480 W, 12 s at 300 W: at both clocks the prediction is what was measured."""
+    document = json.loads(succeed(capsys, "advise", fast, "--also", slow, "--format", "json")[0])
+    assert document["device"] == "h100-sxm5"
+    at_base, best = (document["whole_run"][name] for name in ("at_base", "best"))
+    assert (at_base["time_ms"], at_base["power_w"]) == pytest.approx((10_000, 480))
+    assert 900 < best["engine_mhz"] < 1755
+    assert best["energy_mj"] < 12_000 * 300 * 1.001  # the least is no more than at 1170 MHz
+    points = [
+        *("--at", "engine=1170,memory=2619", "--at", "engine=1500,memory=2619", "--format", "json")
+    ]
+    document = json.loads(succeed(capsys, "predict", fast, "--also", slow, *points)[0])
+    at_1170, at_1500 = document["predictions"]
+    assert at_1170["time_ms"] == pytest.approx(12_000, rel=0.01)
+    assert at_1170["power_w"] == pytest.approx(300, rel=0.01)
+    assert 10_000 < at_1500["time_ms"] < 12_000
+    assert 300 < at_1500["power_w"] < 480
+    assert not any("not used" in warning for warning in document["warnings"])
+
+
+def test_one_log_says_what_the_second_is(capsys: Capture, tmp_path: Path, fast: Path) -> None:
+    message = refuse(capsys, tmp_path, "advise", fast)
+    assert "run it once more at a lower engine clock, about 1170 MHz" in message
+    assert "--also LOG" in message
+
+
+class TestRefusals:
+    def test_a_log_at_the_same_clock(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
+        again = log(tmp_path / "again.csv", 1755, 100, 480)
+        message = refuse(capsys, tmp_path, "advise", fast, "--also", again)
+        assert f"{again}: has rows at the base" in message
+
+    def test_another_number_of_gpus(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
+        pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
+        message = refuse(capsys, tmp_path, "advise", fast, "--also", pair)
+        assert f"{pair}: has 2 busy GPUs, {fast} has 1; name one with --gpu" in message
+        succeed(capsys, "predict", fast, "--also", pair, "--gpu", "0")
+
+    def test_the_time_of_the_first_run_alone(
+        self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+    ) -> None:
+        message = refuse(capsys, tmp_path, "advise", fast, "--time", "9990", "--also", slow)
+        assert "--time tells the time of the first run alone" in message
+
+    def test_a_log_beside_a_table(
+        self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+    ) -> None:
+        table = tmp_path / "table.csv"
+        succeed(capsys, "import", "nvidia-smi", fast, "-o", table)
+        message = refuse(capsys, tmp_path, "advise", table, "--also", slow)
+        assert f"{slow}: is a monitor's log, and {table} is none" in message
+
+    def test_another_memory_clock(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
+        other = log(tmp_path / "other.csv", 1170, 120, 300, memory_mhz=1593)
+        assert main(["advise", str(fast), "--also", str(other)]) == 2
+        warning, error = capsys.readouterr().err.splitlines()
+        assert "memory_mhz was set to 2619, but ran at 1593" in warning
+        assert "cu=132,engine=1170,memory=1593 is outside the model's grid" in error
