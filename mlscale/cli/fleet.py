@@ -38,7 +38,7 @@ from mlscale.studies.parallel import sweep
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
 SUMS = "mlscale_sums"
 HEAD_ROWS = 1000  # that stand for the fleet where the model is chosen
-MOST_PROCESSES = 6  # of one machine, so that they have 2 GiB together
+MOST_PROCESSES = 5  # of one machine, so that they have 2 GiB together
 OF_NO_USE = ("power", "gpu", "interval", "time", "skip_untimed", "also")
 
 Row = dict[str, Any]
