@@ -56,10 +56,14 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is a device or a pipe, or stands for an open file, as /dev/stdout does."""
+    """Whether it is a device or a pipe, or leads to an open file, as /dev/stdout does."""
     if path.exists() and not path.is_file():
         return True
-    return str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/"))
+    while not str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/")):
+        if not path.is_symlink() or not path.exists():
+            return False
+        path = path.parent / path.readlink()
+    return True
 
 
 @contextmanager

@@ -266,6 +266,7 @@ class _Arrays:
 
     def __init__(self, members: dict[str, bytes]) -> None:
         self._members = members
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
         self._bytes_named = 0
 
     def back_in(self, value: Any) -> Any:
@@ -279,32 +280,38 @@ class _Arrays:
         return value
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:
-        content = self._members[name]
-        self._bytes_named += len(content)
+        self._bytes_named += len(self._members[name])
         if self._bytes_named > _LARGEST_BYTES:
             raise ValueError(f"its arrays are named for more than {_LARGEST_BYTES >> 20} MiB")
-        stream = io.BytesIO(content)
-        version = np.lib.format.read_magic(stream)
-        if version != (1, 0):
-            raise ValueError(f"{name} is of version {version}")
-        try:
-            shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-        except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError) as error:
-            raise ValueError(f"{name} has a damaged header: {error}") from None
-        size = len(content) - stream.tell()
-        if dtype.hasobject:
-            raise ValueError(f"{name} holds Python objects, which are never loaded")
-        if dtype.kind not in "fib":
-            raise ValueError(f"{name} holds something else than finite numbers")
-        if dtype.itemsize > 8 or math.prod(shape) * dtype.itemsize != size:
-            raise ValueError(f"{name} does not hold the numbers that it says")
-        flat = np.frombuffer(content, dtype, offset=stream.tell())
-        array = flat.reshape(shape, order="F" if in_columns else "C").copy()
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds something else than finite numbers")
-        if array.dtype.kind == "f" and (np.abs(array) > _LARGEST_NUMBER).any():
-            raise ValueError(f"{name} holds numbers that nothing learnt has")
-        return array
+        if name not in self._arrays:
+            self._arrays[name] = _array_of(name, self._members[name])
+        return self._arrays[name]
+
+
+def _array_of(name: str, content: bytes) -> np.ndarray[Any, Any]:
+    """The array of a member. Raises ValueError on any but finite numbers of a sane size."""
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise ValueError(f"{name} is of version {version}")
+    try:
+        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (tokenize.TokenError, SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{name} has a damaged header: {error}") from None
+    size = len(content) - stream.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds Python objects, which are never loaded")
+    if dtype.kind not in "fib":
+        raise ValueError(f"{name} holds something else than finite numbers")
+    if dtype.itemsize > 8 or math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"{name} does not hold the numbers that it says")
+    flat = np.frombuffer(content, dtype, offset=stream.tell())
+    ends = (float(flat.min()), float(flat.max())) if size else (0.0, 0.0)
+    if not (ends[0] >= -_LARGEST_NUMBER and ends[1] <= _LARGEST_NUMBER):  # nor is NaN within
+        raise ValueError(
+            f"{name} holds something else than finite numbers up to {_LARGEST_NUMBER:g}"
+        )
+    return flat.reshape(shape, order="F" if in_columns else "C").copy()
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:

@@ -73,6 +73,8 @@ FAULTS: tuple[Callable[[bytes, Random], bytes], ...] = (
 class Trial:
     """A reader with what comes of its whole file; gives damaged ones to the command."""
 
+    status: int  # how the last command ended
+
     def __init__(self, reader: Reader, folder: Path) -> None:
         self.reader, self._folder = reader, folder
         problem, self.whole = self._run(reader.content)
@@ -83,11 +85,15 @@ class Trial:
 
     def problem(self, random: Random) -> str | None:
         """What is wrong with how the command bears one fault; None where nothing is."""
+        return self.problem_of(self.damaged(random))
+
+    def damaged(self, random: Random) -> bytes:
+        """The content with one fault."""
         if not self.reader.is_made_right:
-            return self.problem_of(damaged(self.reader.content, random))
+            return damaged(self.reader.content, random)
         members = members_of(self.reader.content)
         name = random.choice([*members])
-        return self.problem_of(zipped(members | {name: damaged(members[name], random)}))
+        return zipped(members | {name: damaged(members[name], random)})
 
     def problem_of(self, content: bytes) -> str | None:
         """What is wrong with how the command bears this content."""
@@ -109,18 +115,18 @@ class Trial:
         said = io.StringIO()
         with redirect_stdout(io.StringIO()), redirect_stderr(said):
             try:
-                status = main([given.get(word, word) for word in self.reader.command])
+                self.status = main([given.get(word, word) for word in self.reader.command])
             except SystemExit as end:
-                status = int(end.code or 0)
+                self.status = int(end.code or 0)
             except Exception as error:  # a traceback, for a user
                 return f"{type(error).__name__}: {str(error)[:200]}", {}
         self.said = said.getvalue()
         lines = self.said.splitlines()
-        if status not in (0, 2):
-            return f"exit status {status}", {}
+        if self.status not in (0, 2):
+            return f"exit status {self.status}", {}
         if raw := [line for line in lines if not line.startswith("mlscale: ")]:
             return f"says {raw[0][:200]!a}", {}
-        if status == 2:
+        if self.status == 2:
             return ("leaves a file" if out.exists() else None), {}
         return _written(out) if "{out}" in self.reader.command else (None, {})
 
@@ -132,6 +138,11 @@ def _written(table: Path) -> tuple[str | None, Rows]:
         for row in csv.DictReader(file):
             if {"nan", "inf", "-inf"} & {str(cell).lower() for cell in row.values()}:
                 return "writes a number that is none", {}
+            for quantity in ("time_ms", "power_w"):
+                ends = [row.get(f"{quantity}{end}") for end in ("_low", "", "_high")]
+                given = [float(end) for end in ends if end]
+                if given != sorted(given):
+                    return f"{quantity} lies outside its interval", {}
             rows.setdefault(row["kernel"], []).append(row)
     return None, rows
 

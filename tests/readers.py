@@ -92,7 +92,7 @@ def _exports(folder: Path) -> Iterator[Reader]:
     yield own("nvprof summary", exports.NVPROF_SUMMARY, at=p100)
     yield own("nsys trace", traces.gpu_trace(), at=A100)
     yield own("nsys summary", traces.SUM_CSV, at=A100)
-    yield own("torch averages", traces.averages(*TORCH_ROWS), at=A100)
+    yield own("torch averages", traces.averages(*TORCH_ROWS), at=A100, keeps="nobody")
     text = json.dumps(traces.chrome_trace(), indent=0)
     yield Reader("torch trace", ".json", text.encode(),
                  ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
@@ -135,7 +135,7 @@ def _further_points(folder: Path) -> Iterator[Reader]:
     kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
     model, profile, points = (folder / f"of-points.{end}" for end in ("mlscale", "csv", "also.csv"))
     model.write_bytes(content_of(train(kernels, DRAM_GRID.mid, "bottleneck"), folder))
-    write_table(_profile_table(kernels.profiles(DRAM_GRID.mid)), profile)
+    write_table(profile_table(kernels.profiles(DRAM_GRID.mid)), profile)
     kernels.write(points)
     read = ("predict", str(profile), "--model", str(model), "--format", "csv", "-o", "{out}")
     yield Reader("further points", ".csv", points.read_bytes(), (*read, "--also", "{}"))
@@ -163,14 +163,14 @@ def _model_files(folder: Path, predictor: str) -> Iterator[Reader]:
     """The file as a disk damages it, and its members as an attacker would, who mends checksums."""
     model, profiles = trained(predictor)
     profile = folder / f"{predictor}.csv"
-    write_table(_profile_table(profiles), profile)
+    write_table(profile_table(profiles), profile)
     content = content_of(model, folder)
     read = ("predict", str(profile), "--model", "{}", "--format", "csv", "-o", "{out}")
     yield Reader(f"model {predictor}", ".mlscale", content, read, "all")
     yield Reader(f"model {predictor}, made right", ".mlscale", content, read, is_made_right=True)
 
 
-def _profile_table(profiles: Profiles) -> Table:
+def profile_table(profiles: Profiles) -> Table:
     """The rows of the profiles at their base."""
     count = len(profiles.kernels)
     numbers = {

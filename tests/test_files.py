@@ -105,14 +105,20 @@ class TestWholeFile:
         assert pipe.is_fifo()
         assert names(tmp_path) == ["pipe"]
 
-    def test_what_stands_for_an_open_file_is_added_to(self, tmp_path: Path) -> None:
-        # As `mlscale ... -o /dev/stdout >> log` does.
-        log = tmp_path / "log"
+    @pytest.mark.parametrize("links", [0, 1, 2])
+    def test_what_stands_for_an_open_file_is_added_to(self, tmp_path: Path, links: int) -> None:
+        # As `mlscale ... -o /dev/stdout >> log` does, and -o onto a link to /dev/stdout.
+        log, folder = tmp_path / "log", tmp_path / "links"
+        folder.mkdir()
         log.write_bytes(b"before\n")
         with log.open("ab") as file:
-            write_text(Path(f"/dev/fd/{file.fileno()}"), "text\n")
+            path = Path(f"/dev/fd/{file.fileno()}")
+            for number in range(links):
+                (folder / f"{number}").symlink_to(path)
+                path = folder / f"{number}"
+            write_text(path, "text\n")
         assert log.read_bytes() == b"before\ntext\n"
-        assert names(tmp_path) == ["log"]
+        assert names(tmp_path) == ["links", "log"]
 
     def test_a_link_stays_and_its_file_is_replaced(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()

@@ -87,6 +87,21 @@ class TestCrafted:
         content = self.document(tmp_path, change)
         assert "'neighbours' cannot be" in self.refusal(tmp_path, {"model.json": content})
 
+    @pytest.mark.parametrize("value", ["a", [1], 2.5])
+    def test_clusters_that_are_no_number(self, tmp_path: Path, value: Any) -> None:
+        document = json.loads(members_of(content_of(small("wu")[0], tmp_path))["model.json"])
+        document["predictors"]["time"]["parameters"]["clusters"] = value
+        message = self.refusal(tmp_path, {"model.json": json.dumps(document).encode()}, "wu")
+        assert "clusters is a whole number or 'auto', not" in message
+
+    @pytest.mark.filterwarnings("error")
+    def test_an_array_of_half_precision_is_compared_without_overflow(self, tmp_path: Path) -> None:
+        members = members_of(content_of(small("mean-surface")[0], tmp_path))
+        array = np.load(io.BytesIO(members["arrays/0.npy"])).astype(np.float16)
+        path = tmp_path / "half.mlscale"
+        path.write_bytes(zipped(members | {"arrays/0.npy": npy(array)}))
+        assert load(path).predictors["time"].name == "mean-surface"
+
     def test_an_array_that_says_more_than_it_holds_or_is_too_wide(self, tmp_path: Path) -> None:
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(

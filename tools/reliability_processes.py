@@ -1,48 +1,54 @@
 """Studies and fetches that are killed, interrupted, doubled, or lose their disk or cluster."""
 
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property, partial
 from pathlib import Path
+from random import Random
 
-# mlscale with two worker processes, also on a machine of one core.
-MLSCALE = (
-    sys.executable, "-c",
-    "import os, sys; os.cpu_count = lambda: 2; from mlscale.__main__ import main; sys.exit(main())",
-)  # fmt: skip
+from mutations import damaged
+from reliability_trials import Attacks, Faults, Files, begun, ended, in_one_line
+from synthetic import kernels as made
+
+from mlscale import ConfigGrid
+
 STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")
-TIMEOUT_S = 300.0
 SECONDS_TO_END = 30.0
-
-Faults = list[str]
-
-
-def begun(*words: object, **options: object) -> subprocess.Popen[str]:
-    """Begin mlscale in a session of its own, whose output is read at the end."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen(
-        [*MLSCALE, *map(str, words)], text=True, start_new_session=True, **pipes
-    )
+GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
+SET = "gtx980-low"
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit status, and what it said on stderr."""
-    _, said = process.communicate(timeout=TIMEOUT_S)
-    return process.returncode, said or ""
-
-
-def in_one_line(status: int, said: str) -> Faults:
-    """What is wrong with how a command was refused, or was not."""
-    if status == 0:
-        return []
-    is_clean = status == 2 and said.startswith("mlscale: error: ") and said.count("\n") == 1
-    return [] if is_clean else [f"exit status {status}: {said[-300:]!a}"]
+def attacks(files: Files, trials: int, seed: int) -> Attacks:
+    """By name; as root also on small and read-only disks."""
+    studies, many = Studies(files, seed), range(trials)
+    every: Attacks = {
+        "a fetch killed at a random moment": [partial(_fetch, files.folder, n / 10) for n in many],
+        "a study killed (SIGKILL), then resumed": [
+            partial(studies.stopped, signal.SIGKILL, n) for n in many
+        ],
+        "a study interrupted (Ctrl-C), then resumed": [
+            partial(studies.stopped, signal.SIGINT, n) for n in range(min(trials, 20))
+        ],
+        "a damaged record of a study's progress": [
+            partial(studies.with_damaged_progress, n) for n in range(min(trials, 20))
+        ],
+        "two studies in one folder at once": [partial(studies.two_writers, n) for n in range(3)],
+        "a Dask worker killed": [partial(studies.on_dask, "worker")],
+        "the Dask scheduler killed": [partial(studies.on_dask, "scheduler")],
+    }
+    if os.geteuid() == 0:
+        disk = files.folder / "disk"
+        every["a full disk"] = [
+            partial(studies.on_disk, disk, f"size={size}k") for size in (4, 16, 64, 128)
+        ]
+        every["a read-only disk"] = [partial(studies.on_disk, disk, "ro")]
+    return every
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -65,22 +71,33 @@ def _in_session(leader: int) -> set[int]:
 class Studies:
     """A small study, undisturbed once: what it writes, and how long it takes."""
 
-    def __init__(self, folder: Path, table: Path, seed: int) -> None:
-        self.folder, self.table = folder, table
-        self.random = random.Random(seed)  # noqa: S311
+    def __init__(self, files: Files, seed: int) -> None:
+        self.folder, self.seed = files.folder, seed
+        self.table = files.folder / "of-studies.csv"
+
+    @cached_property
+    def whole(self) -> dict[str, bytes]:
+        """Its files."""
+        made.measurements(per_group=2, grid=GRID).write(self.table)
         start = time.monotonic()
-        status, said = ended(begun(*STUDY, table, "-o", folder / "whole"))
+        status, said = ended(begun(*STUDY, self.table, "-o", self.folder / "whole"))
         if status:
             raise RuntimeError(said)
         self.seconds = time.monotonic() - start
-        self.whole = _contents(folder / "whole")
+        return _contents(self.folder / "whole")
+
+    def random_moment(self, what: str) -> float:
+        """Seconds after the beginning, not later than an undisturbed study ends."""
+        if not self.whole:
+            raise RuntimeError("the study wrote nothing")
+        return Random(f"{self.seed} {what}").uniform(0, self.seconds)  # noqa: S311
 
     def stopped(self, how: signal.Signals, number: int) -> Faults:
         """Stop a study at a random moment, then resume it."""
-        output = self.folder / f"{how.name}-{number}"
+        output, moment = self.folder / f"{how.name}-{number}", self.random_moment(f"{how} {number}")
         study = begun(*STUDY, self.table, "-o", output)
         try:
-            study.wait(self.random.uniform(0, self.seconds))
+            study.wait(moment)
         except subprocess.TimeoutExpired:
             if how == signal.SIGINT:  # as a terminal does, to all of them
                 os.killpg(study.pid, how)
@@ -106,18 +123,40 @@ class Studies:
             return [f"is not resumed: {said[-300:]!a}"]
         return [] if _contents(output) == self.whole else ["the resumed study has other files"]
 
+    def with_damaged_progress(self, number: int) -> Faults:
+        """Kill a study late, damage what it kept of its units, and resume it."""
+        output = self.folder / f"progress-{number}"
+        whole = self.whole
+        study = begun(*STUDY, self.table, "-o", output)
+        kept = output / "progress.jsonl"
+        while study.poll() is None:
+            if kept.exists() and kept.read_bytes().count(b"\n") > 2 + number % 4:
+                study.kill()
+                break
+            time.sleep(0.02)
+        ended(study)
+        if kept.exists():
+            random = Random(f"{self.seed} progress {number}")  # noqa: S311
+            kept.write_bytes(damaged(kept.read_bytes(), random))
+        status, said = ended(begun(*STUDY, self.table, "-o", output, "--resume"))
+        if status:
+            return in_one_line(status, said)
+        return [] if _contents(output) == whole else ["the resumed study has other files"]
+
     def two_writers(self, number: int) -> Faults:
         """Begin the same study twice at once in one folder."""
         output = self.folder / f"two-{number}"
+        whole = self.whole
         both = [begun(*STUDY, self.table, "-o", output) for _ in range(2)]
         answers = [ended(study) for study in both]
         faults = [fault for answer in answers for fault in in_one_line(*answer)]
         if sorted(status for status, _ in answers) != [0, 2]:
             faults.append(f"exit statuses {[status for status, _ in answers]}")
-        return faults + ([] if _contents(output) == self.whole else ["other files"])
+        return faults + ([] if _contents(output) == whole else ["other files"])
 
     def on_disk(self, disk: Path, options: str) -> Faults:
         """Run the study on a small or a read-only disk, and if refused there then elsewhere."""
+        whole = self.whole
         with mounted(disk, options):
             before = set(disk.iterdir())
             status, said = ended(begun(*STUDY, self.table, "-o", disk / "study"))
@@ -126,13 +165,14 @@ class Studies:
                 faults.append("nothing was refused")
             for path in disk.rglob("*"):
                 if path.suffix in (".csv", ".json", ".png") and path not in before:
-                    whole = self.whole.get(path.name)
-                    faults += [f"{path.name} is half written"] * (path.read_bytes() != whole)
+                    is_whole = path.read_bytes() == whole.get(path.name)
+                    faults += [] if is_whole else [f"{path.name} is half written"]
         return faults
 
     def on_dask(self, kill: str) -> Faults:
         """Run the study on a Dask cluster of which a part is killed on the way."""
         output = self.folder / f"dask-{kill}"
+        whole = self.whole
         with cluster() as (address, parts):
             study = begun(*STUDY, self.table, "-o", output, "--dask", address)
             progress = output / "progress.jsonl"
@@ -145,7 +185,7 @@ class Studies:
         faults = in_one_line(status, said)
         if status:
             return [*faults, *self._resumed(output)]
-        return faults + ([] if _contents(output) == self.whole else ["other files"])
+        return faults + ([] if _contents(output) == whole else ["other files"])
 
 
 @contextmanager
@@ -187,6 +227,17 @@ def cluster() -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
         yield address, parts
 
 
-def counted(name: str, trials: Sequence[Callable[[], Faults]]) -> tuple[str, int, Faults]:
-    """The name, the trials and all their faults."""
-    return name, len(trials), [fault for trial in trials for fault in trial()]
+def _fetch(folder: Path, seconds: float) -> Faults:
+    """Kill a fetch; nothing but the file, its part and its lock may be left, and none half."""
+    cache, data = folder / f"cache-{seconds}", os.environ.get("MLSCALE_DATA")
+    mirror = ("--mirror", data) if data else ()
+    environment = {k: v for k, v in os.environ.items() if k != "MLSCALE_DATA"}
+    environment["MLSCALE_CACHE"] = str(cache)
+    fetch = begun("datasets", "fetch", SET, *mirror, env=environment)
+    time.sleep(seconds)
+    fetch.kill()
+    ended(fetch)
+    names = [path.name for path in cache.iterdir()] if cache.exists() else []
+    faults = [f"leaves {name}" for name in names if name.startswith("tmp")]
+    status, said = ended(begun("datasets", "fetch", SET, *mirror, env=environment))
+    return faults + in_one_line(status, said)

@@ -74,11 +74,11 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
             )
     kernels = table.text["kernel"]
     applications = table.text.get("application", kernels)
-    names = []
+    names, known = [], set(profiles.kernels)
     for row, (application, kernel) in enumerate(zip(applications, kernels, strict=True)):
         own = in_application(application, kernel)
-        names.append(own if own in profiles.kernels else kernel)
-        if names[row] not in profiles.kernels:
+        names.append(own if own in known else kernel)
+        if names[row] not in known:
             raise InputError(
                 f"{table.source}: {table.row(row)}, column 'kernel': the profile has no kernel "
                 f"'{kernel}'; profile it at the base {profiles.base} too, or take the row out"

@@ -8,7 +8,8 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
-from mlscale.data.table import Table
+from mlscale.data.table import LEAST, MOST, Table
+from mlscale.errors import InputError
 from mlscale.profilers import nvprof
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
@@ -53,7 +54,18 @@ def run_table(
         "kernel": _kernel_names(records),
     }
     numbers |= _of_run(text["kernel"], records)
+    for name in ("time_ms", "total_time_ms"):
+        _check_times(text["kernel"], numbers.get(name, np.empty(0)))
     return Table("import", text, numbers)
+
+
+def _check_times(kernels: list[str], times_ms: Floats) -> None:
+    """Raise InputError on a time that no kernel takes."""
+    for row in np.flatnonzero((times_ms < LEAST) | (times_ms > MOST)):
+        raise InputError(
+            f"the kernel '{kernels[row]}' takes {times_ms[row]:g} ms; it must be from {LEAST:g} to "
+            f"{MOST:g}: look for a damaged number in its rows"
+        )
 
 
 def _nvprof_counters(tool: str, record: KernelRecord) -> dict[str, float]:

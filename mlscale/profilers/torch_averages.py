@@ -20,7 +20,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NO_KERNEL = re.compile(r"Mem(cpy|set) |Copy(Host|Device)To(Host|Device)|FillBuffer|ProfilerStep")
 _CUT_OFF = "..."
 _TOLERANCE = 0.01
-_FOOTER_LINES = 4
+_FOOTER_LINES = 100
 _MEND = 'export the Chrome trace: prof.export_chrome_trace("trace.json")'
 
 

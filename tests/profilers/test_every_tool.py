@@ -227,3 +227,9 @@ def test_a_preamble_without_a_table_is_quoted(tmp_path: Path, said: str) -> None
     ) as refused:
         read(tmp_path, text)
     assert str(refused.value).endswith(said)
+
+
+@pytest.mark.parametrize("mean_us", ["1e308", "1e300", "1e19"])
+def test_a_time_that_no_kernel_takes_is_refused(tmp_path: Path, mean_us: str) -> None:
+    with pytest.raises(InputError, match=r"takes .* ms; it must be from 1e-09 to 1e\+15"):
+        read(tmp_path, NVPROF_SUMMARY.replace("44.725", mean_us), device="p100")

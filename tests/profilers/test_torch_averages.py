@@ -34,6 +34,15 @@ def test_a_table_that_was_cut_short_is_warned_of(tmp_path: Path) -> None:
         read(tmp_path, averages(OPERATOR, KERNEL))
 
 
+def test_rows_behind_a_blank_line_are_warned_of(tmp_path: Path) -> None:
+    """A damaged file: 60 of 100 us stand before the blank line."""
+    text = averages(OPERATOR, KERNEL, OTHER, COPY)
+    lines = text.splitlines(keepends=True)
+    lines.insert(6, "\n")
+    with pytest.warns(DataWarning, match=r"60 % of the GPU's time"):
+        read(tmp_path, "".join(lines))
+
+
 def test_annotations_among_the_kernels_are_refused(tmp_path: Path) -> None:
     """190 us of 100: a range of the GPU counts what the kernels in it count."""
     span = ("my range", "0.000us", "90.000us", 1)

@@ -132,12 +132,8 @@ class Wu(Predictor):
             raise InputError("'wu' needs two training kernels at least, to tell them apart")
         if self.loss not in LOSSES:
             raise InputError(f"there is no loss '{self.loss}'; one of {', '.join(LOSSES)}")
-        if isinstance(self.clusters, str):
-            if self.clusters != AUTO:
-                raise InputError(f"clusters is a whole number or '{AUTO}', not '{self.clusters}'")
-        elif self.clusters is not None and not isinstance(self.clusters, Integral):
-            raise InputError(f"clusters is a whole number or '{AUTO}', not {self.clusters}")
-        elif self.clusters is not None and not 1 <= self.clusters <= kernels:
+        self._check_clusters()
+        if isinstance(self.clusters, Integral) and not 1 <= self.clusters <= kernels:
             raise InputError(
                 f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
                 f"give 1 to {kernels}"
@@ -159,6 +155,13 @@ class Wu(Predictor):
                 "every counter is the same for all training kernels; nothing tells them apart"
             )
         return points, region_values(scaling_values(quantity, self.grid_.index(self.base_)))
+
+    def _check_clusters(self) -> None:
+        if isinstance(self.clusters, str):
+            if self.clusters != AUTO:
+                raise InputError(f"clusters is a whole number or '{AUTO}', not '{self.clusters}'")
+        elif self.clusters is not None and not isinstance(self.clusters, Integral):
+            raise InputError(f"clusters is a whole number or '{AUTO}', not {self.clusters}")
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Walk along the centroids that the networks choose, on the training grid."""
@@ -224,6 +227,7 @@ class Wu(Predictor):
 
         The training kernels are only explained with; files of before they were kept lack them.
         """
+        self._check_clusters()
         self.grid_, self.base_ = restore_grid(state)
         self.scaling_ = FeatureScaling.restore(state["scaling"])
         features = len(self.scaling_.names)
