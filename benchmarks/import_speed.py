@@ -1,4 +1,4 @@
-"""Import of large made exports beside `pandas.read_csv` of the same file, by processor time.
+"""Import of large made exports beside `pandas.read_csv`, or `json.loads`, by processor time.
 
 Makes a file of each layout in a temporary folder, one at a time, and imports it in a process of its
 own. Memory must not grow with the file: a small one of the same layout is the yardstick.
@@ -39,6 +39,10 @@ def work(path): import_exports([path], device="made-gpu", base={BASE})
 PEER = """
 import pandas
 def work(path): pandas.read_csv(path, low_memory=False)
+"""
+JSON_PEER = """
+import json
+def work(path): json.loads(path.read_text())
 """
 TIMED = """
 import json, sys, time
@@ -148,6 +152,21 @@ def nvprof() -> Iterator[str]:
             yield f"{begin},{time},8,1,1,128,1,1,16,0,0,,,{device},{name}\n"
 
 
+def torch() -> Iterator[str]:
+    """PyTorch's Chrome trace: an event for each kernel, and one for the operator that calls it."""
+    yield '{"schemaVersion": 1, "traceEvents": [\n'
+    for launch in count(1):
+        begin, time = 9 * launch, 1 + _value(launch, 0) % 7000 / 1e3
+        yield (
+            f'{{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 77, "tid": 77, '
+            f'"ts": {begin}, "dur": 5.000, "args": {{"External id": {launch}}}}},\n'
+            f'{{"ph": "X", "cat": "kernel", "name": "{KERNELS[launch % 40]}", "pid": 0, "tid": 7, '
+            f'"ts": {begin + 2}, "dur": {time:.3f}, "args": {{"External id": {launch}, '
+            f'"device": 0, "stream": 7, "correlation": {launch}, "registers per thread": 16, '
+            '"grid": [8, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 50}},\n'
+        )
+
+
 def _value(launch: int, counter: int) -> int:
     return VALUES[(31 * launch + counter) % len(VALUES)]
 
@@ -159,6 +178,8 @@ def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> flo
             file.write(line)
             if file.tell() >= megabytes * 1_000_000:
                 break
+        if lines is torch:
+            file.write('{"ph": "i", "name": "end"}]}\n')
     return path.stat().st_size / 1e6
 
 
@@ -181,6 +202,7 @@ LAYOUTS = {
     "rocprofv3": rocprofv3,
     "nsys trace": nsys,
     "nvprof trace": nvprof,
+    "PyTorch trace": torch,
 }
 
 
@@ -193,11 +215,13 @@ def rows() -> Iterator[Row]:
             _, small = cost(OURS, path)
             written = write(lines, path, LARGE_MB)
             seconds, peak = cost(OURS, path)
-            theirs, _ = cost(PEER, path)
+            is_json = lines is torch
+            theirs, _ = cost(JSON_PEER if is_json else PEER, path)
+            peer = "json.loads" if is_json else "pandas.read_csv"
             yield Row(
                 f"{name}, {written:.0f} MB",
                 f"{written / seconds:.0f} MB/s", f"{written / theirs:.0f} MB/s",
-                f"{theirs / seconds:.2f}", "pandas.read_csv of the same file; processor seconds",
+                f"{theirs / seconds:.2f}", f"{peer} of the same file; processor seconds",
             )  # fmt: skip
             yield Row(
                 "its peak memory",

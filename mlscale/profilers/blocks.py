@@ -112,6 +112,9 @@ class Block:
 
     def sizes(self, column: int) -> Floats:
         """A column of numbers of work-items or workgroups."""
+        values = self.cells[column].wholes()
+        if values is not None and (values >= 1).all():
+            return values.astype(np.float64)
         return self.by_label(column, parse_size)
 
     def wholes(self, column: int, what: str, least: int = 0) -> Wholes:

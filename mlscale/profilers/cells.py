@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Wholes = NDArray[np.int64]
+_NUMBER = re.compile(r"\s\[[0-9]+\]$")
 
 
 class Labels(NamedTuple):
@@ -67,9 +68,9 @@ class ListedCells:
         codes = [index.setdefault(text, len(index)) for text in self.texts]
         return Labels(np.array(codes, np.intp), list(index))
 
-    def without(self, pattern: re.Pattern[str]) -> "ListedCells":
-        """The cells without what the pattern finds; it must mean the same to RE2."""
-        return ListedCells([pattern.sub("", text) for text in self.texts])
+    def unnumbered(self) -> Labels:
+        """The distinct texts without the ' [17]' at the end, nvprof's number of a launch."""
+        return ListedCells([_NUMBER.sub("", text) for text in self.texts]).labels()
 
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
@@ -114,11 +115,17 @@ class ArrowCells:
         codes = encoded.indices.to_numpy().astype(np.intp)
         return Labels(codes, encoded.dictionary.to_pylist())
 
-    def without(self, pattern: re.Pattern[str]) -> "ArrowCells":
-        """The cells without what the pattern finds; it must mean the same to RE2."""
+    def unnumbered(self) -> Labels:
+        """The distinct texts without the ' [17]' at the end, nvprof's number of a launch."""
         import pyarrow.compute as pc
 
-        return ArrowCells(pc.replace_substring_regex(self.array, pattern.pattern, ""))
+        open_ = pc.ascii_rtrim(self.array, "]")
+        begun = pc.ascii_rtrim(open_, "0123456789")
+        lengths = [pc.binary_length(array).to_numpy() for array in (self.array, open_, begun)]
+        has_both = (lengths[0] == lengths[1] + 1) & (lengths[1] > lengths[2])
+        if has_both.all() and pc.all(pc.ends_with(begun, " [")).as_py():
+            return ArrowCells(begun).labels().renamed(lambda text: text.removesuffix(" ["))
+        return ListedCells(self.texts).unnumbered()
 
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
@@ -150,9 +157,9 @@ class ArrowCells:
 
     def begins_with_blank(self) -> bool:
         """Whether a cell begins with a blank."""
-        ends, content = self._bytes()
-        begins = ends[:-1][np.diff(ends) > 0]
-        return bool((content[begins] == ord(" ")).any())
+        import pyarrow.compute as pc
+
+        return bool(pc.any(pc.starts_with(self.array, " ")).as_py())
 
     def _bytes(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Where the cells begin and end, and all their bytes."""

@@ -13,7 +13,6 @@ from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 from mlscale.profilers.values import parse_counter, parse_number
 
-_CORRELATION = re.compile(r"\s\[[0-9]+\]$")
 _DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _WITH_UNIT = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
@@ -140,7 +139,7 @@ def read_trace(
         begin_s[begin_s > _LONGEST_RUN_S] = np.nan
         yield LaunchBatch(
             launches.lines,
-            launches.cells[name].without(_CORRELATION).labels(),
+            launches.cells[name].unnumbered(),
             range(count + 1, count + len(launches) + 1),
             np.prod([launches.sizes(axis) for axis in grid], axis=0),
             np.prod([launches.sizes(axis) for axis in size], axis=0),
@@ -167,7 +166,7 @@ def read_summary(
         unknown = np.full(len(rows), np.nan)
         yield LaunchBatch(
             rows.lines,
-            rows.cells[name].without(_CORRELATION).labels(),
+            rows.cells[name].unnumbered(),
             [""] * len(rows),
             unknown,
             unknown,

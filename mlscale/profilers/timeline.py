@@ -42,8 +42,10 @@ class Timeline:
         span_s = self.span_s
         if span_s is None:
             return None
-        begins_ns, ends_ns = np.array(self._begins_ns), np.array(self._ends_ns)
-        order = np.argsort(begins_ns)
-        busy_until_ns = np.maximum.accumulate(ends_ns[order])
-        gaps_ns = begins_ns[order][1:] - busy_until_ns[:-1]
+        begins_ns, ends_ns = np.frombuffer(self._begins_ns), np.frombuffer(self._ends_ns)
+        if (begins_ns[1:] < begins_ns[:-1]).any():
+            order = np.argsort(begins_ns)
+            begins_ns, ends_ns = begins_ns[order], ends_ns[order]
+        busy_until_ns = np.maximum.accumulate(ends_ns)[:-1]
+        gaps_ns = np.subtract(begins_ns[1:], busy_until_ns, out=busy_until_ns)
         return span_s - float(gaps_ns[gaps_ns > 0].sum()) / 1e9

@@ -34,7 +34,7 @@ def read_trace(
         if not isinstance(name, str):
             raise InputError(f"{source}: kernel {number} of the trace has no name")
         arguments = arguments if isinstance(arguments, dict) else {}
-        time_us, begin_us = (_microseconds(event.get(key)) for key in ("dur", "ts"))
+        time_ns, begin_ns = _nanoseconds(event.get("dur")), _nanoseconds(event.get("ts"))
         is_cupti = _CUPTI in arguments
         gpu = str(arguments.get("device", ""))
         used.add(gpu)
@@ -44,10 +44,10 @@ def read_trace(
             launch=str(number),
             workgroups=_product(arguments.get("grid")) if is_cupti else None,
             workgroup_size=_product(arguments.get("block")) if is_cupti else None,
-            time_s=math.nan if time_us is None else float(time_us) / 1e6,
+            time_s=math.nan if time_ns is None else float(time_ns / 1000) / 1e6,
             counters={},
             gpu=gpu,
-            begin_ns=None if begin_us is None else begin_us * 1000,
+            begin_ns=begin_ns,
         )
     if not members.has_events:
         raise InputError(f"{source}: is no trace of PyTorch's profiler: it has no traceEvents")
@@ -101,10 +101,14 @@ def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
     return gpus
 
 
-def _microseconds(value: Any) -> Fraction | None:
-    """A time as the trace writes it, a whole number or a text with decimals; None if it is none."""
+def _nanoseconds(value: Any) -> int | Fraction | None:
+    """A time in microseconds, a whole number or a text with decimals; None if it is none."""
     text = str(value)
-    return Fraction(text) if _MICROSECONDS.fullmatch(text) else None
+    if not _MICROSECONDS.fullmatch(text):
+        return None
+    whole, _, decimals = text.partition(".")
+    is_whole = len(decimals) <= 3  # then whole numbers are exact, and much quicker than fractions
+    return int(whole + decimals.ljust(3, "0")) if is_whole else Fraction(text) * 1000
 
 
 def _product(value: Any) -> float | None:
