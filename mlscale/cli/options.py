@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mlscale.data.grid import BASE_NAMES, parse_settings
 from mlscale.data.public import registry
+from mlscale.data.table import MOST
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer
 from mlscale.text import plain_number
@@ -354,6 +355,8 @@ def seed(text: str) -> int:
 def whole_number(text: str) -> int:
     """Return a whole number of at least 1, for argparse."""
     with suppress(ValueError):
+        if plain_number(text) > MOST:
+            raise argparse.ArgumentTypeError(f"'{text[:20]}…' is more than {MOST:g}")
         if plain_number(text) >= 1:
             return int(text)
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")

@@ -6,6 +6,8 @@ import pytest
 from command import at_base, refuse, train
 from synthetic import tidy
 
+from mlscale.cli.main import main
+
 Capture = pytest.CaptureFixture[str]
 
 TRAIN = "train t.csv --base mid -o m"
@@ -92,3 +94,11 @@ def folder(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_is_refused(capsys: Capture, folder: Path, command: str, complaint: str) -> None:
     message = refuse(capsys, folder, *command.split())
     assert message == f"{complaint}; see '{help_of(command)}'"
+
+
+@pytest.mark.parametrize("number", ["1" + 15 * "0" + "1", 400 * "9"])
+def test_a_number_without_end_is_refused(capsys: pytest.CaptureFixture[str], number: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["collect", "--dry-run", "--repeat", number])
+    assert stopped.value.code == 2
+    assert "is more than 1e+15" in capsys.readouterr().err
