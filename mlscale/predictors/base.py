@@ -15,7 +15,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.extrapolation import by_power_laws, widened
-from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
@@ -23,6 +23,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.reach import within_reach
 
+ROUNDING = 1e-9
 NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 
 State = dict[str, Any]
@@ -252,7 +253,23 @@ def predict_surfaces(
     if coverage is not None and _lacks_intervals(predictor, surfaces):
         note = NO_INTERVALS.format(predictor.quantity)
         surfaces = replace(surfaces, flags=tuple((note, *own) for own in surfaces.flags))
-    return within_reach(surfaces, predictor.quantity)
+    return within_reach(_exact_at_base(surfaces), predictor.quantity)
+
+
+def _exact_at_base(surfaces: Surfaces) -> Surfaces:
+    """Return factors of exactly 1 at the base where rounding left other last digits."""
+    if not all(getattr(surfaces.base, axis) in getattr(surfaces.grid, axis) for axis in AXES):
+        return surfaces
+    at_base = (slice(None), *surfaces.grid.index(surfaces.base))
+    exact = {}
+    for name in ("values", "low", "high"):
+        factors = getattr(surfaces, name)
+        if factors is None or (factors[at_base] == 1).all():
+            continue
+        exact[name] = factors.copy()
+        rounded = np.abs(factors[at_base] - 1) < ROUNDING
+        exact[name][at_base] = np.where(rounded, 1.0, factors[at_base])
+    return replace(surfaces, **exact)
 
 
 def _lacks_intervals(predictor: Predictor, surfaces: Surfaces) -> bool:
