@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_files import trained
 
-from mlscale import ConfigGrid, HardwareConfig, Model, Profiles
+from mlscale import HardwareConfig, Model, Profiles, read
 from mlscale.data.public import path
 from mlscale.model_file import load
 from mlscale.predictors import PREDICTORS
@@ -42,13 +42,8 @@ def case(name: str) -> tuple[Model, Profiles]:
         return trained(name)
     device, base = SHIPPED[name]
     model = load(path(f"{name}.mlscale"))
-    names = model.predictors["time"].feature_names() if name == "simulated-gcn3" else ()  # type: ignore[attr-defined]
     if name == "simulated-gcn3":
-        from mlscale import read
-
-        profiles = read(path("simulated-gcn3.parquet")).profiles(base)
-        assert names
-        return model, profiles
+        return model, read(path("simulated-gcn3.parquet")).profiles(base)
     is_sampled = name != "nvidia-time"
     shares = (
         {"sm_active": 0.7, "dram_active": 0.4, "gpu_utilisation": 0.9}
