@@ -12,7 +12,7 @@ from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
-from mlscale.cli import levers, options, subject
+from mlscale.cli import further_runs, levers, options, subject
 from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.text import columns, csv_text, print_or_write, printable
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_objective(parser)
     options.add_limits(parser, "the whole run, its kernels' launches summed up,")
     levers.add_arguments(parser)
-    options.add_also(parser)
+    further_runs.add_also(parser)
     parser.add_argument(
         "--next-profile",
         action="store_true",
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
-    model, profiles = of.model, of.with_points(arguments)
+    model, profiles = of.model, further_runs.with_points(of, arguments)
     if arguments.next_profile:
         warnings = (*of.notes, *subject.left_out(profiles))
         text = _next_points_text(model, profiles, warnings, arguments.format)

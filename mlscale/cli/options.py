@@ -87,20 +87,6 @@ def known_device(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_also(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that can take further measured points."""
-    parser.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="FILE[@CONFIG]",
-        help="times, and powers where given, of these kernels at other configurations: a table, "
-        "each row naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925; or "
-        "a trace of the same application at CONFIG, or a monitor's log of the same run (may be "
-        "given again; a model that cannot use it says which can)",
-    )
-
-
 def add_gpu(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that uses a GPU as the models of the papers see it."""
     parser.add_argument(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import options, subject
+from mlscale.cli import further_runs, options, subject
 from mlscale.cli.prediction_table import write_csv, write_parquet
 from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write, printable
 from mlscale.data.grid import AXES, HardwareConfig
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "
         "default: every configuration of the grid)",
     )
-    options.add_also(parser)
+    further_runs.add_also(parser)
     parser.add_argument(
         "--peaks",
         metavar="PROFILES",
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
     of = subject.read(arguments, arguments.at, arguments.peaks)
     model, targets = of.model, list(of.targets)
-    profiles = of.with_points(arguments)
+    profiles = further_runs.with_points(of, arguments)
     if form in WRITERS:
         WRITERS[form](model, profiles, targets or None, arguments.output)
         for warning in (*of.notes, *warnings_for(model, profiles)):

@@ -4,7 +4,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from mlscale.cli import levers, options, subject
+from mlscale.cli import further_runs, levers, options, subject
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what sets and what resets the advice on this GPU",
     )
-    options.add_also(parser)
+    further_runs.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
-    model, profiles = of.model, of.with_points(arguments)
+    model, profiles = of.model, further_runs.with_points(of, arguments)
     shown = _positions(profiles, arguments.kernel)
     is_cap = arguments.lever == "cap"
     caps = () if is_cap and arguments.power_cap is None else arguments.power_cap

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from mlscale.cli import options
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
-from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.table import Table
 from mlscale.data.tables import is_tidy, read_table
@@ -38,80 +37,6 @@ class Subject:
     profile_name: str
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
-
-    def with_points(self, arguments: argparse.Namespace) -> Profiles:
-        """The profiles with the points of --also: tables, and traces or logs of further runs.
-
-        Raises InputError.
-        """
-        tables: list[tuple[Path | Table, HardwareConfig | None]] = []
-        for text in arguments.also:
-            file, separator, settings = text.rpartition("@")
-            is_named = bool(separator) and "=" in settings
-            path = options.input_file(file if is_named else text)
-            config = self.model.grid.parse(settings) if is_named else None
-            if is_tidy(path):
-                tables.append((path, config))
-            elif _is_of_monitor(path):
-                tables.append((self._log(path, config, arguments), None))
-            else:
-                tables.append((self._trace(path, config), config))
-        return add_points(self.profiles, tables, self.model.grid) if tables else self.profiles
-
-    def _log(
-        self, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
-    ) -> Table:
-        """The averages of a further run, by a monitor's log, under the names of the first run."""
-        from mlscale.profilers.sampled import RunFacts, import_logs
-
-        first, profiles = self.files[0], self.profiles
-        if is_tidy(first) or not _is_of_monitor(first):
-            raise InputError(
-                f"{path}: is a monitor's log, and {first} is none; import both as tables "
-                "(mlscale import auto LOG), or give the logs of both runs"
-            )
-        if arguments.time is not None:
-            raise InputError(
-                f"{path}: --time tells the time of the first run alone; leave it away, or import "
-                "each log with its own (mlscale import auto LOG --time MS) and give the tables"
-            )
-        known = config.as_dict() if config else profiles.base.as_dict()
-        if config is None:
-            known.pop("engine_mhz")
-        facts = RunFacts(
-            device=profiles.device,
-            base=known,
-            gpu=arguments.gpu,
-            interval_s=arguments.interval,
-        )
-        table = import_logs([path], facts=facts).table
-        if len(table) != len(profiles.kernels):
-            raise InputError(
-                f"{path}: has {len(table)} busy GPUs, {first} has {len(profiles.kernels)}; name "
-                "one with --gpu"
-            )
-        names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
-        return replace(table, source=str(path), text=table.text | names)
-
-    def _trace(self, path: Path, config: HardwareConfig | None) -> Table:
-        """The times of a further run, under the names of this one's kernels."""
-        from mlscale.profilers.importing import import_again
-
-        if config is None:
-            raise InputError(
-                f"{path}: is no table; of a trace say where it ran: {path.name}@cu=…,engine=…,"
-                "memory=…"
-            )
-        if is_tidy(self.files[0]):
-            raise InputError(
-                f"{path}: is no table, and the profile, {self.files[0]}, does not tell its "
-                "counters' launches; give the exports that it was imported from in its place, or "
-                "import these with this trace and give the table that comes out"
-            )
-        profiles = self.profiles
-        table = import_again(self.files, path, profiles.device, profiles.base, config)
-        known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]
-        return table.select(known)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -318,7 +243,7 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     from mlscale.profilers.sampled import RunFacts, import_logs
 
     base = arguments.base or {}
-    if not _is_of_monitor(paths[0]):
+    if not is_of_monitor(paths[0]):
         options.refuse_unused(arguments, ["interval", "time"], f"as {paths[0]} is no log")
         imported = import_exports(
             paths,
@@ -343,7 +268,7 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
     return logs.table, only_config(logs.table)
 
 
-def _is_of_monitor(path: Path) -> bool:
+def is_of_monitor(path: Path) -> bool:
     """Whether a file is a monitor's log."""
     from mlscale.profilers.sampled import log_format
 

@@ -114,11 +114,12 @@ class TestAlso:
         given = ["predict", folder / f"{model}.mlscale", folder / "profile.csv"]
         assert message in refuse(capsys, folder, *given, "--also", f"{folder}/{also}")
 
-    def test_the_help_names_the_predictors_that_use_it(self, capsys: Capture) -> None:
-        with pytest.raises(SystemExit):
-            main(["predict", "--help"])
-        text = " ".join(capsys.readouterr().out.split())
-        assert "predictors that use it: bottleneck, sampled)" in text
+    def test_a_model_that_cannot_use_it_names_the_predictors_that_can(
+        self, capsys: Capture, folder: Path
+    ) -> None:
+        given = ["predict", folder / "mean.mlscale", folder / "profile.csv"]
+        message = refuse(capsys, folder, *given, "--also", folder / "truth.csv")
+        assert message.endswith("with --predictor bottleneck, sampled, board-time")
 
 
 class TestTrace:

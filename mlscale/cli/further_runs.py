@@ -1,0 +1,101 @@
+"""--also: the same kernels, or the same run, measured at further configurations."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from mlscale.cli import options
+from mlscale.cli.subject import Subject, is_of_monitor
+from mlscale.data.grid import HardwareConfig
+from mlscale.data.points import add_points
+from mlscale.data.profiles import Profiles
+from mlscale.data.table import Table
+from mlscale.data.tables import is_tidy
+from mlscale.errors import InputError
+
+
+def add_also(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every command that can take further measured points."""
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="FILE[@CONFIG]",
+        help="times, and powers where given, of these kernels at other configurations: a table, "
+        "each row naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925; or "
+        "a trace of the same application at CONFIG, or a monitor's log of the same run (may be "
+        "given again; a model that cannot use it says which can)",
+    )
+
+
+def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
+    """The profiles with the points of --also: tables, and traces or logs of further runs.
+
+    Raises InputError.
+    """
+    tables: list[tuple[Path | Table, HardwareConfig | None]] = []
+    for text in arguments.also:
+        file, separator, settings = text.rpartition("@")
+        is_named = bool(separator) and "=" in settings
+        path = options.input_file(file if is_named else text)
+        config = of.model.grid.parse(settings) if is_named else None
+        if is_tidy(path):
+            tables.append((path, config))
+        elif is_of_monitor(path):
+            tables.append((_of_log(of, path, config, arguments), None))
+        else:
+            tables.append((_of_trace(of, path, config), config))
+    return add_points(of.profiles, tables, of.model.grid) if tables else of.profiles
+
+
+def _of_log(
+    of: Subject, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
+) -> Table:
+    """The averages of a further run, by a monitor's log, under the names of the first run."""
+    from mlscale.profilers.sampled import RunFacts, import_logs
+
+    first, profiles = of.files[0], of.profiles
+    if is_tidy(first) or not is_of_monitor(first):
+        raise InputError(
+            f"{path}: is a monitor's log, and {first} is none; import both as tables "
+            "(mlscale import auto LOG), or give the logs of both runs"
+        )
+    if arguments.time is not None:
+        raise InputError(
+            f"{path}: --time tells the time of the first run alone; leave it away, or import "
+            "each log with its own (mlscale import auto LOG --time MS) and give the tables"
+        )
+    base = (config or profiles.base).as_dict()
+    if config is None:
+        del base["engine_mhz"]
+    facts = RunFacts(
+        device=profiles.device, base=base, gpu=arguments.gpu, interval_s=arguments.interval
+    )
+    table = import_logs([path], facts=facts).table
+    if len(table) != len(profiles.kernels):
+        raise InputError(
+            f"{path}: has {len(table)} busy GPUs, {first} has {len(profiles.kernels)}; name "
+            "one with --gpu"
+        )
+    names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
+    return replace(table, source=str(path), text=table.text | names)
+
+
+def _of_trace(of: Subject, path: Path, config: HardwareConfig | None) -> Table:
+    """The times of a further run, by its trace, under the names of the first one's kernels."""
+    from mlscale.profilers.importing import import_again
+
+    if config is None:
+        raise InputError(
+            f"{path}: is no table; of a trace say where it ran: {path.name}@cu=…,engine=…,memory=…"
+        )
+    if is_tidy(of.files[0]):
+        raise InputError(
+            f"{path}: is no table, and the profile, {of.files[0]}, does not tell its "
+            "counters' launches; give the exports that it was imported from in its place, or "
+            "import these with this trace and give the table that comes out"
+        )
+    profiles = of.profiles
+    table = import_again(of.files, path, profiles.device, profiles.base, config)
+    known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]
+    return table.select(known)
