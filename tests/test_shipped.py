@@ -221,7 +221,7 @@ class TestShippedModel:
         }
         for held_out in card["time_on_gpus_left_out"].values():
             assert 2 < held_out["mean_error_percent"] < 3.5
-            assert 80 < held_out["intervals_hold_percent"] < 95
+            assert 80 < held_out["intervals_hold_percent"] < 96
 
     def test_of_the_simulated_gpu(self) -> None:
         name, _ = shipped_model(profiles("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)))
