@@ -230,7 +230,7 @@ def _also(files: Files, how: str) -> Faults:
         write_table(rows.select(at_base), files.folder / "wide-profile.parquet")
     options = [str(files.folder / "wide-out.parquet") if w == "{}" else w for w in ALSO[how]]
     words = (how.split(maxsplit=1)[0], files.folder / "wide-profile.parquet", "--model", model)
-    return tried(*words, "--also", table, *options, processor_s=60, wall_s=300, mebibytes=2048)
+    return tried(*words, "--also", table, *options, expected={2}, processor_s=30, wall_s=300)
 
 
 def _large_grid(folder: Path) -> Faults:

@@ -7,6 +7,7 @@ posteriori by Gauss-Newton steps, variances by linearisation there. K kernels, L
 (log ratios at every configuration), P points.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
 MOST_OUTPUTS = 8192  # half a gigabyte for each matrix of outputs x outputs
+MOST_CELLS = 1 << 26  # half a gigabyte: of points x points of all kernels, and points x outputs
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
@@ -139,9 +141,17 @@ def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> M
     """Return the points of `Profiles.points` as log ratios to the base; between steps interpolated.
 
     Outputs are the log time ratios (N) and, with power, after them those of power. Raises
-    InputError on a point outside the grid's range.
+    InputError on a point outside the grid's range, and on more points than MOST_CELLS allows.
     """
-    rows, logs = [np.empty((0, grid.size * (1 + with_power)))], []
+    outputs = grid.size * (1 + with_power)
+    most = min(math.isqrt(MOST_CELLS // max(1, len(profiles.kernels))), MOST_CELLS // outputs)
+    count = sum(1 + (with_power and one.power_w is not None) for one in profiles.points)
+    if count > most:
+        raise InputError(
+            f"{count} further measured values of each of {len(profiles.kernels)} kernels are too "
+            f"many on {grid.size} configurations, as the cost is quadratic; give at most {most}"
+        )
+    rows, logs = [np.empty((0, outputs))], []
     for point in profiles.points:
         weights, none = step_weights(grid, point.config)[None], np.zeros((1, grid.size))
         rows.append(np.hstack([weights, none]) if with_power else weights)

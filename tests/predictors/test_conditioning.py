@@ -304,6 +304,17 @@ def test_a_point_outside_the_grid_is_refused(trained: Bottleneck, new: Measureme
         trained.predict(replace(new.profiles(MID), points=(point,)))
 
 
+def test_too_many_points_are_refused(
+    trained: Bottleneck, new: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine kernels with three points each have 9 x 3 x 3 = 81 cells."""
+    monkeypatch.setattr(conditioning, "MOST_CELLS", 81)
+    configs = [config for config in new.grid if config != MID]
+    trained.predict(measured(new.profiles(MID), new, *configs[:3]))
+    with refused("4 further measured values of each of 9 kernels .* give at most 3$"):
+        trained.predict(measured(new.profiles(MID), new, *configs[:4]))
+
+
 def test_the_next_point_among_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditioning, "MOST_OUTPUTS", 5)
     prior = SurfacePrior(
