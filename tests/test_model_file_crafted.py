@@ -49,6 +49,15 @@ class TestCrafted:
         message = self.refusal(tmp_path, {"arrays/0.npy": array}, "nearest")
         assert "is a damaged model file" in message
 
+    def test_no_neighbours(self, tmp_path: Path) -> None:
+        """The mean of no surfaces would be a warning, and NaN."""
+
+        def change(document: dict[str, Any]) -> None:
+            document["predictors"]["time"]["parameters"]["neighbours"] = 0
+
+        members = {"model.json": self.document(tmp_path, change)}
+        assert "is a damaged model file" in self.refusal(tmp_path, members, "nearest")
+
     def test_a_document_that_unpacks_to_much(self, tmp_path: Path) -> None:
         zeros = b"[" + b"0," * (9 << 20) + b"0]"
         message = self.refusal(tmp_path, {"model.json": zeros})

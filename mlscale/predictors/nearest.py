@@ -88,4 +88,6 @@ class Nearest(Predictor):
         count = None if self.kernels_ is None else len(self.kernels_)
         self.points_ = shaped(state["points"], count, len(self.scaling_.names))
         self.log_surfaces_ = shaped(state["log_surfaces"], len(self.points_), *self.grid_.shape)
+        if self.neighbours < 1 or not len(self.points_):
+            raise ValueError("it has no neighbours to take the mean of")
         return self
