@@ -4,12 +4,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli.options import add_wu
 from mlscale.cli.study import options
 from mlscale.cli.study.text import origins, two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Row, Rows, Study
 
 SUMMARIES = {"classifier": "how often wu's networks choose the cluster that the oracle would"}
@@ -22,14 +20,7 @@ std. error: over """
 
 def parents(_: str) -> list[argparse.ArgumentParser]:
     """Return the parsers with the options of the study."""
-    return [
-        options.features(several=True),
-        options.quantities(),
-        options.base(),
-        options.clusters(str(DEFAULT_CLUSTERS)),
-        options.parent(add_wu),
-        options.common("the tables classifier and confusion, and a picture of each matrix"),
-    ]
+    return options.of_wu("the tables classifier and confusion, and a picture of each matrix")
 
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:

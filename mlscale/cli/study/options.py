@@ -6,6 +6,7 @@ from typing import Any
 
 from mlscale.cli import options
 from mlscale.data.profiles import QUANTITIES
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 
 TABLE_FORMATS = ("csv", "parquet")
 AGAIN = "may be given again"
@@ -147,3 +148,15 @@ def common(files: str, split: str = "leave-one-application-out") -> argparse.Arg
         help="run on the Dask cluster of that scheduler, such as tcp://host:8786",
     )
     return parser
+
+
+def of_wu(files: str) -> list[argparse.ArgumentParser]:
+    """Return the options of a study of `wu` itself; files: see `common`."""
+    return [
+        features(several=True),
+        quantities(),
+        base(),
+        clusters(str(DEFAULT_CLUSTERS)),
+        parent(options.add_wu),
+        common(files),
+    ]
