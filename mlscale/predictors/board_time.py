@@ -56,9 +56,11 @@ class Population:
         before = cls(_means_before(), LATENT_SDS, 0.0)
         latents, drifts, weights = [], [], []
         for gpu in runs:
-            fitted = condition(before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(gpu.all))
+            fitted = condition(
+                before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(gpu.positions)
+            )
             left = fitted.logs - gpu.logs
-            off_base = gpu.all != gpu.base
+            off_base = gpu.positions != gpu.base
             drifts.append((left[:, off_base] ** 2 / np.abs(gpu.log_clock[off_base])).mean(axis=1))
             latents.append(fitted.latents)
             weights.append(np.full(len(left), 1 / len(left)))
@@ -123,8 +125,8 @@ class GpuRuns:
         return cls(table.device, np.log(clocks / base.engine_mhz)[kept], logs[:, kept])
 
     @property
-    def all(self) -> Indices:
-        """Positions of all clocks."""
+    def positions(self) -> Indices:
+        """Of all clocks, (M,)."""
         return np.arange(len(self.log_clock))
 
     @property
@@ -315,7 +317,7 @@ def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
             second = np.array([gpu.farthest])
             prior = population.prior(gpu.log_clock, len(gpu.logs))
             posterior = condition(prior, gpu.points(second))
-            new = ~np.isin(gpu.all, [gpu.base, gpu.farthest])
+            new = ~np.isin(gpu.positions, [gpu.base, gpu.farthest])
             error = np.abs(posterior.logs - gpu.logs)[:, new]
             scores += list(error / _scale(posterior, gpu.log_clock)[:, new])
             devices += [device] * len(error)
