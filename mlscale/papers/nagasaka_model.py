@@ -74,6 +74,20 @@ class FittedPowerModel:
         """Return the power of the profiles' kernels; their own power is not looked at.
 
         Raises InputError where they are of another GPU or configuration, or lack a counter.
+
+        By hand: 40 W, and 2 nJ for each of 6e6 instructions in 2 ms.
+
+        >>> base = HardwareConfig(16, 700, 700)
+        >>> model = FittedPowerModel(
+        ...     device="gtx980", base=base, counters="Inst", variables=("instructions",),
+        ...     model=LinearPowerModel(np.array([2e-9]), 40.0), lowest=np.array([1e9]),
+        ...     highest=np.array([5e9]), penalty=0, n_kernels=20, mape=5)
+        >>> profiles = Profiles(
+        ...     device="gtx980", base=base, kernels=("copy",), applications=("copy",),
+        ...     time_ms=np.array([2.0]), power_w=None, counter_names=("inst_executed",),
+        ...     counters=np.array([[6e6]]))
+        >>> print(model.estimate(profiles).estimated_w)
+        [46.]
         """
         if (profiles.device, profiles.base) != (self.device, self.base):
             raise InputError(

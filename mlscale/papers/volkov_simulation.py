@@ -93,6 +93,11 @@ def simulated_warps_needed(intensity: int, most: int, share: float = 0.99) -> in
     On the GTX 980. The search starts at 90 % of what the latency bound asks for, which no
     schedule can beat; the rest allows for the window. Near the knee the simulated throughput does
     not always grow with the warps, so the next higher numbers may fall short again.
+
+    By hand: the bounds meet at 0.08 x 374 = 29.92 warps.
+
+    >>> simulated_warps_needed(1, 64)
+    30
     """
     enough = share * float(throughput_bound(intensity))
     first = max(1, math.floor(0.9 * share * float(bounds_warps(intensity))))

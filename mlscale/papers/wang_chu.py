@@ -374,7 +374,14 @@ def _dram_latency(gpu: GpuParameters, engine: Floats, memory: Floats, read_as: s
 
 
 def over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
-    """Return the inputs with arrays (K, 1, ...), to broadcast against (K, *clocks)."""
+    """Return the inputs with arrays (K, 1, ...), to broadcast against (K, *clocks).
+
+    >>> kernels = WarpInputs.of(
+    ...     warps=[32, 64], resident_warps=1, global_transactions=0, l2_hit_rate=1,
+    ...     memory_instructions=1, compute_instructions=1)
+    >>> print(over_clocks(kernels, 700, [400, 700, 1000]).warps.shape)
+    (2, 1)
+    """
     axes = (1,) * np.broadcast(*clocks).ndim
     arrays = [field.name for field in fields(inputs) if field.name != "flags"]
     values: dict[str, Any] = {name: np.asarray(getattr(inputs, name)) for name in arrays}

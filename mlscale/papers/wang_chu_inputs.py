@@ -153,7 +153,13 @@ class WarpInputs:
 
 
 def missing_counters(counter_names: Sequence[str]) -> list[str]:
-    """Return the counters that the model cannot do without and that are not there."""
+    """Return the counters that the model cannot do without and that are not there.
+
+    >>> missing_counters(COUNTERS[1:])
+    ['warps']
+    >>> missing_counters([*COUNTERS[1:], "workgroups", "workgroup_size"])
+    []
+    """
     launch_known = all(name in counter_names for name in _LAUNCH)
     missing = [name for name in COUNTERS if name not in counter_names]
     return [name for name in missing if name != "warps" or not launch_known]
@@ -191,7 +197,16 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
     A warp has one period at least, also where only some warps touch memory.
 
     Raises InputError where a counter is missing, negative or contradicts another, and where the
-    occupancy is not above 0 and at most 1.
+    occupancy is not above 0 and at most 1. `WarpInputs.of_row` has an example by hand; here 4 CUs
+    of 128 CUDA cores hold a quarter of their 64 warps each.
+
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> profiles = Profiles(
+    ...     device="gtx980", base=HardwareConfig(16, 700, 700), kernels=("copy",),
+    ...     applications=("copy",), time_ms=np.ones(1), power_w=None, counter_names=COUNTERS,
+    ...     counters=np.array([[100, 0.25, 50, 600, 200, 1200, 400, 0, 0]]))
+    >>> print(derive_inputs(profiles, load_gpu("gtx980")).resident_warps)
+    [16.]
     """
     require_counters(profiles.counter_names)
     run = NvprofRun(profiles)

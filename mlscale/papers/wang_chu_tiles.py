@@ -95,6 +95,17 @@ def predict_tiled_time_ms(
     """Time [ms] of kernels that work in tiles at one pair of clocks, (K,), Eq. (4) to (6), (21).
 
     A warp's instructions stand evenly between its accesses to shared memory. Raises InputError.
+
+    By hand: a cycle of instructions between two accesses, a cycle a transaction; phases of 1276,
+    1481 and 764 cycles, for each of 32 rounds.
+
+    >>> from mlscale.papers import wang_chu_gpus
+    >>> kernel = WarpInputs.of(
+    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
+    ...     memory_instructions=4, compute_instructions=200)
+    >>> tiles = Tiles(count=1, shared_accesses=50, warps_per_block=32)
+    >>> print(predict_tiled_time_ms(kernel, wang_chu_gpus.load_gpu("gtx980"), tiles, 1000, 1000))
+    0.112672
     """
     counts = from_1(count=tiles.count, shared_accesses=tiles.shared_accesses)
     period = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
