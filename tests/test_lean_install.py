@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mlscale.cli.main import COMMANDS
 from mlscale.errors import _EXTRAS, MissingLibraryError, extra_named
 
 PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
@@ -53,6 +54,13 @@ def test_advice_on_an_export(tmp_path: Path) -> None:
     )
     assert status == 0, problems
     assert "whole_run" in json.loads(printed)
+
+
+def test_every_command_tells_its_options(tmp_path: Path) -> None:
+    """The script for a shell is made of the options of all commands, as their help is."""
+    status, printed, problems = mlscale(tmp_path, "completion", "bash")
+    assert (status, problems) == (0, "")
+    assert [command for command in COMMANDS if command not in printed] == []
 
 
 def test_predictions_as_csv(tmp_path: Path) -> None:

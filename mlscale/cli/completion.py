@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from mlscale.cli.main import COMMANDS, parser_of
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
-FILES = ("FILE", "MODEL", "PROFILE", "PROFILES", "PROFILE[@CONFIG]", "TABLE", "DEVICE")
+FILES = (
+    "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
+)  # fmt: skip
 FOLDERS = ("DIR",)
 
 

@@ -8,7 +8,7 @@ from mlscale.cli import further_runs, levers, options, subject
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.files import write_text
-from mlscale.report.page import MOST_KERNELS, Source, largest_kernels, page
+from mlscale.report.run_kernels import MOST_KERNELS, largest_kernels
 from mlscale.text import near_names, shortened
 
 _EXAMPLES = """\
@@ -62,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the report. Raises InputError."""
+    from mlscale.report.page import Source, page
+
     output = options.output_file(arguments.output)
     limits = options.read_limits(arguments)
     of = subject.read(arguments)

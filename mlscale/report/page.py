@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from mlscale.advice.advise import advise
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.objectives import Limits
@@ -38,7 +36,6 @@ from mlscale.report.origin import how_made
 from mlscale.report.run_kernels import RunReport
 from mlscale.report.whole_run import whole_run
 
-MOST_KERNELS = 20
 MOST_CONFIGURATIONS = 10_000  # each has a row for each kernel; a browser stands no more
 _MOST_POINTS = 6
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -70,12 +67,6 @@ class Source:
     limits: Limits = field(default_factory=Limits)
     has_commands: bool = False
     is_cap: bool = False
-
-
-def largest_kernels(profiles: Profiles) -> list[int]:
-    """The positions of the kernels that most of the run's time goes to, MOST_KERNELS at most."""
-    order = np.argsort(-profiles.run_times_ms, kind="stable")
-    return [int(k) for k in order[:MOST_KERNELS]]
 
 
 def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Source) -> str:

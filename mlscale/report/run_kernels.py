@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 
+import numpy as np
+
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import AXES, ConfigGrid
@@ -23,6 +25,7 @@ from mlscale.report.markup import (
 )
 from mlscale.text import share_in_percent
 
+MOST_KERNELS = 20  # that have a section of their own
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
 _AXIS_HEADERS = {"cu_count": "CUs", "engine_mhz": "engine MHz", "memory_mhz": "memory MHz"}
 # From which value on a cost is divided by what, and is then in which unit.
@@ -31,6 +34,12 @@ _SCALES = {
     "power_w": ((0, 1, "W"),),
     "energy_mj": ((1e10, 1e9, "MJ"), (1e7, 1e6, "kJ"), (1e4, 1e3, "J"), (0, 1, "mJ")),
 }
+
+
+def largest_kernels(profiles: Profiles) -> list[int]:
+    """The positions of the kernels that most of the run's time goes to, MOST_KERNELS at most."""
+    order = np.argsort(-profiles.run_times_ms, kind="stable")
+    return [int(k) for k in order[:MOST_KERNELS]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,8 @@ class TestBash:
     def test_completes_files_where_files_are_meant(self, script: Path) -> None:
         (script.parent / "gpu.mlscale").touch()
         (script.parent / "folder").mkdir()
-        for words in (["predict", "gp"], ["predict", "m", "p", "-o", "gp"]):
+        before = ([], ["m", "p", "-o"], ["p", "--also"], ["p", "--power"], ["p", "--peaks"])
+        for words in (["predict", *of, "gp"] for of in before):
             assert completed(script, *words) == {"gpu.mlscale"}
         assert "gpu.mlscale" not in completed(script, "demo", "-o", "")
         assert completed(script, "demo", "-o", "fol") == {"folder"}

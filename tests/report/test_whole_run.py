@@ -13,8 +13,8 @@ from synthetic import frugal
 from mlscale import Model, Profiles, advise, train
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
-from mlscale.report.page import MOST_KERNELS, largest_kernels, page
-from mlscale.report.run_kernels import scale_and_unit
+from mlscale.report.page import page
+from mlscale.report.run_kernels import MOST_KERNELS, largest_kernels, scale_and_unit
 
 LAUNCHES = np.array([1.0, 30.0, 2.5])
 
