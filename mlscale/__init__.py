@@ -13,7 +13,10 @@ The models of the literature are functions of `mlscale.papers`.
 
 import importlib
 import warnings
-from typing import Any
+
+TYPE_CHECKING = False  # for type checkers it is true; typing itself takes long to load
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.2.0"
 
@@ -60,7 +63,7 @@ _FORMER = {
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "papers":
         return importlib.import_module("mlscale.papers")
     if name in _HOMES:
@@ -79,6 +82,6 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__", "papers"]
 
 
-def _predict_rows(model: Any, profiles: Any, targets: Any = None) -> list[dict[str, Any]]:
+def _predict_rows(model: "Any", profiles: "Any", targets: "Any" = None) -> list[dict[str, "Any"]]:
     rows: list[dict[str, Any]] = model.predict(profiles, 0.9).rows(targets)
     return rows

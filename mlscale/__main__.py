@@ -1,24 +1,25 @@
 """The command line as a process: `python -m mlscale`, and the command mlscale.
 
 What only a whole process can do stands here: streams that the shell closed, and Ctrl-C at any
-moment, also before the command has begun and after it has ended.
+moment, also before the command has begun and after it has ended. Nothing is imported here but what
+the interpreter has already, so that nearly no time passes before an interrupt is answered.
 """
 
+import _signal as signal  # type: ignore[import-not-found]  # the part of it that is built in
 import _thread
 import os
-import signal
 import sys
-import threading
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def main() -> int:
     """Run the command line; returns the exit status. It prints no traceback of an interrupt."""
-    _open_closed_streams()
-    interrupts = _noted_interrupts()
-    sys.unraisablehook = _show_unraisable
+    interrupts: list[int] = []
     try:
+        _note_in(interrupts)
+        sys.unraisablehook = _show_unraisable
+        _open_closed_streams()
         from mlscale.cli.main import main as run
 
         status = run()
@@ -27,6 +28,7 @@ def main() -> int:
     except (KeyboardInterrupt, Exception):
         if not interrupts:
             raise
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("mlscale: interrupted", file=sys.stderr)
         status = INTERRUPTED
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done; what is left takes no time
@@ -37,17 +39,15 @@ def main() -> int:
     return status
 
 
-def _noted_interrupts() -> list[int]:
-    """A list to which each interrupt is added, as libraries make other errors of some."""
-    noted: list[int] = []
+def _note_in(interrupts: list[int]) -> None:
+    """Add each interrupt to the list, as libraries make other errors of some."""
 
     def note(number: int, _frame: object) -> None:
-        noted.append(number)
+        interrupts.append(number)
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not that of a nohup
         signal.signal(signal.SIGINT, note)
-    return noted
 
 
 def _open_closed_streams() -> None:
@@ -63,6 +63,8 @@ def _open_closed_streams() -> None:
 def _show_unraisable(problem: "sys.UnraisableHookArgs") -> None:
     """Interrupt again where Python had to ignore it, as in a destructor."""
     if problem.exc_type is KeyboardInterrupt:
+        import threading
+
         threading.Timer(0.01, _thread.interrupt_main).start()
     else:
         sys.__unraisablehook__(problem)

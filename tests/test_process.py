@@ -11,6 +11,7 @@ import pytest
 
 MLSCALE = [sys.executable, "-m", "mlscale"]
 LIST = [*MLSCALE, "devices", "list"]
+ROOT = Path(__file__).parents[1]
 
 # A command that is interrupted where Python ignores it, as in a destructor, and then works on.
 IN_A_DESTRUCTOR = """
@@ -40,6 +41,28 @@ atexit.register(signal.raise_signal, signal.SIGINT)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["mlscale", "devices", "list"]
 sys.exit(__main__.main())
+"""
+# At each import of the command a copy of the process begins, which is interrupted there.
+AT_EVERY_IMPORT = """
+import os, signal, sys
+from mlscale import __main__
+
+statuses = []
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if os.fork():
+            statuses.append(os.waitstatus_to_exitcode(os.wait()[1]))
+        else:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["mlscale", "--version"]
+if status := __main__.main():
+    sys.exit(status)
+print(statuses.count(130), len(statuses), file=sys.stderr)
 """
 
 
@@ -98,6 +121,24 @@ def test_an_interrupt_when_all_is_done_changes_nothing() -> None:
     done = run([sys.executable, "-c", AFTER_ALL], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == run(LIST, capture_output=True).stdout
+
+
+def test_an_interrupt_while_mlscale_is_imported() -> None:
+    """Each copy says one line and ends with 130."""
+    done = run([sys.executable, "-c", AT_EVERY_IMPORT], capture_output=True)
+    *said, last = done.stderr.decode().splitlines()
+    interrupted, imports = map(int, last.split())
+    assert imports > 20
+    assert interrupted == imports
+    assert said == ["mlscale: interrupted"] * imports
+
+
+def test_nearly_nothing_is_imported_before_an_interrupt_is_answered() -> None:
+    """Else Python speaks: these take longer to load than what of mlscale is loaded first."""
+    code = "import sys; import mlscale.__main__; print(*sys.modules)"
+    done = run([sys.executable, "-S", "-c", code], capture_output=True,
+               env={"PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert not {"typing", "re", "enum", "signal", "threading"} & set(done.stdout.decode().split())
 
 
 @pytest.mark.slow
