@@ -15,7 +15,7 @@ from mlscale.data.devices import are_same_chip, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
-from mlscale.data.sampled import is_sampled
+from mlscale.data.sampled import is_sampled, second_clock_mhz
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
@@ -32,7 +32,6 @@ OF_SAMPLED_RUNS = {
 ANY_SAMPLED_GPU = "nvidia-sampled.mlscale"
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
 FARTHEST = 1.5  # times beyond the trained settings that is predicted where no target is given
-SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not known
 
 
@@ -61,12 +60,11 @@ def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
             return name
     if has_further or profiles.points:
         return ANY_SAMPLED_GPU
-    second_mhz = round(SECOND_CLOCK * profiles.base.engine_mhz)
     raise InputError(
         f"averages of one run (a monitor's log) do not tell how times scale on {device}, only on "
         f"{', '.join(OF_SAMPLED_RUNS)} and boards with their chips: run it once more at a lower "
-        f"engine clock, about {second_mhz} MHz, and give that log too, with --also LOG; or give a "
-        "kernel profiler's export"
+        f"engine clock, about {second_clock_mhz(profiles.base)} MHz, and give that log too, with "
+        "--also LOG; or give a kernel profiler's export"
     )
 
 

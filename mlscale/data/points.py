@@ -10,6 +10,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, in_application
+from mlscale.data.sampled import is_sampled, require_same_work
 from mlscale.data.table import Table
 from mlscale.data.tables import read_table
 from mlscale.errors import InputError
@@ -28,7 +29,8 @@ def add_points(
     all that its rows name; a table without columns of configurations is taken to be of that one.
     Rows at the base are left out, repetitions aggregated by their median, counters not looked
     at. Raises InputError on a kernel that the profiles lack, another device, a configuration
-    outside the grid's range, and a table that has nothing at the configuration.
+    outside the grid's range, a table that has nothing at the configuration, and further runs that
+    cannot have done the same work as the sampled ones.
     """
     times_ms: Samples = defaultdict(list)
     powers_w: Samples = defaultdict(list)
@@ -38,6 +40,14 @@ def add_points(
         configs = _configs(table, config)
         wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
         rows = [row for row, at in enumerate(configs) if at in wanted]
+        if is_sampled(profiles.metadata):
+            runs = rows or list(range(len(table)))
+            require_same_work(
+                profiles,
+                table.select(runs),
+                [kernels[row] for row in runs],
+                [configs[row] for row in runs],
+            )
         if not rows:
             reason = _why_no_point(configs, config, profiles.base)
             raise InputError(f"{table.source}: {reason}")
@@ -47,7 +57,7 @@ def add_points(
             if not grid.spans(configs[row]):
                 raise InputError(
                     f"{table.source}: {table.row(row)}: {configs[row]} is outside the model's "
-                    "grid; measure within it"
+                    f"grid, {grid.bounds}; measure within it"
                 )
             cell = (configs[row], kernels[row])
             times_ms[cell].append(float(time_ms[row]))

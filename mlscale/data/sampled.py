@@ -4,12 +4,16 @@ A table of them says `"profile_kind": "sampled"` in its metadata. Its counters a
 or of a peak, 0 to 1; its power is that of the board.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
+from mlscale.data.table import Table
+from mlscale.errors import InputError
 
 PROFILE_KIND = "sampled"
 # DCGM's own names, and those of nvidia-smi.
@@ -18,7 +22,10 @@ SHARES = (
     *("fp64_active", "fp32_active", "fp16_active", "gpu_utilisation", "memory_copy_utilisation"),
 )
 LARGEST_FALL = 0.15  # of power, from one clock to the next higher
-UNEXPLAINED = 1.1  # of what the clock explains; the slowest tenth of kernels is beyond
+UNEXPLAINED = 1.1  # of times that the clock explains
+LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run scales
+SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
+POWER_NOISE = 1.05  # of board power between two runs of the same work
 
 
 def is_sampled(metadata: Mapping[str, Any]) -> bool:
@@ -58,3 +65,52 @@ def clocks_not_reached(measurements: Measurements) -> dict[float, float]:
     excess = np.quantile(cycles / cycles[:, :, -1:], 0.9, axis=0).max(axis=(0, 2))
     clocks = zip(measurements.grid.engine_mhz, excess.tolist(), strict=True)
     return {clock: over for clock, over in clocks if over > UNEXPLAINED}
+
+
+def second_clock_mhz(base: HardwareConfig) -> int:
+    """The engine clock at which a second run tells most [MHz]."""
+    return round(SECOND_CLOCK * base.engine_mhz)
+
+
+def require_same_work(
+    profiles: Profiles, table: Table, kernels: Sequence[str], configs: Sequence[HardwareConfig]
+) -> None:
+    """Raise InputError unless a table's rows can be the profiled runs at other engine clocks.
+
+    kernels and configs: of each row. Times rise by no more than the clock falls, and power falls
+    with it.
+    """
+    base = profiles.base
+    if memories := sorted({at.memory_mhz for at in configs} - {base.memory_mhz}):
+        raise InputError(
+            f"{table.source}: ran at the memory clock {memories[0]:g} MHz, the base is at "
+            f"{base.memory_mhz:g}; both runs must be at the same one"
+        )
+    clocks = np.array([at.engine_mhz for at in configs]) / base.engine_mhz
+    if np.abs(np.log(clocks)).max() < np.log(LEAST_STEP):
+        raise InputError(
+            f"{table.source}: ran at {configs[0].engine_mhz:g} MHz, as the base at "
+            f"{base.engine_mhz:g} or nearly so, which does not tell how times scale; run the same "
+            f"work at about {second_clock_mhz(base)} MHz"
+        )
+    positions = {name: k for k, name in enumerate(profiles.kernels)}
+    known = [positions[kernel] for kernel in kernels]
+    times = table.positive("time_ms") / profiles.time_ms[known]
+    powers = np.full(len(table), np.nan)
+    if table.has_values("power_w") and profiles.power_w is not None:
+        powers = table.positive("power_w") / profiles.power_w[known]
+    for row, (clock, time, power) in enumerate(zip(clocks, times, powers, strict=True)):
+        where = f"{table.source}: '{kernels[row]}' at {configs[row].engine_mhz:g} MHz"
+        at_base = f"at {base.engine_mhz:g} MHz"
+        least, most = sorted((1.0, 1 / clock))
+        if not least / UNEXPLAINED <= time <= most * UNEXPLAINED:
+            raise InputError(
+                f"{where} takes {time:.2f} times as long as {at_base}, the same work {least:.2f} "
+                f"to {most:.2f} times; give logs of runs that do the same work"
+            )
+        if (power if clock < 1 else 1 / power) > POWER_NOISE:
+            raise InputError(
+                f"{where} draws {power:.2f} times as much power as {at_base}, the same work draws "
+                "more at the higher clock; give logs of runs that do the same work, under no "
+                "power or thermal limit"
+            )

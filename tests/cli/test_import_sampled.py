@@ -6,7 +6,9 @@ import pytest
 from command import refuse, succeed
 from synthetic import sampled_files, tidy
 
-from mlscale import Measurements, read
+from mlscale import HardwareConfig, Measurements, read
+from mlscale.data.points import add_points
+from mlscale.data.sampled import SECOND_CLOCK
 
 Capture = pytest.CaptureFixture[str]
 REAL = ("rtx8000-microbenchmark-dcgm.csv", "v100-microbenchmark-dcgm.csv")
@@ -167,3 +169,21 @@ def test_the_real_a100_file_is_known_by_its_checksum(
     assert data.power_w is not None
     assert data.power_w[tpacf, 0, -1, 0] == pytest.approx(185.83171)
     assert data.counters[tpacf, 0, -1, 0, 0] == pytest.approx(0.942902)
+
+
+@pytest.mark.parametrize("name", [*REAL, "a100-spec-accel-dcgm.csv"])
+def test_sound_real_runs_at_two_clocks_are_of_the_same_work(
+    capsys: Capture, tmp_path: Path, data_folder: Path, name: str
+) -> None:
+    """No run of the three GPUs is refused as the second log of what it is the first of."""
+    table = tmp_path / "t.parquet"
+    succeed(capsys, "import", "dvfs", data_folder / "sampled" / name, "-o", table)
+    data = read(table)
+    faulty = data.metadata["faults"]
+    sound = data.select([k for k, kernel in enumerate(data.kernels) if kernel not in faulty])
+    sound.write(table)
+    base = data.grid.config("highest")
+    clock = min(data.grid.engine_mhz, key=lambda mhz: abs(mhz - SECOND_CLOCK * base.engine_mhz))
+    second = HardwareConfig(base.cu_count, clock, base.memory_mhz)
+    [point] = add_points(sound.profiles(base), [(table, second)], data.grid).points
+    assert len(point.time_ms) == len(sound.kernels)

@@ -72,7 +72,8 @@ class TestRefusals:
     def test_a_log_at_the_same_clock(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
         again = log(tmp_path / "again.csv", 1755, 100, 480)
         message = refuse(capsys, tmp_path, "advise", fast, "--also", again)
-        assert f"{again}: has rows at the base" in message
+        assert f"{again}: ran at 1755 MHz, as the base" in message
+        assert "run the same work at about 1170 MHz" in message
 
     def test_another_number_of_gpus(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
         pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
@@ -99,4 +100,31 @@ class TestRefusals:
         assert main(["advise", str(fast), "--also", str(other)]) == 2
         warning, error = capsys.readouterr().err.splitlines()
         assert "memory_mhz was set to 2619, but ran at 1593" in warning
-        assert "cu=132,engine=1170,memory=1593 is outside the model's grid" in error
+        assert "ran at the memory clock 1593 MHz, the base is at 2619" in error
+
+    @pytest.mark.parametrize(
+        ("engine_mhz", "samples", "power_w", "message"),
+        [
+            (1170, 170, 300, "takes 1.70 times as long as at 1755 MHz, the same work 1.00 to 1.50"),
+            (1170, 90, 300, "takes 0.90 times as long"),
+            (1930, 105, 520, ""),  # 5 % slower at a clock 10 % higher: noise
+            (1170, 120, 510, "draws 1.06 times as much power as at 1755 MHz"),
+            (1700, 101, 470, "ran at 1700 MHz, as the base at 1755 or nearly so"),
+        ],
+    )
+    def test_a_log_of_other_work(
+        self,
+        capsys: Capture,
+        tmp_path: Path,
+        fast: Path,
+        engine_mhz: int,
+        samples: int,
+        power_w: float,
+        message: str,
+    ) -> None:
+        """The first log: 10 s at 1755 MHz and 480 W. Bounds by hand: 10 % of time, 5 % of power."""
+        other = log(tmp_path / "other.csv", engine_mhz, samples, power_w)
+        if message:
+            assert message in refuse(capsys, tmp_path, "predict", fast, "--also", other)
+        else:
+            succeed(capsys, "predict", fast, "--also", other)
