@@ -2,7 +2,6 @@
 
 import copy
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from mlscale.counters.kernel_use import LAUNCH
 from mlscale.data.measurements import Measurements
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 
 __all__ = [
@@ -71,11 +70,9 @@ def default_predictor(measurements: Measurements) -> str:
     counters = [n for n in measurements.counter_names if n not in (*LAUNCH, "warps")]
     positions = [measurements.counter_names.index(name) for name in counters]
     if np.isnan(measurements.counters[..., positions]).all():
-        warnings.warn(
+        warn(
             f"the table of '{measurements.device}' has no counters: the default is "
-            "'mean-surface', which takes every kernel for the mean of all",
-            DataWarning,
-            stacklevel=2,
+            "'mean-surface', which takes every kernel for the mean of all"
         )
         return "mean-surface"
     suited = (n for n in ("sampled", "bottleneck") if PREDICTORS[n].applies_to(measurements))

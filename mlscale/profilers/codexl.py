@@ -2,10 +2,9 @@
 
 import math
 import re
-import warnings
 from collections.abc import Collection, Iterator
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
@@ -27,11 +26,9 @@ def read_calls(
     columns = [(i, name) for i, name in enumerate(names) if name in needed]
     if "ALUPacking" in export.header:
         columns = []
-        warnings.warn(
+        warn(
             f"{export.path}: its counters are of AMD's GPUs before GCN and are not Table II's; "
-            "only times and sizes are taken",
-            DataWarning,
-            stacklevel=2,
+            "only times and sizes are taken"
         )
     content.application = export.command
     seen: set[str] = set()

@@ -1,13 +1,12 @@
 """Device and configuration of a run: from its files, from the user, and never from both at odds."""
 
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.mapping import device_key
 from mlscale.text import without_controls
@@ -122,22 +121,18 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
             return key
         device = "-".join(name.lower().split())
         why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
-        warnings.warn(
+        warn(
             f"{source}: '{name}' {why}; the table's device is "
-            f"'{device}' (--device gives another name)",
-            DataWarning,
-            stacklevel=4,
+            f"'{device}' (--device gives another name)"
         )
     elif key is not None and device != key:
         raise InputError(f"{source}: is of '{name}', which is '{key}', not '{device}'")
     elif possible and device in device_keys() and device not in possible:
         raise InputError(f"{source}: is of '{name}', not of '{device}'")
     elif not possible and device in device_keys():
-        warnings.warn(
+        warn(
             f"{source}: is of '{name}', which is not in the device table; taken for '{device}', "
-            "as --device says",
-            DataWarning,
-            stacklevel=4,
+            "as --device says"
         )
     return device
 
@@ -169,11 +164,7 @@ def _spread(source: str, facts: _Facts, base: Mapping[str, float]) -> dict[str, 
                 f"again, or let all count as their mean with --base {SHORT_NAMES[axis]}={mean:.0f}"
             )
         else:
-            warnings.warn(
-                f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much",
-                DataWarning,
-                stacklevel=4,
-            )
+            warn(f"{source}: {text}: all count as {base[axis]:g}, and times may be off by as much")
     return spread
 
 
@@ -279,9 +270,7 @@ def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None
         return
     values = " and ".join(f"{clock} {value:.0f}" for clock, value in clocks.items())
     settings = ",".join(f"{SHORT_NAMES[clock]}=…" for clock in clocks)
-    warnings.warn(
+    warn(
         f"{source}: {values} {'is' if len(clocks) == 1 else 'are'} {what}; if set to another, "
-        f"give --base {settings}",
-        DataWarning,
-        stacklevel=4,
+        f"give --base {settings}"
     )

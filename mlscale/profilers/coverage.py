@@ -1,12 +1,11 @@
 """What a run's sums leave out or count twice: kernels without counters, kernels that overlap."""
 
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from mlscale.errors import DataWarning
+from mlscale.errors import warn
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import hint_of_mangled
@@ -35,12 +34,10 @@ def warn_of_overlap(content: FileContent) -> None:
             np.format_float_positional(seconds * 1e3, 4, fractional=False, trim="-")
             for seconds in (summed_s, content.busy_s)
         )
-        warnings.warn(
+        warn(
             f"{content.source}: kernels run beside each other: {summed} ms of them within {busy} "
             "ms; the whole run counts them one after the other, so its time and energy are too "
-            "high by as much",
-            DataWarning,
-            stacklevel=4,
+            "high by as much"
         )
 
 
@@ -55,9 +52,7 @@ def warn_of_uncounted(contents: Sequence[FileContent], records: Sequence[KernelR
         time_s[record.kernel] = time_s.get(record.kernel, 0.0) + run_time_s([record])
     longest = [f"'{shortened(k)}'" for k in sorted(time_s, key=lambda kernel: -time_s[kernel])]
     percent = share_in_percent(run_time_s(uncounted) / run_time_s(records))
-    warnings.warn(
+    warn(
         f"{trace.source}: without counters: {listed(longest)}, {percent} % of the run's time"
-        f"{hint_of_mangled(time_s)}",
-        DataWarning,
-        stacklevel=4,
+        f"{hint_of_mangled(time_s)}"
     )

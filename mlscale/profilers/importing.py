@@ -15,7 +15,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.table import Table
 from mlscale.data.traffic import LARGEST_SHARE
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import ByteProgress, no_progress
 from mlscale.profilers import (
     codexl,
@@ -343,7 +343,7 @@ def _check_traffic(
     device = find_device(run.device)
     if device is None or device.vendor != "AMD":
         raise InputError(f"{text}; give the clock and the GPU that it ran on")
-    warnings.warn(f"{text}; hits of a last-level cache are in it", DataWarning, stacklevel=3)
+    warn(f"{text}; hits of a last-level cache are in it")
 
 
 def _sources(shares: list[dict[str, Share]]) -> dict[str, str]:
@@ -388,7 +388,7 @@ def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
             "kernels too (docs/profiling.md) and give both files"
         )
     for message in messages:
-        warnings.warn(message, DataWarning, stacklevel=3)
+        warn(message)
     for content in contents:
         warn_of_overlap(content)
     warn_of_uncounted(contents, records)

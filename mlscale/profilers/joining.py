@@ -3,11 +3,10 @@
 import math
 import re
 import statistics
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
 from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.text import listed
@@ -101,18 +100,14 @@ def _under_common_names(
         counting = [_renamed(other, common) for other in counting]
         timing[: position + 1] = [_renamed(other, common) for other in timing[: position + 1]]
     if demangled:
-        warnings.warn(
+        warn(
             f"{timing[0].source}: names are mangled in one file: {some_of(demangled)} joined by "
-            "the name of the function alone",
-            DataWarning,
-            stacklevel=4,
+            "the name of the function alone"
         )
     if pooled:
-        warnings.warn(
+        warn(
             f"{timing[0].source}: variants of {some_of(pooled)} are one kernel here, the mean over "
-            "their launches, since a file names them alike",
-            DataWarning,
-            stacklevel=4,
+            "their launches, since a file names them alike"
         )
     return counting, timing
 
@@ -168,11 +163,9 @@ def _traced_geometries(
         if in_trace.get(kernel, key) != key and counting[0].groups[key].time_s
     }
     if traced:
-        warnings.warn(
+        warn(
             f"{counting[0].source}: counted at another grid or block than the trace has, and taken "
-            f"for its launches: {listed([*map(str, traced)])}",
-            DataWarning,
-            stacklevel=4,
+            f"for its launches: {listed([*map(str, traced)])}"
         )
     return traced
 
@@ -284,19 +277,15 @@ def _records(
         )
     _refuse_or_warn_of_untimed((counting or timing)[0].source, untimed, records, skip_untimed)
     if untraced:
-        warnings.warn(
+        warn(
             f"{counting[0].source}: not in the trace, so not of its run and left out: "
-            f"{listed([*map(str, untraced)])}{hint_of_mangled(key.kernel for key in untraced)}",
-            DataWarning,
-            stacklevel=4,
+            f"{listed([*map(str, untraced)])}{hint_of_mangled(key.kernel for key in untraced)}"
         )
     if less_timed:
-        warnings.warn(
+        warn(
             f"{timing[0].source}: fewer launches were timed than counted of "
             f"{some_of(less_timed)}; is it of a shorter run? Counters and times are averaged over "
-            "their own launches",
-            DataWarning,
-            stacklevel=4,
+            "their own launches"
         )
     return records
 
@@ -319,7 +308,7 @@ def _refuse_or_warn_of_untimed(
             f"{text}; give the trace of the same program as a further file, or for ncu one with "
             f"--section SpeedOfLight (docs/profiling.md){skip}"
         )
-    warnings.warn(f"{text}; left out", DataWarning, stacklevel=4)
+    warn(f"{text}; left out")
 
 
 def _counters(

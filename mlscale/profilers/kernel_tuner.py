@@ -9,7 +9,6 @@ import gzip
 import json
 import math
 import statistics
-import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ import numpy as np
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
 
 # Tuned parameters that are settings of the GPU, by the axis that they set.
@@ -99,11 +98,9 @@ def import_tuned(
         fixed.setdefault("cu_count", known.cu_count)
         if "memory_mhz" not in {*tuned, *fixed} and known.datasheet is not None:
             fixed["memory_mhz"] = known.datasheet.memory_mhz
-            warnings.warn(
+            warn(
                 f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
-                f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)",
-                DataWarning,
-                stacklevel=2,
+                f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
             )
     missing = [axis for axis in AXES if axis not in {*tuned, *fixed}]
     if key is None or missing:

@@ -2,7 +2,6 @@
 
 import math
 import re
-import warnings
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
 from mlscale.profilers.timeline import Timeline
@@ -235,11 +234,7 @@ class FileContent:
         if len(groups_of) == 1:
             [number] = groups_of
             if gpu is not None and number not in ("", gpu):
-                warnings.warn(
-                    f"{self.source}: is of GPU {number} alone, which was taken for GPU {gpu}",
-                    DataWarning,
-                    stacklevel=3,
-                )
+                warn(f"{self.source}: is of GPU {number} alone, which was taken for GPU {gpu}")
             return number
         if gpu in groups_of:
             return gpu

@@ -2,13 +2,12 @@
 
 import math
 import re
-import warnings
 from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.blocks import Block, Timestamps, blocks
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
@@ -72,11 +71,9 @@ def read_sum(
             f"{', '.join(map(str, further))}; each is of a run of its own: keep one in the file"
         )
     if cut_off:
-        warnings.warn(
+        warn(
             f"{export.path}: {cut_off} names of kernels are cut off, so that several may count as "
-            "one; nsys stats --format csv writes them whole",
-            DataWarning,
-            stacklevel=2,
+            "one; nsys stats --format csv writes them whole"
         )
 
 

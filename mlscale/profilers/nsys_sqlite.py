@@ -6,12 +6,11 @@ whatever its author wished.
 
 import math
 import sqlite3
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
@@ -65,7 +64,7 @@ def _kernels(
         why = f"; {of_graphs} it: {mend}" if graphs else ""
         raise InputError(f"{path}: no kernels were traced{why}")
     if graphs:
-        warnings.warn(f"{path}: {of_graphs} the times; {mend}", DataWarning, stacklevel=2)
+        warn(f"{path}: {of_graphs} the times; {mend}")
     lacks = [name for name in _COLUMNS if name not in _columns(database, _KERNELS)]
     if lacks:
         raise InputError(f"{path}: its table {_KERNELS} has no column {', '.join(lacks)}")

@@ -5,11 +5,10 @@ time on the CPU. An operator's own time on the GPU is that of its kernels, so ei
 """
 
 import re
-import warnings
 from collections.abc import Collection, Iterator
 from itertools import islice
 
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
@@ -61,11 +60,9 @@ def read_averages(
             "keep one in the file"
         )
     if cut_off:
-        warnings.warn(
+        warn(
             f"{path}: {cut_off} names of kernels are cut off, so that several may count as one; "
-            "print the table with max_name_column_width=None",
-            DataWarning,
-            stacklevel=2,
+            "print the table with max_name_column_width=None"
         )
 
 
@@ -90,10 +87,8 @@ def _check_total(export: Export, sum_s: float) -> None:
                 f"the total below the table, so that some of them are annotations; {_MEND}"
             )
         if sum_s < (1 - _TOLERANCE) * total_s:
-            warnings.warn(
+            warn(
                 f"{export.path}: the table was cut short: its kernels and copies are "
-                f"{100 * sum_s / total_s:.0f} % of the GPU's time; print it with row_limit=-1",
-                DataWarning,
-                stacklevel=3,
+                f"{100 * sum_s / total_s:.0f} % of the GPU's time; print it with row_limit=-1"
             )
         return

@@ -6,7 +6,6 @@ time, on several four more for each, and as many of power; those of all predicto
 together run together.
 """
 
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -17,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
-from mlscale.errors import DataWarning
+from mlscale.errors import warn
 from mlscale.predictors.base import TrainingSet
 from mlscale.predictors.bottleneck.fit import (
     CurveFit,
@@ -289,9 +288,7 @@ def _warn_of_rising_times(table: Measurements) -> None:
     """Warn where most kernels take longer at the highest clocks than at the lowest."""
     slower = table.time_ms[:, :, -1, -1] > RISING * table.time_ms[:, :, 0, 0]
     if slower.mean() > 0.5:
-        warnings.warn(
+        warn(
             f"'{table.device}': {slower.mean():.0%} of the times are longer at the highest clocks "
-            "than at the lowest; are the clocks' columns those of the measurement?",
-            DataWarning,
-            stacklevel=2,
+            "than at the lowest; are the clocks' columns those of the measurement?"
         )

@@ -1,7 +1,6 @@
 """Monitors' logs to a profile table: a row for each GPU and log, averaged over its busy span."""
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import check_clock, run_configuration
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
@@ -128,7 +127,7 @@ def _busy_ones(logs: list[SampledLog]) -> list[SampledLog]:
     if not busy:
         raise InputError(idle[0])
     for reason in idle:
-        warnings.warn(f"{reason}; it gets no row", DataWarning, stacklevel=3)
+        warn(f"{reason}; it gets no row")
     return busy
 
 
@@ -147,22 +146,18 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     device = find_device(facts.device or log.name or "")
     if "memory_mhz" not in settings and device and len(device.memory_clocks_mhz()) == 1:
         settings["memory_mhz"] = device.memory_clocks_mhz()[0]
-        warnings.warn(
+        warn(
             f"{log}: does not say memory_mhz; {settings['memory_mhz']:g} is the only one that "
-            f"'{device.key}' offers",
-            DataWarning,
-            stacklevel=3,
+            f"'{device.key}' offers"
         )
     time_ms = facts.time_ms or span.time_ms
     flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
     if flags or time_ms is None:
         raise InputError(f"{log.source}: does not say all of a profile; give {' '.join(flags)}")
     if span.longest_gap_s and span.period_s and span.longest_gap_s > _GAP * span.period_s:
-        warnings.warn(
+        warn(
             f"{log}: has no sample for {span.longest_gap_s:.4g} s of the busy span; "
-            "the time counts them",
-            DataWarning,
-            stacklevel=3,
+            "the time counts them"
         )
     names: dict[str, Counter[str | float]] = {}
     if log.name:
@@ -194,11 +189,9 @@ def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) 
         requested = span.mean(log.columns[f"{axis}_requested"])
     if requested is not None and abs(mean / requested - 1) > _SAME_CLOCK:
         inside = log.columns[axis][span.first : span.last + 1]
-        warnings.warn(
+        warn(
             f"{log}: {axis} was set to {requested:g}, but ran at {mean:.0f} on average "
-            f"({np.nanmin(inside):g} to {np.nanmax(inside):g}); the row is at {mean:.0f}",
-            DataWarning,
-            stacklevel=3,
+            f"({np.nanmin(inside):g} to {np.nanmax(inside):g}); the row is at {mean:.0f}"
         )
     elif given is not None:
         return given

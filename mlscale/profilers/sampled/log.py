@@ -2,7 +2,6 @@
 
 import math
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.sampled import SHARES
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import read_bytes
 from mlscale.profilers.values import parse_number
 
@@ -114,7 +113,7 @@ def is_whole_row(cells: Sequence[str], header: Sequence[str], where: str, is_las
         return True
     if not is_last:
         raise InputError(f"{where}: has {len(cells)} fields, the header has {len(header)}")
-    warnings.warn(f"{where}: the last line is cut off and left out", DataWarning, stacklevel=3)
+    warn(f"{where}: the last line is cut off and left out")
     return False
 
 

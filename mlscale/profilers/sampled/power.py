@@ -1,14 +1,13 @@
 """Board power for a table without it: a number of watts, or the busy span of a log."""
 
 import math
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from mlscale.data.devices import devices_named, find_device
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import CLOCK_TOLERANCE
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
 from mlscale.profilers.sampled.formats import read_logs
@@ -78,11 +77,9 @@ def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
             continue
         log_mhz, table_mhz = span.mean(log.columns[clock]), np.unique(table.numbers[clock])
         if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > CLOCK_TOLERANCE:
-            warnings.warn(
+            warn(
                 f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "
-                "is the power of the same run?",
-                DataWarning,
-                stacklevel=4,
+                "is the power of the same run?"
             )
 
 
