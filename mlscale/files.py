@@ -26,19 +26,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; it replaces `path` only when the block ends well.
 
     Of a link the file that it leads to is replaced; a stream, such as /dev/stdout or a pipe, is
-    written to. Raises InputError, naming the path, when the file system refuses.
+    written to. What killed processes had begun to write in the same folder is taken away. Raises
+    InputError, naming the path, when the file system refuses.
     """
-    import tempfile
-
-    temporary = None
+    temporary = handle = None
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; give the name of a file to write")
         is_stream = _is_stream(path)
         target = Path(os.path.realpath(path))
-        handle, name = tempfile.mkstemp(_PART, ".", None if is_stream else target.parent)
-        os.close(handle)
-        temporary = Path(name)
+        handle, temporary = _held_part(None if is_stream else target.parent)
+        remove_unfinished(temporary.parent)
         yield temporary
         if is_stream:
             with temporary.open("rb") as content, path.open("ab") as stream:
@@ -53,6 +51,22 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _held_part(folder: Path | None) -> tuple[int, Path]:
+    """Make a hidden file there, locked as long as the handle is open and the process lives."""
+    import fcntl
+    import tempfile
+
+    while True:
+        handle, name = tempfile.mkstemp(_PART, ".", folder)
+        with suppress(OSError):  # of a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if (part := Path(name)).exists():  # nobody took it away before it was locked
+            return handle, part
+        os.close(handle)
 
 
 def _is_stream(path: Path) -> bool:
@@ -91,9 +105,19 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Take away what killed processes had begun to write."""
-    for part in folder.glob(f".*{_PART}"):
-        part.unlink(missing_ok=True)
+    """Take away what killed processes had begun to write: the part files that nobody holds."""
+    import fcntl
+
+    with os.scandir(folder) as entries:
+        parts = [e.path for e in entries if e.name.startswith(".") and e.name.endswith(_PART)]
+    for part in parts:
+        with suppress(OSError):  # it is held, another user's, or gone
+            handle = os.open(part, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                Path(part).unlink()
+            finally:
+                os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:
