@@ -17,6 +17,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
+from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities, read_base
 from mlscale.studies.candidates import (
     ORACLE,
@@ -31,7 +32,6 @@ from mlscale.studies.splits import folds
 
 BASE_CONFIGURATION, ORACLE_STUDY = "base-configuration", "oracle"
 STUDIES = (BASE_CONFIGURATION, "cluster-count", "error-distribution", ORACLE_STUDY)
-PAPER_CLUSTERS = 12
 CLUSTER_COUNTS = tuple(range(2, 21, 2))  # Fig. 13, 15, 16
 DISTRIBUTION_COUNTS = (2, 6, 12)  # Fig. 14, 17
 BIN_WIDTH, BINS = 10.0, 11  # Fig. 14, 17; the last bin is >= 100 %
@@ -143,7 +143,7 @@ class WuStudy(Study):
             return (None,)
         match self.name:
             case "base-configuration":
-                own = candidate.parameters["clusters"] or min(PAPER_CLUSTERS, most)
+                own = candidate.parameters["clusters"] or min(DEFAULT_CLUSTERS, most)
                 count = self.clusters or own
                 if count > most:
                     raise InputError(

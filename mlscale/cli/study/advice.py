@@ -10,7 +10,6 @@ from mlscale.cli.study import options
 from mlscale.cli.study.text import means_together, origins, two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.runs import LAUNCH_SIGMA, MOST_APPLICATIONS
 from mlscale.text import shortened
@@ -28,7 +27,7 @@ def parents(_: str) -> list[argparse.ArgumentParser]:
         options.parent(_add_objectives),
         options.parent(_add_runs),
         options.base(),
-        options.clusters(str(DEFAULT_CLUSTERS)),
+        options.clusters(),
         options.common("the tables advice and choices (with --runs also runs), and figures"),
     ]
 

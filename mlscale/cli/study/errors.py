@@ -15,7 +15,6 @@ from mlscale.cli.study.text import (
 )
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Rows, Study, grouped
 from mlscale.studies.errors import COMPARE
 
@@ -43,7 +42,7 @@ def parents(name: str) -> list[argparse.ArgumentParser]:
         options.quantities(),
         options.parent(_add_training),
         options.base(),
-        options.clusters(str(DEFAULT_CLUSTERS)),
+        options.clusters(),
         options.common("the tables errors and kernels, and figures"),
     ]
 

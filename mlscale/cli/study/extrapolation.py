@@ -7,7 +7,6 @@ from mlscale.cli.study import options
 from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
-from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 from mlscale.studies.base import Rows, grouped
 
 SUMMARIES = {
@@ -22,7 +21,7 @@ def parents(_: str) -> list[argparse.ArgumentParser]:
         options.features(several=True),
         options.quantities(),
         options.base(),
-        options.clusters(str(DEFAULT_CLUSTERS)),
+        options.clusters(),
         options.common("the table extrapolation"),
     ]
 

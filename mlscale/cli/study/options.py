@@ -96,14 +96,15 @@ def base() -> argparse.ArgumentParser:
     return parser
 
 
-def clusters(default: str) -> argparse.ArgumentParser:
+def clusters() -> argparse.ArgumentParser:
     """Make the option that says how many clusters there are."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--clusters",
         type=options.cluster_count,
         metavar="K",
-        help=f"in each cluster set, or 'auto': chosen inside each fold (default: {default})",
+        help=f"in each cluster set, or 'auto': chosen inside each fold (default: "
+        f"{DEFAULT_CLUSTERS})",
     )
     return parser
 
@@ -156,7 +157,7 @@ def of_wu(files: str) -> list[argparse.ArgumentParser]:
         features(several=True),
         quantities(),
         base(),
-        clusters(str(DEFAULT_CLUSTERS)),
+        clusters(),
         parent(options.add_wu),
         common(files),
     ]

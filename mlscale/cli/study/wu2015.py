@@ -41,7 +41,7 @@ def parents(name: str) -> list[argparse.ArgumentParser]:
     if name != BASE_CONFIGURATION:
         return [options.parent(_add_bases), options.parent(add_wu), *shared]
     predictors = options.predictors(several=False, default="wu")
-    return [predictors, options.parent(_add_vary), options.clusters("12"), *shared]
+    return [predictors, options.parent(_add_vary), options.clusters(), *shared]
 
 
 def check(arguments: argparse.Namespace) -> None:
