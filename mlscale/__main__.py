@@ -7,6 +7,7 @@ the interpreter has already, so that nearly no time passes before an interrupt i
 
 import _signal as signal  # type: ignore[import-not-found]  # the part of it that is built in
 import _thread
+import gc
 import os
 import sys
 
@@ -20,6 +21,7 @@ def main() -> int:
         _note_in(interrupts)
         sys.unraisablehook = _show_unraisable
         _open_closed_streams()
+        gc.disable()  # until the command begins: what imports make stays, and is not searched
         from mlscale.cli.main import main as run
 
         status = run()

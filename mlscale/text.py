@@ -4,36 +4,37 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_ESCAPES = re.compile(
+# Patterns are compiled on first use, by the module re: most commands need none of them.
+_ESCAPES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor: CSI
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles: OSC
     r"|\x1b[ -/]*[0-~]"
 )
-_BLANKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_BLANKS = r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+"
+_CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
 _MOST_NAMED = 3
 _TENTH = 0.1  # of a percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
-_FORMULA = re.compile("'*[=+@-].")
-_NUMBER = re.compile(r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)")
-_DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_FORMULA = "'*[=+@-]."
+_NUMBER = r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)"
+_DIRECTIONS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 def without_controls(text: str) -> str:
     """Text without escape sequences and control characters; ends of lines are blanks."""
     if text.isprintable():
         return text
-    return _CONTROLS.sub("", _BLANKS.sub(" ", _ESCAPES.sub("", text)))
+    return re.sub(_CONTROLS, "", re.sub(_BLANKS, " ", re.sub(_ESCAPES, "", text)))
 
 
 def spreadsheet_cell(cell: Any) -> Any:
     """A cell of CSV of which a spreadsheet makes no formula: words that begin as one get a '."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+    return f"'{cell}" if isinstance(cell, str) and re.match(_FORMULA, cell) else cell
 
 
 def from_spreadsheet_cell(cell: str) -> str:
     """The words that `spreadsheet_cell` was given."""
-    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
+    return cell[1:] if cell[:1] == "'" and re.match(_FORMULA, cell) else cell
 
 
 def plain_number(text: str) -> float:
@@ -48,7 +49,7 @@ def plain_number(text: str) -> float:
 
 def printable(text: str) -> str:
     """Text for a terminal: besides, without marks that turn the direction of writing."""
-    return _DIRECTIONS.sub("", without_controls(text))
+    return re.sub(_DIRECTIONS, "", without_controls(text))
 
 
 def shortened(text: str, longest: int = 60) -> str:
@@ -62,7 +63,7 @@ def shortened(text: str, longest: int = 60) -> str:
 
 def without_numbers(text: str) -> str:
     """The form of a message: what messages that differ in their numbers alone have in common."""
-    return _NUMBER.sub("#", text)
+    return re.sub(_NUMBER, "#", text)
 
 
 def with_ranges(texts: Sequence[str]) -> str:
@@ -72,10 +73,10 @@ def with_ranges(texts: Sequence[str]) -> str:
         >>> with_ranges(["GPU 0: 75.5 MHz of 80", "GPU 10: 9 MHz of 80", "GPU 2: 9 MHz of 80"])
         'GPU 0 to 10: 9 to 75.5 MHz of 80'
     """
-    columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    columns = zip(*(re.findall(_NUMBER, text) for text in texts), strict=True)
     numbers = (sorted(set(own), key=lambda text: float(text.replace(" ", ""))) for own in columns)
     ranges = (own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in numbers)
-    return _NUMBER.sub(lambda _: next(ranges), texts[0])
+    return re.sub(_NUMBER, lambda _: next(ranges), texts[0])
 
 
 def listed(kernels: Sequence[str]) -> str:

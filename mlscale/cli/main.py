@@ -1,6 +1,7 @@
 """The entry point: finds the command, runs it, and turns errors into one line."""
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -106,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser_of(commands: Collection[str]) -> Parser:
-    """Return the parser, with the options of these commands; the others' are not imported."""
+    """Return the parser of these commands alone, or of all, without options, if it is none."""
     parser = Parser(
         prog="mlscale",
         description="Run a GPU kernel once and know how it would run anywhere.",
@@ -114,17 +115,22 @@ def parser_of(commands: Collection[str]) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"mlscale {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, summary in COMMANDS.items():
+    known = [name for name in COMMANDS if name in commands]
+    for name in known or COMMANDS:
+        summary = COMMANDS[name]
         command = subparsers.add_parser(
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
         )
-        if name in commands:
+        if known:
             _module(name).add_arguments(command)
     return parser
 
 
 def _run(options: argparse.Namespace) -> None:
     """Run the command; what is wrong with its options is told as argparse's own complaints are."""
+    if not gc.isenabled():  # as in a process of its own, which begins so
+        gc.freeze()
+        gc.enable()
     try:
         _refuse_output_over_input(options)
         _module(options.command).run(options)

@@ -6,7 +6,6 @@ device of one's own (mlscale/data/device_file.py) is in the table of this proces
 registered; tables and models made with it carry its facts and register it where they are read.
 """
 
-import difflib
 import functools
 import json
 import re
@@ -58,7 +57,9 @@ def load_device(key: str) -> Device:
     """The device of that key. Raises InputError if there is none."""
     table = _table()
     if key not in table:
-        close = devices_named(key) or difflib.get_close_matches(key.lower(), table, n=1)
+        from difflib import get_close_matches
+
+        close = devices_named(key) or get_close_matches(key.lower(), table, n=1)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(
             f"there is no device {key!r}; {hint}'mlscale devices list' names those of the table, "

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -125,6 +124,8 @@ class Table:
 
 def missing_column(name: str, present: Iterable[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
+    from difflib import get_close_matches
+
     by_folded = {column.casefold(): column for column in present}
     close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.8)
     hint = f"; is '{by_folded[close[0]]}' meant? Names are matched to the letter" if close else ""
