@@ -27,8 +27,6 @@ def folds(split: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
     20 % of the kernels once, as Wu et al. hold them out, whatever application they are of.
     Raises InputError where there are too few applications, or kernels.
     """
-    from sklearn.model_selection import GroupShuffleSplit, LeaveOneGroupOut, ShuffleSplit
-
     grouped = split != RANDOM_KERNELS
     count = len(set(applications) if grouped else applications)
     needed = FOLDS if split == "k-fold" else 2
@@ -37,19 +35,25 @@ def folds(split: str, applications: tuple[str, ...], seed: int) -> list[Fold]:
         raise InputError(f"the protocol '{split}' needs {needed} {what}, not {count}")
     match split:
         case "leave-one-application-out":
-            splitter = LeaveOneGroupOut()
+            # Not scikit-learn's LeaveOneGroupOut: its import takes longer than many a study.
+            own = np.array(applications)
+            return [(np.flatnonzero(own != a), np.flatnonzero(own == a)) for a in np.unique(own)]
         case "k-fold":
             return grouped_folds(np.array(applications), FOLDS, _OUTER_SEED + seed)
-        case "holdout":
-            splitter = GroupShuffleSplit(
-                1, test_size=HELD_OUT_SHARE, random_state=_OUTER_SEED + seed
-            )
-        case "random-kernels":
-            drawn = ShuffleSplit(1, test_size=HELD_OUT_SHARE, random_state=_OUTER_SEED + seed)
-            return list(drawn.split(np.zeros(count)))
+        case "holdout" | "random-kernels":
+            return [_random_fold(applications, grouped, _OUTER_SEED + seed)]
         case _:
             raise InputError(f"there is no protocol '{split}'; one of {', '.join(SPLITS)}")
-    return list(splitter.split(np.zeros(len(applications)), groups=np.array(applications)))
+
+
+def _random_fold(applications: tuple[str, ...], grouped: bool, seed: int) -> Fold:
+    """Return one fold with a share of the applications held out, or of the kernels."""
+    from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+
+    kind, groups = (GroupShuffleSplit, applications) if grouped else (ShuffleSplit, None)
+    splitter = kind(1, test_size=HELD_OUT_SHARE, random_state=seed)
+    fold: Fold = next(splitter.split(np.zeros(len(applications)), groups=groups))
+    return fold
 
 
 def grouped_folds(groups: NDArray[Any], count: int, seed: int) -> list[Fold]:

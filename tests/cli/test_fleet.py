@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import Capture, refuse, succeed
+from dask_cluster import two_workers
 
 from mlscale.cli import fleet
 from mlscale.cli.main import main
@@ -345,17 +346,10 @@ def test_killed_and_resumed_in_another_process(
 def test_a_killed_worker_changes_nothing(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(fleet, "PART", PART)  # as in the workers
     add, killed = Progress.add, []
     given = ("advise", write_fleet(tmp_path / "f.parquet", rows=2), "--model", MODEL)
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        silence_logs=50,
-    ) as cluster:
+    with two_workers() as cluster:
 
         def add_and_kill(self: Progress, number: int, result: Any) -> None:
             add(self, number, result)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from command import refuse, succeed
+from dask_cluster import two_workers
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
@@ -34,16 +35,16 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two worker processes."""
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        silence_logs=50,
-    ) as cluster:
+    """For tests that kill nothing."""
+    with two_workers() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def doomed_cluster() -> Iterator[Any]:
+    with two_workers() as cluster:
         yield cluster
 
 
@@ -53,7 +54,7 @@ def test_a_killed_worker_changes_nothing(
     capsys: Capture,
     table: Path,
     tmp_path: Path,
-    cluster: Any,
+    doomed_cluster: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add, killed = Progress.add, []
@@ -61,14 +62,14 @@ def test_a_killed_worker_changes_nothing(
     def add_and_kill(self: Progress, number: int, result: Any) -> None:
         add(self, number, result)
         if len(self.done) == 3:
-            victim = next(iter(cluster.workers.values())).pid
+            victim = next(iter(doomed_cluster.workers.values())).pid
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
 
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "add", add_and_kill)
         spread = tmp_path / "spread"
-        succeed(capsys, *STUDY, table, "--dask", cluster.scheduler_address, "-o", spread)
+        succeed(capsys, *STUDY, table, "--dask", doomed_cluster.scheduler_address, "-o", spread)
     assert len(killed) == 1
     succeed(capsys, *STUDY, table, "-o", tmp_path / "alone")
     found, alone = (
@@ -85,15 +86,15 @@ def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
     capsys: Capture,
     table: Path,
     tmp_path: Path,
-    cluster: Any,
+    doomed_cluster: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    add, address, output = Progress.add, cluster.scheduler_address, tmp_path / "lost"
+    add, address, output = Progress.add, doomed_cluster.scheduler_address, tmp_path / "lost"
 
     def add_and_close(self: Progress, number: int, result: Any) -> None:
         add(self, number, result)
         if len(self.done) == 3:
-            cluster.close()
+            doomed_cluster.close()
 
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "add", add_and_close)
