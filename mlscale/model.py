@@ -150,7 +150,7 @@ class Model:
             return "the model was trained without power"
         if profiles.power_w is None:
             return "the profile has no power_w"
-        return power.refusal(profiles.device) if isinstance(power, PredictsFromTimes) else None
+        return power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
 
 
 def require_measured_points(model: Model) -> None:

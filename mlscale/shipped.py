@@ -38,9 +38,9 @@ EVEN_STEPS = 100  # of the engine clock, on a GPU whose list of clocks is not kn
 def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, Model]:
     """Choose the shipped model for profiles: its file name and itself, not yet turned to their GPU.
 
-    Sampled profiles take the model of a board with the same chip. has_further: they are measured
-    at a further engine clock, from which runs on any other GPU are predicted too. Raises
-    InputError where none fits.
+    Sampled profiles with DRAM's share take the model of a board with the same chip. has_further:
+    they are measured at a further engine clock, from which runs on any other GPU are predicted
+    too. Raises InputError where none fits.
 
     Example:
         name, model = shipped_model(profiles)
@@ -55,16 +55,21 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
 
 def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
     device = profiles.device
-    for trained, name in OF_SAMPLED_RUNS.items():
-        if are_same_chip(device, trained):
-            return name
+    has_dram = not np.isnan(profiles.optional_counter("dram_active")).any()
+    own = [name for trained, name in OF_SAMPLED_RUNS.items() if are_same_chip(device, trained)]
+    if own and has_dram:
+        return own[0]
     if has_further or profiles.points:
         return ANY_SAMPLED_GPU
+    why = (
+        f"the log lacks dram_active, which {own[0]} needs: sample it (dcgmi dmon -e 1005), or"
+        if own
+        else f"averages of one run (a monitor's log) do not tell how times scale on {device}, only "
+        f"on {', '.join(OF_SAMPLED_RUNS)} and boards with their chips:"
+    )
     raise InputError(
-        f"averages of one run (a monitor's log) do not tell how times scale on {device}, only on "
-        f"{', '.join(OF_SAMPLED_RUNS)} and boards with their chips: run it once more at a lower "
-        f"engine clock, about {second_clock_mhz(profiles.base)} MHz, and give that log too, with "
-        "--also LOG; or give a kernel profiler's export"
+        f"{why} run it once more at a lower engine clock, about {second_clock_mhz(profiles.base)} "
+        "MHz, and give that log too, with --also LOG; or give a kernel profiler's export"
     )
 
 
@@ -72,6 +77,11 @@ def choice_note(name: str, profiles: Profiles) -> str:
     """Say which shipped model was chosen, and what it does not know of the GPU."""
     note = f"the shipped model {name} was chosen, for {profiles.device}"
     device = find_device(profiles.device)
+    if device is None and name == ANY_SAMPLED_GPU:
+        note += (
+            ", which is not in the device table: even steps up to the clock of the first log are "
+            "tried, whether or not it can be set to them"
+        )
     if name in (ANY_GPU, ANY_SAMPLED_GPU) and device is not None and device.vendor != "NVIDIA":
         note += (
             "; it learnt from NVIDIA's GPUs alone, and its intervals were never checked on others"
@@ -124,7 +134,8 @@ def model_for(
             f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
         )
     refuse_times_alone(profiles)
-    device = device_with_peaks(profiles.device)
+    needs_peaks = not is_sampled(profiles.metadata)  # averages are shares of them already
+    device = device_with_peaks(profiles.device) if needs_peaks else find_device(profiles.device)
     trained = offered_grid(device, profiles, predictor.trained_grids())
     grid = trained
     if targets:
@@ -158,16 +169,17 @@ def _least_share(trained: tuple[ConfigGrid, ...], axis: str) -> float:
 
 
 def _require_reachable(
-    device: Device, trained: ConfigGrid, targets: Sequence[HardwareConfig]
+    device: Device | None, trained: ConfigGrid, targets: Sequence[HardwareConfig]
 ) -> None:
     """Raise InputError on a clock that the GPU does not reach."""
     for axis in AXES[1:]:
         highest = getattr(trained, axis)[-1]
-        if device.datasheet is not None:
+        if device is not None and device.datasheet is not None:
             highest = max(highest, getattr(device.datasheet, axis))
         most = max(getattr(target, axis) for target in targets)
         if most > (1 + BEYOND) * highest:
-            raise InputError(f"{axis} {most:g} is above what {device.key} reaches, {highest:g}")
+            what = device.key if device else "the run"
+            raise InputError(f"{axis} {most:g} is above what {what} reaches, {highest:g}")
 
 
 def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
@@ -192,19 +204,25 @@ def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
 
 
 def offered_grid(
-    device: Device, profiles: Profiles, trained: tuple[ConfigGrid, ...], beyond: float = 1.0
+    device: Device | None,
+    profiles: Profiles,
+    trained: tuple[ConfigGrid, ...],
+    beyond: float = 1.0,
 ) -> ConfigGrid:
     """Span the clocks that a GPU offers around the base of its profiles.
 
+    device: None for even steps up to the base's engine clock, at the base's memory clock.
     trained: the grids of the training tables. No clock is lower, as a share of the GPU's highest,
     than the lowest of any table is of its own, divided by `beyond`. What no table varies, as the
     CU count, is the base's.
     """
     base = profiles.base
-    clocks = {
-        "engine_mhz": device.engine_clocks_mhz() or _even_clocks(device),
-        "memory_mhz": device.memory_clocks_mhz(),
-    }
+    clocks = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
+    if device is not None:
+        clocks = {
+            "engine_mhz": device.engine_clocks_mhz() or _even_clocks(device),
+            "memory_mhz": device.memory_clocks_mhz(),
+        }
     axes = []
     for axis, offered in clocks.items():
         own = getattr(base, axis)
@@ -220,6 +238,8 @@ def _even_clocks(device: Device) -> tuple[float, ...]:
     """Even steps up to the highest known clock [MHz]; empty where none is known."""
     known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
     highest = max((clock for clock in known if clock), default=0.0)
-    if not highest:
-        return ()
-    return tuple(np.round(np.linspace(highest / EVEN_STEPS, highest, EVEN_STEPS)).tolist())
+    return _even_steps(highest) if highest else ()
+
+
+def _even_steps(highest_mhz: float) -> tuple[float, ...]:
+    return tuple(np.round(np.linspace(highest_mhz / EVEN_STEPS, highest_mhz, EVEN_STEPS)).tolist())

@@ -53,6 +53,11 @@ def sampled_run(device: str, config: HardwareConfig) -> Profiles:
     )
 
 
+def without_dram(run: Profiles) -> Profiles:
+    """A run as nvidia-smi logs it."""
+    return replace(run, counter_names=("gpu_utilisation",), counters=np.array([[0.9]]))
+
+
 class TestOfferedGrid:
     def test_of_an_a100_by_hand(self) -> None:
         # 210 to 1410 MHz in steps of 15 (nvidia-smi); training went down to half of the highest.
@@ -188,6 +193,33 @@ class TestShippedModel:
         # 1980 / 1650 is 1.2.
         assert halfway[0] < 1.02
         assert 1.15 < halfway[1] < 1.2
+
+    def test_one_run_without_drams_share_is_not_enough_where_a_model_needs_it(self) -> None:
+        new = without_dram(sampled_run("a100-sxm4-40gb", HardwareConfig(108, 1410.0, 1215.0)))
+        with refused("lacks dram_active, which a100.mlscale needs: .* once more .* 940 MHz"):
+            shipped_model(new)
+        assert shipped_model(new, has_further=True)[0] == ANY_SAMPLED_GPU
+
+    def test_two_runs_on_a_gpu_that_is_not_known_are(self) -> None:
+        """Clocks and a board's limit are not known: 100 even steps, power by the second run's."""
+        base, second = HardwareConfig(36, 2000.0, 8001.0), HardwareConfig(36, 1400.0, 8001.0)
+        one = sampled_run("my-laptop", base)
+        one = replace(one, metadata={**one.metadata, "counter_tool": "nvidia-smi"})
+        _, model = shipped_model(one, has_further=True)
+        turned = model_for(model, one)
+        assert turned.grid.engine_mhz[-3:] == (1960.0, 1980.0, 2000.0)
+        assert (turned.grid.cu_count, turned.grid.memory_mhz) == ((36,), (8001.0,))
+        assert turned.why_no_power(one) == "'my-laptop' is not in the device table"
+        point = MeasuredPoint(second, np.array([1.3]), np.array([100.0]))
+        predictions = turned.predict(replace(one, points=(point,)), coverage=0.9)
+        at = predictions.grid.index(second)
+        assert predictions["time"].values[0][at] == pytest.approx(1.3, rel=0.01)
+        assert predictions["power"].values[0][at] == pytest.approx(100 / 180, rel=0.01)
+        assert any("power share" in flag for flag in predictions.flags[0])
+        powers = predictions["power"].values.ravel()
+        assert (np.diff(powers) > 0).all()  # of the same work, more at every higher clock
+        of_amd = replace(one, metadata={**one.metadata, "counter_tool": "amd-smi"}, points=(point,))
+        assert turned.why_no_power(of_amd) == "'my-laptop' is not in the device table"
 
     def test_the_card_says_how_far_off_two_clocks_are(self) -> None:
         errors = load(path(ANY_SAMPLED_GPU)).card["errors_on_gpus_left_out"]

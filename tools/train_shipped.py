@@ -23,14 +23,13 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import Dataset, dataset, identify
-from mlscale.data.sampled import clocks_not_reached
+from mlscale.data.sampled import SECOND_CLOCK, clocks_not_reached
 from mlscale.data.surfaces import Surfaces, without_base
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.board_time import BoardTime
 from mlscale.predictors.sampled.estimator import Sampled
-from mlscale.shipped import SECOND_CLOCK
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.splits import folds
 from mlscale.studies.study import plan

@@ -143,7 +143,7 @@ def read(
     first rows of a fleet, which then stand for it.
     """
     model_text, files = model_and_files(arguments)
-    if model_text is None and arguments.device:
+    if model_text is None and arguments.device and not is_of_monitor(options.input_file(files[0])):
         device_with_peaks(arguments.device)
     named = options.load_model(arguments, model_text) if model_text else None
     profiles = _profiles(files, arguments, named, head)

@@ -57,7 +57,7 @@ def add_points(
             if not grid.spans(configs[row]):
                 raise InputError(
                     f"{table.source}: {table.row(row)}: {configs[row]} is outside the model's "
-                    f"grid, {grid.bounds}; measure within it"
+                    f"grid, {grid.bounds}; measure within it{_in_order(configs[row], grid)}"
                 )
             cell = (configs[row], kernels[row])
             times_ms[cell].append(float(time_ms[row]))
@@ -108,6 +108,12 @@ def _configs(table: Table, config: HardwareConfig | None) -> list[HardwareConfig
         HardwareConfig(int(cu), float(engine), float(memory))
         for cu, engine, memory in zip(*columns, strict=True)
     ]
+
+
+def _in_order(config: HardwareConfig, grid: ConfigGrid) -> str:
+    """What may mend a point above all clocks of the grid."""
+    is_above = config.engine_mhz > grid.engine_mhz[-1]
+    return ", or give the run at the highest clock first" if is_above else ""
 
 
 def _why_no_point(

@@ -15,14 +15,20 @@ HEADER = (
 
 
 def log(
-    path: Path, engine_mhz: int, samples: int, power_w: float, gpus: int = 1, memory_mhz: int = 2619
+    path: Path,
+    engine_mhz: int,
+    samples: int,
+    power_w: float,
+    gpus: int = 1,
+    memory_mhz: int = 2619,
+    name: str = "NVIDIA H100 80GB HBM3",
 ) -> Path:
-    """nvidia-smi's of H100s that work for so many tenths of a second, and idle before and after."""
+    """nvidia-smi's of GPUs that work for so many tenths of a second, and idle before and after."""
     lines = [HEADER]
     for tick in range(samples + 4):
         busy = 2 <= tick < samples + 2
         lines += [
-            f"2026/03/02 14:05:{10 + tick / 10:06.3f}, {gpu}, NVIDIA H100 80GB HBM3, "
+            f"2026/03/02 14:05:{10 + tick / 10:06.3f}, {gpu}, {name}, "
             f"{power_w if busy else 70:.2f} W, {engine_mhz} MHz, {memory_mhz} MHz, "
             f"{95 if busy else 0} %, {30 if busy else 0} %"
             for gpu in range(gpus)
@@ -66,6 +72,28 @@ def test_one_log_says_what_the_second_is(capsys: Capture, tmp_path: Path, fast: 
     message = refuse(capsys, tmp_path, "advise", fast)
     assert "run it once more at a lower engine clock, about 1170 MHz" in message
     assert "--also LOG" in message
+
+
+class TestAGpuThatTheTableLacks:
+    NAME = "NVIDIA GeForce RTX 9990 Laptop GPU"
+
+    def test_needs_its_sms_alone(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = log(tmp_path / "fast.csv", 1755, 100, 110, name=self.NAME)
+        slow = log(tmp_path / "slow.csv", 1170, 120, 70, name=self.NAME)
+        message = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        assert "give --base cu=…" in message
+        assert f"as '{self.NAME}' is not in the device table" in message
+        given = ["advise", fast, "--also", slow, "--base", "cu=36", "--format", "json"]
+        document = json.loads(succeed(capsys, *given)[0])
+        assert 600 < document["whole_run"]["best"]["engine_mhz"] < 1755
+        assert document["whole_run"]["best"]["energy_mj"] < 110 * 10_000
+        assert any("even steps up to the clock of the first" in w for w in document["warnings"])
+
+    def test_is_logged_at_its_highest_clock_first(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = log(tmp_path / "fast.csv", 1755, 100, 110, name=self.NAME)
+        slow = log(tmp_path / "slow.csv", 1170, 120, 70, name=self.NAME)
+        assert main(["advise", str(slow), "--also", str(fast), "--base", "cu=36"]) == 2
+        assert "give the run at the highest clock first" in capsys.readouterr().err
 
 
 class TestRefusals:

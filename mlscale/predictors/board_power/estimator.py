@@ -29,6 +29,8 @@ SPREAD_PER_MEMORY_CLOCK = 0.2  # half-width of log power per log memory clock: a
 OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares do"
 MEMORY_CLOCKS = "power at other memory clocks assumed: energy per byte as at the base's"
 
+NVIDIA_TOOLS = ("dcgm", "nvidia-smi")  # whose power of a GPU that is not known is of NVIDIA's
+
 TrainedGpu = tuple[str, ConfigGrid, HardwareConfig]
 
 
@@ -115,12 +117,18 @@ class BoardPower(Predictor):
         self.limits_ = {**self.limits_, profiles.device: GpuLimits.of(profiles)}
         return self
 
-    def refusal(self, device: str) -> str | None:
-        """Why power of a GPU cannot be predicted; None where it can."""
+    def refusal(self, profiles: Profiles) -> str | None:
+        """Why power on the profiles' GPU cannot be predicted; None where it can.
+
+        On a GPU that the device table lacks, it can from power at a further clock alone.
+        """
+        device = profiles.device
         if device in self.limits_:
             return None
         if device not in device_keys():
-            return f"'{device}' is not in the device table"
+            has_further = any(point.power_w is not None for point in profiles.points)
+            is_nvidia = profiles.metadata.get("counter_tool") in NVIDIA_TOOLS
+            return None if has_further and is_nvidia else f"'{device}' is not in the device table"
         vendor = load_device(device).vendor
         trained = {load_device(d).vendor for d in self.trained_devices() if d in device_keys()}
         if trained and vendor not in trained:
@@ -166,7 +174,7 @@ class BoardPower(Predictor):
         self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
     ) -> Surfaces:
         grid = self._grid(profiles, grid)
-        own = shares(profiles, self._limits(profiles.device))
+        own = shares(profiles, self._limits(profiles))
         base, settings = profiles.base, grid.settings()
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
@@ -220,15 +228,18 @@ class BoardPower(Predictor):
             )
         return grid
 
-    def _limits(self, device: str) -> GpuLimits:
-        """What the GPU reaches at most; of one not seen, the mean DRAM share. InputError."""
+    def _limits(self, profiles: Profiles) -> GpuLimits:
+        """What the GPU reaches at most; of one not seen, the mean DRAM share. InputError.
+
+        The limit of power is NaN where it is not known.
+        """
+        device = profiles.device
         if device in self.limits_:
             return self.limits_[device]
-        limit_w = board_limit_w(device)
-        if (refusal := self.refusal(device)) or limit_w is None:
+        if refusal := self.refusal(profiles):
             raise InputError(f"power of '{device}' is not predicted: {refusal}")
         trained = [self.limits_[name].dram for name in self.trained_devices()]
-        return GpuLimits(float(np.mean(trained)), limit_w)
+        return GpuLimits(float(np.mean(trained)), board_limit_w(device) or np.nan)
 
     def _flags(self, own: dict[str, Floats], is_memory_swept: bool) -> tuple[tuple[str, ...], ...]:
         """For each kernel what was assumed of it, and what is outside the range trained."""

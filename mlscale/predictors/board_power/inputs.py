@@ -71,7 +71,7 @@ def base_power_w(profiles: Profiles) -> Floats:
 
 
 def shares(profiles: Profiles, limits: GpuLimits) -> dict[str, Floats]:
-    """Shares (K,) of what the GPU reaches at most. Raises InputError."""
+    """Shares (K,) of what the GPU reaches at most, NaN where that is not known. InputError."""
     dram = np.minimum(dram_share(profiles) / limits.dram, LARGEST_DRAM_SHARE)
     power = np.maximum(base_power_w(profiles) / limits.power_w, LEAST_SHARE)
     return {"DRAM share": dram, "power share": power}

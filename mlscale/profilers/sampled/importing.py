@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.devices import facts_to_carry, find_device
+from mlscale.data.devices import devices_named, facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
@@ -209,6 +209,12 @@ def _lacking_flags(
     flags = [] if name else ["--device NAME"]
     if lacking:
         flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in lacking))
+    if "cu_count" in lacking:
+        possible = " or ".join(devices_named(name or "")) or "a GPU of 'mlscale devices list'"
+        flags.append(
+            f"(cu: its SMs or compute units, as '{name}' is not in the device table; if "
+            f"it is {possible}, --device instead)"
+        )
     if needs_time and len(log) == 1:
         flags.append("--time MS (of the whole run: this log is one sample)")
     elif needs_time:

@@ -201,8 +201,10 @@ class TestRefusals:
     def test_of_amd(self) -> None:
         nvidia = replace(made.measurements(), device="rtx8000")
         own = BoardPower().fit(nvidia, made.TOP)
-        assert own.refusal("mi300x") == "power was learnt on NVIDIA GPUs, not on AMD's"
-        assert own.refusal("h100-sxm5") is None
+        run = made.measurements(count=1).profiles(made.TOP)
+        of_amd, of_nvidia = (replace(run, device=key) for key in ("mi300x", "h100-sxm5"))
+        assert own.refusal(of_amd) == "power was learnt on NVIDIA GPUs, not on AMD's"
+        assert own.refusal(of_nvidia) is None
         assert own.assumption("rtx8000") is None
         assumed = "power by the voltage curve learnt on rtx8000, not on h100-sxm5"
         assert own.assumption("h100-sxm5") == assumed
