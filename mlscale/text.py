@@ -79,12 +79,17 @@ def with_ranges(texts: Sequence[str]) -> str:
     return re.sub(_NUMBER, lambda _: next(ranges), texts[0])
 
 
+def counted(number: int, noun: str) -> str:
+    """How many there are: '1 kernel', '2 kernels'."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(kernels: Sequence[str]) -> str:
     """Kernels in a message: how many there are, the first three, and how many others."""
     named = list(kernels[:_MOST_NAMED])
     if others := len(kernels) - len(named):
-        named.append(f"{others} other{'s' * (others > 1)}")
-    return f"{len(kernels)} kernel{'s' * (len(kernels) > 1)} ({', '.join(named)})"
+        named.append(counted(others, "other"))
+    return f"{counted(len(kernels), 'kernel')} ({', '.join(named)})"
 
 
 def share_in_percent(share: float) -> str:

@@ -8,6 +8,7 @@ from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
+from mlscale.text import counted
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
 _COVERAGE = f"{100 * COVERAGE:g} %: "
@@ -85,7 +86,7 @@ def _of_run(advice: Advice) -> str:
     run = advice.run
     if run.is_one_launch:
         return ""
-    of_what = "1 kernel" if run.kernels == 1 else f"{run.kernels} kernels"
+    of_what = counted(run.kernels, "kernel")
     if run.launches is None:
         of_what += ", each run once"
     else:

@@ -34,6 +34,7 @@ from mlscale.predictions import COVERAGE
 from mlscale.records import Progress
 from mlscale.studies.dask_client import connected
 from mlscale.studies.parallel import sweep
+from mlscale.text import counted
 
 DOCUMENT = "_fleet.json"  # readers of a folder of Parquet pass over names with _
 SUMS = "mlscale_sums"
@@ -129,6 +130,7 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: Work) -
             running = _checked(work, sweep(do_part, calls, jobs, kept, client))
             try:
                 parts = in_order(running, len(calls), kept, arguments.output)
+                result = _document(of, work, parts)
             except InputError:
                 if not any(folder.glob("*.parquet")):
                     kept.remove()
@@ -137,7 +139,7 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: Work) -
             document = {
                 "fleet": command,
                 "tables": [of.profile_name],
-                **_document(of, work, parts),
+                **result,
                 "fingerprint": mark,
             }
             write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
@@ -235,5 +237,5 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
         print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
     if "verdict" in document:
         print(f"{document['verdict']}\n")
-    counts = f"{document['kernels']} kernels in {document['parts']} parts"
+    counts = f"{counted(document['kernels'], 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")

@@ -11,7 +11,7 @@ from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
 from mlscale.profilers.layouts import titles
 from mlscale.profilers.sampled.formats import FORMATS
-from mlscale.text import share_in_percent
+from mlscale.text import counted, share_in_percent
 
 if TYPE_CHECKING:
     from mlscale.data.table import Table
@@ -240,10 +240,8 @@ def _import_logs(arguments: argparse.Namespace, output: Path) -> str:
             time_ms=arguments.time,
         ),
     )
-    rows = len(imported.table)
-    text = (
-        f"{output}: {rows} {'row' if rows == 1 else 'rows'} on {imported.table.text['device'][0]}"
-    )
+    rows = counted(len(imported.table), "row")
+    text = f"{output}: {rows} on {imported.table.text['device'][0]}"
     text += _write(imported.table, arguments, output)
     return "\n".join([text, *_spans(imported)])
 

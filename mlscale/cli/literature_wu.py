@@ -10,6 +10,7 @@ from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.measurements import Measurements, read
 from mlscale.errors import InputError
 from mlscale.studies.scaling import scaling_rows, unlike_kernels
+from mlscale.text import counted
 
 _PANELS = 4  # as many as Fig. 1 has
 
@@ -82,8 +83,8 @@ def _as_text(document: dict[str, Any], tables: dict[str, Measurements]) -> str:
         ]
         headers = ["kernel", *ends, "all", "fastest at", "highest is behind %"]
         blocks.append(
-            f"{name}: speed-up by each axis, the others at their highest, {len(rows)} kernels on "
-            f"{data.device}\n{columns(headers, lines)}"
+            f"{name}: speed-up by each axis, the others at their highest, "
+            f"{counted(len(rows), 'kernel')} on {data.device}\n{columns(headers, lines)}"
         )
     blocks += ["\n".join(f"written: {file}" for file in document.get("files", ()))]
     return "\n\n".join(filter(None, blocks))

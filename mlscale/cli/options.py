@@ -265,6 +265,8 @@ def output_folder(text: str) -> Iterator[Path]:
     folder = Path(text)
     try:
         is_new = not folder.is_dir()
+        if is_new and folder.exists():
+            raise InputError(f"{folder}: is a file; give the name of a folder to write to")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from error

@@ -13,6 +13,7 @@ from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictors.wu.estimator import Wu
 from mlscale.report.model_contents import Row, choices, contents
+from mlscale.text import counted
 
 _MOST_NAMED = 6
 _LISTS = ("kernels", "applications", "metadata")
@@ -83,7 +84,8 @@ def _card(document: Row) -> Iterator[str]:
     yield f"grid: {'; '.join(steps)}"
     kernels, applications = card.get("kernels", []), card.get("applications", [])
     yield (
-        f"trained on: {len(kernels)} kernels of {len(applications)} applications: "
+        f"trained on: {counted(len(kernels), 'kernel')} of "
+        f"{counted(len(applications), 'application')}: "
         f"{', '.join(applications)}"
     )
     facts = {**card["metadata"], **{k: v for k, v in card.items() if k not in _LISTS}}

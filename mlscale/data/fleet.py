@@ -11,7 +11,7 @@ from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.parquet import is_parquet, parquet_file, read_row_group
 from mlscale.data.profiles import OF_LAUNCH, OF_RUN, QUANTITIES, Profiles, profiles_by_row
 from mlscale.data.table import IDENTITY, Table
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 
 NO_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN)
 
@@ -83,9 +83,14 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
 
     Raises InputError, also where the files do not have the same columns.
     """
-    files = sorted(filter(is_parquet, path.iterdir())) if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"{path}: holds no Parquet file (*.parquet)")
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file or folder")
+    files = _files(path) if path.is_dir() else [path]
+    if not is_parquet(files[0]):
+        raise InputError(
+            f"{path}: a fleet is a Parquet file, or a folder of them; to predict another file name "
+            "a file to write, without a / at its end"
+        )
     groups: list[RowGroup] = []
     columns: list[str] = []
     for file in map(Path.resolve, files):
@@ -99,6 +104,21 @@ def row_groups(path: Path) -> tuple[tuple[RowGroup, ...], tuple[str, ...]]:
     if not groups:
         raise InputError(f"{path}: has no rows")
     return tuple(groups), tuple(columns)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder; of what else is in it a warning tells. Raises InputError.
+
+    Names with . or _ before them are those of what programs keep for themselves.
+    """
+    entries = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
+    files = [path for path in entries if is_parquet(path)]
+    if not files:
+        raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
+    if others := [path.name for path in entries if path not in files]:
+        more = f" and {len(others) - 1} more" if others[1:] else ""
+        warn(f"{folder}: only its Parquet files are of the fleet, not {others[0]}{more}")
+    return files
 
 
 def digest(groups: tuple[RowGroup, ...]) -> str:

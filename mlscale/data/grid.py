@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.errors import InputError
-from mlscale.text import plain_number
+from mlscale.text import counted, plain_number
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
@@ -96,7 +96,7 @@ class ConfigGrid:
         """The shape for a reader: '8 CU counts x 8 engine clocks x 7 memory clocks'."""
         names = ("CU count", "engine clock", "memory clock")
         counts = zip(self.shape, names, strict=True)
-        return " x ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in counts)
+        return " x ".join(counted(n, name) for n, name in counts)
 
     @property
     def bounds(self) -> str:

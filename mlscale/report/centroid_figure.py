@@ -10,6 +10,7 @@ from mlscale.data.grid import AXES
 from mlscale.predictors.wu.surfaces import ClusterSurfaces
 from mlscale.report.style import save_figure
 from mlscale.report.surface_panels import surface_panels
+from mlscale.text import counted
 
 
 def draw_centroids(
@@ -35,7 +36,9 @@ def centroid_figure(title: str, quantity: str, region: ClusterSurfaces) -> Figur
     order = [AXES.index(across[0]), AXES.index(lines[0])]
     surfaces = {}
     for k, factors in enumerate(region.factors):
-        kernels = "" if region.kernels is None else f", {_kernels(len(region.kernels[k]))}"
+        kernels = ""
+        if region.kernels is not None:
+            kernels = f", {counted(len(region.kernels[k]), 'kernel')}"
         values = np.moveaxis(factors, order, (0, 1)).reshape(len(across[1]), -1)
         surfaces[f"cluster {k + 1}{kernels}"] = values
     figure = surface_panels(title, f"{quantity}, times the base's", surfaces, across, lines)
@@ -45,7 +48,3 @@ def centroid_figure(title: str, quantity: str, region: ClusterSurfaces) -> Figur
     panel.yaxis.set_major_formatter("{x:g}")
     panel.yaxis.set_minor_locator(NullLocator())
     return figure
-
-
-def _kernels(count: int) -> str:
-    return f"{count} kernel{'' if count == 1 else 's'}"

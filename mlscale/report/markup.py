@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from mlscale.data.grid import HardwareConfig
-from mlscale.text import shortened
+from mlscale.text import counted, shortened
 
 LONGEST_NAME = 90
 _VOID = frozenset({"meta", "br", "hr"})
@@ -158,7 +158,7 @@ def config_in_words(config: HardwareConfig) -> str:
 
 def cu_in_words(cu_count: int) -> str:
     """'1 compute unit', '8 compute units'."""
-    return f"{cu_count} compute unit{'' if cu_count == 1 else 's'}"
+    return counted(cu_count, "compute unit")
 
 
 def number(value: float | None, digits: int = 4) -> str:

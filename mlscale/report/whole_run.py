@@ -33,7 +33,7 @@ from mlscale.report.run_kernels import (
     settings,
     shown_kernels,
 )
-from mlscale.text import share_in_percent
+from mlscale.text import counted, share_in_percent
 
 _LEAST_LABELLED = 0.02  # of the run's time
 _MEANINGS = {
@@ -74,8 +74,9 @@ def whole_run(
 def _facts(report: RunReport) -> Markup:
     """What the run is made of."""
     advice, profiles = report.advice, report.profiles
-    run, most = advice.run, len(profiles.kernels)
-    kernels = "1 kernel" if most == 1 else f"{most} kernels"
+    run = advice.run
+    total = len(profiles.kernels)
+    kernels = counted(total, "kernel")
     launches = f"{kernels}, each run once, as the profile gives no launches"
     if run.launches is not None:
         launches = f"{count(run.launches)} launches of {kernels}"
@@ -84,10 +85,10 @@ def _facts(report: RunReport) -> Markup:
         text = f"{time_in_words(run.idle_beside_ms)} in which the GPU waits between kernels"
         text += "; no clock changes it, and times, power and energy here are without it"
         pairs.append(("Idle beside", text))
-    counted = int(profiles.has_counters.sum())
+    lacking = total - int(profiles.has_counters.sum())
     text = f"{share_in_percent(run.counters_cover_percent / 100)} % of the kernels' time"
-    if counted < most:
-        text += f"; {most - counted} of {most} kernels have no counters"
+    if lacking:
+        text += f"; {lacking} of {total} kernels have no counters"
     pairs.append(("Counters cover", text))
     return terms(pairs)
 

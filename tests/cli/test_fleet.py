@@ -281,6 +281,50 @@ class TestRefused:
         said = refuse(capsys, tmp_path, *given)
         assert said.endswith("b.parquet: column 'launches' is not in all files of the fleet")
 
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("none.parquet", "there is no such file or folder"),
+            ("f.csv", "a fleet is a Parquet file, or a folder of them"),
+            ("in", "holds no Parquet file"),
+        ],
+    )
+    def test_what_is_no_fleet(
+        self, capsys: Capture, tmp_path: Path, name: str, problem: str
+    ) -> None:
+        (tmp_path / "f.csv").write_text("kernel,time_ms\nk,1\n")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "_unfinished.parquet").touch()
+        given = ("predict", tmp_path / name, "--model", MODEL, "-o", f"{tmp_path}/o/")
+        assert f"{name}: {problem}" in refuse(capsys, tmp_path, *given)
+
+    def test_a_file_where_the_results_should_go(self, capsys: Capture, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        write_fleet(tmp_path / "in" / "a.parquet")
+        (tmp_path / "o").touch()
+        given = ("predict", tmp_path / "in", "--model", MODEL, "-o", tmp_path / "o")
+        assert refuse(capsys, tmp_path, *given).endswith(
+            "o: is a file; give the name of a folder to write to"
+        )
+
+    def test_other_files_of_a_folder_are_named(self, capsys: Capture, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        write_fleet(tmp_path / "in" / "a.parquet")
+        for name in ("b.csv", "c.csv", "_SUCCESS", ".a.parquet.crc"):
+            (tmp_path / "in" / name).touch()
+        _, err = succeed(
+            capsys, "predict", tmp_path / "in", "--model", MODEL, "-o", f"{tmp_path}/o/"
+        )
+        assert "only its Parquet files are of the fleet, not b.csv and 1 more" in err
+
+    def test_nothing_is_kept_of_a_fleet_without_counters(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        table = write_fleet(tmp_path / "f.parquet", **{name: [None] * 12 for name in COUNTERS})
+        given = ("predict", table, "--model", MODEL, "-o", f"{tmp_path}/o/", "--profiled-only")
+        assert refuse(capsys, tmp_path, *given).endswith("no kernel has counters")
+        assert not (tmp_path / "o").exists()
+
     def test_a_folder_of_other_files(self, capsys: Capture, tmp_path: Path) -> None:
         table = write_fleet(tmp_path / "f.parquet")
         given = ("predict", table, "--model", MODEL, "-o", f"{tmp_path}/")
