@@ -10,9 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from mlscale.collect.device import DeviceInfo
+from mlscale.collect.device import DeviceInfo, nvml_board
 from mlscale.errors import InputError, warn
 from mlscale.files import only_writer, write_text
 
@@ -41,7 +40,7 @@ def set_board(info: DeviceInfo, settings: Mapping[str, int]) -> None:
     """
     import pynvml
 
-    board = _board(info)
+    board = nvml_board(info.uuid)
     if mhz := settings.get("engine_mhz"):
         pynvml.nvmlDeviceSetGpuLockedClocks(board, mhz, mhz)
     if mhz := settings.get("memory_mhz"):
@@ -71,7 +70,7 @@ def given_back(info: DeviceInfo, sets_board: bool) -> Iterator[None]:
         if marker.exists():
             warn("an earlier run was killed while it held the clocks; they are reset first")
             _reset(info, marker)
-        limit = pynvml.nvmlDeviceGetPowerManagementLimit(_board(info))
+        limit = pynvml.nvmlDeviceGetPowerManagementLimit(nvml_board(info.uuid))
         write_text(marker, json.dumps({"power_limit_mw": limit}))
         try:
             yield
@@ -83,7 +82,7 @@ def _reset(info: DeviceInfo, marker: Path) -> None:
     """The driver's clocks, and the power limit of before. Raises InputError."""
     import pynvml
 
-    board, before = _board(info), json.loads(marker.read_bytes())["power_limit_mw"]
+    board, before = nvml_board(info.uuid), json.loads(marker.read_bytes())["power_limit_mw"]
     try:
         with suppress(pynvml.NVMLError_NotSupported):
             pynvml.nvmlDeviceResetGpuLockedClocks(board)
@@ -94,10 +93,3 @@ def _reset(info: DeviceInfo, marker: Path) -> None:
     except pynvml.NVMLError as error:
         raise InputError(f"the board could not be reset ({error}); as root: {_RESET}") from None
     marker.unlink()
-
-
-def _board(info: DeviceInfo) -> Any:
-    import pynvml
-
-    pynvml.nvmlInit()
-    return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{info.uuid}")

@@ -11,7 +11,7 @@ from mlscale.collect.suite import BACKENDS
 from mlscale.errors import InputError, extra_named
 
 _INSTALL = {
-    "cuda": "pip install 'mlscale[collect]' 'kernel_tuner[cuda]'",
+    "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
     "hip": "pip install 'mlscale[collect]' hip-python amdsmi, of the ROCm that is installed",
     "opencl": "pip install 'mlscale[collect]'",
 }
@@ -29,9 +29,9 @@ class DeviceInfo:
     uuid: of this one board; of a device without one its name and driver. l2_bytes: of a processor
     256 KiB. wave_size: threads that run together. engine_mhz, memory_mhz: highest clocks [MHz], for
     a table where none was observed; 0 is unknown. capability: NVIDIA's, times ten. cu_axis: how
-    fewer CUs are had, 'green contexts', 'CU mask', 'threads', or not (''). sensors: 'nvml',
-    'amdsmi', 'tegra', or none (''). platform, place: numbers of the OpenCL platform and of the
-    device on it.
+    fewer CUs are had, 'green contexts', 'CU mask', 'threads', or not (''), in multiples of cu_step.
+    sensors: 'nvml', 'amdsmi', 'tegra', or none (''). platform, place: numbers of the OpenCL
+    platform and of the device on it.
     """
 
     backend: str
@@ -45,6 +45,7 @@ class DeviceInfo:
     memory_mhz: float = 0.0
     capability: int = 0
     cu_axis: str = ""
+    cu_step: int = 1
     sensors: str = ""
     platform: int = 0
     place: int = 0
@@ -90,25 +91,72 @@ def _of_properties(properties: Any) -> dict[str, Any]:
 
 
 def _cuda() -> DeviceInfo:
-    from cuda.bindings import runtime
+    from cuda.bindings import nvrtc, runtime
 
-    def ask(function: str, *given: Any) -> Any:
-        status, *answer = getattr(runtime, function)(*given)
-        if status != runtime.cudaError_t.cudaSuccess:
-            raise InputError(f"no NVIDIA GPU is visible ({function}: {status.name})")
+    def ask(function: Callable[..., Any], *given: Any) -> Any:
+        status, *answer = function(*given)
+        if status:
+            raise InputError(f"no NVIDIA GPU is visible ({function.__name__}: {status.name})")
         return answer[0]
 
-    ask("cudaGetDeviceCount")
-    properties, driver = ask("cudaGetDeviceProperties", 0), int(ask("cudaDriverGetVersion"))
-    sensors = "tegra" if _JETSON.exists() else "nvml" if find_spec("pynvml") else ""
+    driver = int(ask(runtime.cudaDriverGetVersion))
+    if not driver:
+        raise InputError("no NVIDIA driver is installed")
+    _require_compiler(nvrtc, driver)
+    ask(runtime.cudaGetDeviceCount)
+    properties = ask(runtime.cudaGetDeviceProperties, 0)
+    called = _of_properties(properties)
     return DeviceInfo(
         backend="cuda",
         driver=f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         capability=10 * properties.major + properties.minor,
         cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
-        sensors=sensors,
-        **_of_properties(properties),
+        cu_step=8 if properties.major >= 9 else 2,
+        sensors=_nvidia_sensors(called["uuid"]),
+        **called,
     )
+
+
+def _require_compiler(nvrtc: Any, driver: int) -> None:
+    """Raise InputError without NVRTC, or where it is newer than the driver, which refuses its PTX.
+
+    driver: the version of its CUDA, as 12040.
+    """
+    major, minor = driver // 1000, driver % 1000 // 10
+    wheel = "nvidia-cuda-nvrtc-cu12" if major == 12 else "nvidia-cuda-nvrtc"
+    install = f"pip install 'cuda-python=={major}.*' '{wheel}=={major}.{minor}.*'"
+    try:
+        _, *version = nvrtc.nvrtcVersion()
+    except RuntimeError:
+        raise InputError(f"NVRTC, CUDA's compiler, is missing: {install}") from None
+    if version > [major, minor]:
+        raise InputError(
+            f"NVRTC {version[0]}.{version[1]} is newer than the driver, which has CUDA "
+            f"{major}.{minor}: {install}"
+        )
+
+
+def nvml_board(uuid: str) -> Any:
+    """NVML's handle of a board. Raises pynvml.NVMLError."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    return pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+
+
+def _nvidia_sensors(uuid: str) -> str:
+    """Those that kernel_tuner can read; of NVML whole boards that list their memory's clocks."""
+    if _JETSON.exists():
+        return "tegra"
+    if find_spec("pynvml") is None:
+        return ""
+    import pynvml
+
+    try:
+        pynvml.nvmlDeviceGetSupportedMemoryClocks(nvml_board(uuid))
+    except pynvml.NVMLError:
+        return ""
+    return "nvml"
 
 
 def _hip() -> DeviceInfo:

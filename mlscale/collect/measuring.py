@@ -4,15 +4,17 @@ Needs kernel_tuner. `python -m mlscale.collect.measuring BACKEND SUITE KERNEL â€
 once each, for a profiler.
 """
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlscale.collect.clocks import set_board
-from mlscale.collect.device import DeviceInfo, find_device
+from mlscale.collect.device import DeviceInfo, find_device, nvml_board
 from mlscale.collect.plan import Plan
 from mlscale.collect.suite import Entry, select
 from mlscale.collect.tuner import BenchmarkObserver, run_kernel, tune_kernel
@@ -22,17 +24,20 @@ _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
 
-def _sensors(kind: str, power_s: float) -> Any:
-    """kernel_tuner's observer of that kind, as DeviceInfo has it; of power over so many seconds."""
-    if kind == "tegra":
+def _sensors(info: DeviceInfo, power_s: float) -> Any:
+    """kernel_tuner's observer of the device's sensors; of power over so many seconds."""
+    if info.sensors == "tegra":
         from kernel_tuner.observers.tegra import TegraObserver
 
         return TegraObserver([*(["tegra_power", "tegra_energy"] if power_s else []), "core_freq"])
     observed, seconds = ["core_freq", "mem_freq", "temperature"], power_s or 1
-    if kind == "nvml":
+    if info.sensors == "nvml":
+        import pynvml
         from kernel_tuner.observers.nvml import NVMLObserver
 
-        return NVMLObserver(["nvml_power"] * bool(power_s) + observed, continuous_duration=seconds)
+        observed += ["nvml_power"] if power_s else []
+        place = pynvml.nvmlDeviceGetIndex(nvml_board(info.uuid))
+        return NVMLObserver(observed, device=place, continuous_duration=seconds)
     from kernel_tuner.observers.amd import AMDSMIObserver
 
     observed += ["power", "energy"] if power_s else []
@@ -42,11 +47,24 @@ def _sensors(kind: str, power_s: float) -> Any:
 
 
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]
-    """Sets the board for each configuration, and writes down how many CUs it really had."""
+    """Sets the board for each configuration, and writes down how many CUs it really had.
+
+    It also mends two things that kernel_tuner 1.5.0 does with the streams of CUDA and HIP.
+    """
 
     def __init__(self, info: DeviceInfo) -> None:
         self._info = info
         self._settings: dict[str, int] = {}
+
+    def register_device(self, dev: Any) -> None:
+        """Called once: copies wait for the kernel.
+
+        The stream of a green context does not block the copies of the results that are checked.
+        """
+        super().register_device(dev)
+        if self._info.cu_axis == "green contexts":
+            for copy in ("memcpy_dtoh", "memcpy_htod"):
+                setattr(dev, copy, partial(_copy_alone, dev.synchronize, getattr(dev, copy)))
 
     def register_configuration(self, params: dict[str, Any]) -> None:
         """Called before a configuration is timed."""
@@ -54,15 +72,34 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
         if settings != self._settings:
             set_board(self._info, settings)
         self._settings = settings
+        if self._info.backend != "opencl":
+            self.dev.run_kernel = partial(_run_behind_another, self.dev, self.dev.run_kernel)
 
     def get_results(self) -> dict[str, Any]:
         """Called when it was timed."""
+        self.dev.__dict__.pop("run_kernel", None)
         if self._info.cu_axis == "green contexts":
             granted = getattr(self.dev, "assigned_sm_count", self._info.cu_count)
             return {"cu_count_granted": granted}
         if self._info.backend == "opencl":
             return {"cu_count_granted": self.dev.ctx.devices[0].max_compute_units}
         return {}
+
+
+def _copy_alone(synchronize: Callable[[], None], copy: Callable[..., None], *given: Any) -> None:
+    synchronize()
+    copy(*given)
+    synchronize()
+
+
+def _run_behind_another(dev: Any, run: Callable[..., None], *given: Any) -> None:
+    """Launch a kernel twice, and time the second: the launch by Python is hidden by the first.
+
+    Else the device waits some 10 us for it after the event that begins the time.
+    """
+    run(*given)
+    dev.start_event()
+    run(*given)
 
 
 def parameters(entry: Entry, plan: Plan, info: DeviceInfo, cu_count: int) -> dict[str, list[Any]]:
@@ -85,8 +122,9 @@ def measure(
     Raises InputError where a configuration failed, and whatever kernel_tuner raises where the
     kernel cannot be compiled or run, or gives a wrong result.
     """
+    gc.collect()  # else kernel_tuner's last run would hold its memory of the device
     case = entry.case()
-    sensors = [_sensors(info.sensors, plan.power_s)] if info.sensors else []
+    sensors = [_sensors(info, plan.power_s)] if info.sensors else []
     results, _ = tune_kernel(
         **_launch(entry, info, case.arguments),
         tune_params=parameters(entry, plan, info, cu_count),

@@ -1,7 +1,8 @@
 """The plan: which kernels at which CU counts, clocks and power caps, and how long it takes."""
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,21 +60,22 @@ class Plan:
         return dict(json.loads(text))
 
 
-def cu_counts(asked: Sequence[int] | None, info: DeviceInfo) -> tuple[int, ...]:
+def cu_counts(asked: Iterable[float] | None, info: DeviceInfo) -> tuple[int, ...]:
     """The CU counts to measure, rising. Raises InputError on what the device does not have.
 
-    asked None takes up to eight, evenly spaced, all CUs among them.
+    asked None takes up to eight, evenly spaced, all CUs among them. Those of a GPU that grants
+    groups of CUs are rounded up to whole ones.
     """
     if not info.cu_axis:
-        if asked and tuple(asked) != (info.cu_count,):
+        if asked and {*asked} != {info.cu_count}:
             raise InputError(
                 f"{info.name} by {info.backend} cannot run on fewer than all {info.cu_count} CUs "
                 "(CUDA 12.4, HIP or PoCL can); leave out --cu-counts"
             )
         return (info.cu_count,)
     if asked is None:
-        places = np.linspace(0, info.cu_count, min(_AUTO_COUNTS, info.cu_count) + 1)[1:]
-        return tuple(sorted({round(float(place)) for place in places}))
-    if max(asked) > info.cu_count:
+        asked = np.linspace(0, info.cu_count, min(_AUTO_COUNTS, info.cu_count) + 1)[1:].round()
+    elif max(asked) > info.cu_count:
         raise InputError(f"--cu-counts {max(asked)}: {info.name} has {info.cu_count} CUs")
-    return tuple(asked)
+    whole = (math.ceil(count / info.cu_step) * info.cu_step for count in asked)
+    return tuple(sorted({min(count, info.cu_count) for count in whole}))

@@ -164,7 +164,10 @@ def notes(frame: pd.DataFrame, plan: Plan, info: DeviceInfo) -> list[str]:
         )
     if info.backend != "opencl" and not info.sensors:
         package = "nvidia-ml-py" if info.backend == "cuda" else "amdsmi"
-        lines.append(f"neither power nor clocks were observed: {package} is not installed")
+        lines.append(
+            f"neither power nor clocks were observed: {package} is not installed, or does not know "
+            "the board"
+        )
     if plan.power_s and frame["power_w"].isna().any():
         lines.append(f"some samples have no power: the sensor ({info.sensors}) gave none")
     if device_name(info) not in device_keys() and info.backend != "opencl":

@@ -85,7 +85,7 @@ def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return play
 
 
-def made_observer(kind: str, power_s: float) -> Any:
+def made_observer(info: DeviceInfo, power_s: float) -> Any:
     """Stands for the sensors'; what it would have read stands in the cache."""
 
     class Observer(BenchmarkObserver):  # type: ignore[misc]
@@ -139,10 +139,10 @@ class TestCuda:
         done: list[Any] = []
         monkeypatch.setattr(measuring, "set_board", lambda _, settings: done.append(settings))
         observer = measuring._Configuration(H200)
+        observer.dev = SimpleNamespace(assigned_sm_count=64, run_kernel=print)
         for clock in (990, 990, 1980):
             observer.register_configuration({"block_size_x": 256, "engine_mhz": clock})
         assert done == [{"engine_mhz": 990}, {"engine_mhz": 1980}]
-        observer.dev = SimpleNamespace(assigned_sm_count=64)
         assert observer.get_results() == {"cu_count_granted": 64}
 
     def test_rows_are_at_what_the_driver_granted(self, cuda_samples: pd.DataFrame) -> None:

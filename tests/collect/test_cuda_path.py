@@ -1,0 +1,213 @@
+"""The CUDA path through kernel_tuner's own backend, on a made GPU (`synthetic/cuda_gpu.py`).
+
+kernel_tuner's code runs as it is; only NVIDIA's packages are stand-ins. The expected times are
+those of the made GPU.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import cuda_gpu
+
+from mlscale.collect import device, recording
+from mlscale.collect.cases import CASES
+from mlscale.collect.device import find_device
+from mlscale.collect.plan import Plan, cu_counts
+from mlscale.collect.running import cache_file
+from mlscale.collect.suite import select
+from mlscale.errors import InputError
+
+pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
+from mlscale.collect import measuring
+
+AS_IT_IS: dict[str, tuple[int, ...]] = {"engine_mhz": (), "memory_mhz": (), "cap_w": ()}
+_OF_CUDA = [
+    "kernel_tuner.utils.nvcuda", "kernel_tuner.observers.nvcuda", "kernel_tuner.backends.nvcuda",
+    "kernel_tuner.observers.nvml",
+]  # fmt: skip
+
+
+def copies(source: Any, target: Any, count: int) -> None:
+    """The kernel `copy`."""
+    target[: 4 * count] = source[: 4 * count]
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[cuda_gpu.Gpu]:
+    made = cuda_gpu.Gpu(copies)
+    bindings = {
+        "driver": cuda_gpu.Driver(made),
+        "runtime": cuda_gpu.Runtime(made),
+        "nvrtc": cuda_gpu.Nvrtc(),
+    }
+    modules = {name: cuda_gpu.module(name, content) for name, content in bindings.items()}
+    package = cuda_gpu.module("cuda.bindings", type("", (), modules))
+    for name, content in {
+        "cuda": cuda_gpu.module("cuda", type("", (), {"bindings": package})),
+        "cuda.bindings": package,
+        **{f"cuda.bindings.{name}": content for name, content in modules.items()},
+        "pynvml": cuda_gpu.module("pynvml", cuda_gpu.Nvml()),
+    }.items():
+        monkeypatch.setitem(sys.modules, name, content)
+    monkeypatch.setattr(device, "find_spec", lambda _: True)
+    for name in _OF_CUDA:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in _OF_CUDA:
+        importlib.import_module(name)
+    return made
+
+
+@pytest.fixture
+def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function: the samples of a copy of 1000 numbers at 8 and at all SMs, twice each."""
+    (tmp_path / "cache").mkdir()
+    monkeypatch.chdir(tmp_path)  # kernel_tuner leaves the source of what fails
+
+    def measure(power_s: float = 1.0) -> Any:
+        info = find_device("cuda")
+        [copy] = select("small", ["copy"], "cuda")
+        entry = replace(copy, threads=1000, case=partial(CASES["copy"], n=1000))
+        plan = Plan("small", (entry,), (8, 132), AS_IT_IS, 2, power_s)
+        for count in plan.cu_counts:
+            path = cache_file(tmp_path, entry.name, count)
+            measuring.measure(entry, plan, info, count, path)
+        return recording.samples(tmp_path, plan, info)
+
+    return measure
+
+
+def test_a_collection_at_two_counts(measured: Any, gpu: cuda_gpu.Gpu) -> None:
+    """400 us on 132 SMs, 132 / 8 as many on 8: without the 10 us in which Python launches."""
+    samples = measured()
+    assert samples["cu_count"].tolist() == [8, 8, 132, 132]
+    assert samples["time_ms"].tolist() == pytest.approx([6.6, 6.6, 0.4, 0.4])
+    assert set(samples["power_w"]) == {321}
+    assert set(samples["engine_mhz_observed"]) == {1755}
+    assert set(samples["temperature_c"]) == {55}
+    assert set(gpu.sms_used) == {8, 132}
+
+
+def test_without_power(measured: Any) -> None:
+    samples = measured(power_s=0.0)
+    assert samples["power_w"].isna().all()
+    assert set(samples["engine_mhz"]) == {1755}
+
+
+def test_copies_wait_for_a_green_context(measured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stream does not block: kernel_tuner alone would check a result that is not there yet."""
+    monkeypatch.setattr(measuring, "_copy_alone", lambda _, copy, *given: copy(*given))
+    with pytest.raises(RuntimeError, match="verification failed"):
+        measured()
+
+
+def test_a_wrong_result_is_told(measured: Any, gpu: cuda_gpu.Gpu) -> None:
+    gpu.kernel = lambda *_: None
+    with pytest.raises(RuntimeError, match="verification failed"):
+        measured()
+
+
+def test_memory_is_given_back(measured: Any, gpu: cuda_gpu.Gpu) -> None:
+    """Of the runs before the last one: two buffers of a run are left."""
+    measured()
+    assert sum(buffer is not None for buffer in gpu.buffers) == 2
+
+
+def test_the_device(gpu: cuda_gpu.Gpu) -> None:
+    """Groups of 8 SMs; eight counts, 132 / 8 apart and rounded up; 130 are more than 16 groups."""
+    info = find_device("cuda")
+    assert (info.name, info.uuid) == ("NVIDIA H100 80GB HBM3", cuda_gpu.UUID_TEXT)
+    assert (info.cu_axis, info.sensors, info.driver) == ("green contexts", "nvml", "CUDA 12.8")
+    assert cu_counts(None, info) == (16, 40, 56, 72, 88, 104, 120, 132)
+    assert cu_counts((8, 130), info) == (8, 132)
+
+
+def test_a_board_that_nvml_does_not_know(gpu: cuda_gpu.Gpu, monkeypatch: Any) -> None:
+    """As a MIG slice, whose name has another prefix: it is measured without power."""
+    monkeypatch.setattr(cuda_gpu, "UUID_TEXT", "another")
+    assert find_device("cuda").sensors == ""
+
+
+def test_a_jetson_has_its_own_sensors(gpu: cuda_gpu.Gpu, monkeypatch: Any, tmp_path: Path) -> None:
+    """NVIDIA's release file tells it; NVML has no sensors there."""
+    monkeypatch.setattr(device, "_JETSON", tmp_path)
+    assert find_device("cuda").sensors == "tegra"
+
+
+@pytest.mark.parametrize(("driver", "axis"), [(12040, "green contexts"), (12030, "")])
+def test_green_contexts_came_with_cuda_12_4(
+    gpu: cuda_gpu.Gpu, monkeypatch: Any, driver: int, axis: str
+) -> None:
+    bindings = sys.modules["cuda.bindings"]
+    monkeypatch.setattr(bindings.runtime, "cudaDriverGetVersion", lambda: (0, driver))
+    monkeypatch.setattr(bindings.nvrtc, "nvrtcVersion", lambda: (0, 12, 3))
+    assert find_device().cu_axis == axis
+
+
+def test_no_gpu(gpu: cuda_gpu.Gpu, monkeypatch: Any) -> None:
+    def cudaGetDeviceCount() -> Any:  # noqa: N802
+        return cuda_gpu.cudaError_t.cudaErrorNoDevice, None
+
+    bindings = sys.modules["cuda.bindings"]
+    monkeypatch.setattr(bindings.runtime, "cudaGetDeviceCount", cudaGetDeviceCount)
+    with pytest.raises(InputError, match=r"\(cudaGetDeviceCount: cudaErrorNoDevice\)"):
+        find_device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("driver", "compiler", "message"),
+    [
+        (0, (12, 8), "no NVIDIA driver is installed"),
+        (
+            12040,
+            (12, 9),
+            r"NVRTC 12\.9 is newer than the driver, .* CUDA 12\.4: .*-nvrtc-cu12==12\.4",
+        ),
+        (13000, (13, 1), r"'cuda-python==13\.\*' 'nvidia-cuda-nvrtc==13\.0\.\*'"),
+        (12040, None, "NVRTC, CUDA's compiler, is missing: pip install"),
+    ],
+)
+def test_what_does_not_fit_together(
+    gpu: cuda_gpu.Gpu, monkeypatch: Any, driver: int, compiler: Any, message: str
+) -> None:
+    """A driver refuses the PTX of a newer NVRTC."""
+
+    def version() -> Any:
+        if compiler is None:
+            raise RuntimeError("Failure finding libnvrtc.so")
+        return (0, *compiler)
+
+    bindings = sys.modules["cuda.bindings"]
+    monkeypatch.setattr(bindings.runtime, "cudaDriverGetVersion", lambda: (0, driver))
+    monkeypatch.setattr(bindings.nvrtc, "nvrtcVersion", version)
+    with pytest.raises(InputError, match=message):
+        find_device("cuda")
+
+
+@pytest.mark.parametrize("name", ["driver", "runtime", "nvrtc"])
+def test_the_stand_ins_have_the_signatures_of_cuda_python(name: str) -> None:
+    bindings = pytest.importorskip(f"cuda.bindings.{name}", reason="cuda-python is not installed")
+    made = getattr(cuda_gpu, name.title())
+    for function, content in vars(made).items():
+        if inspect.isfunction(content) and not function.startswith("_"):
+            own, theirs = (
+                [*inspect.signature(which).parameters]
+                for which in (content, getattr(bindings, function))
+            )
+            assert [p for p in own[1:] if p != "useFlags"] == [
+                p for p in theirs if p not in ("useFlags", "flags" if "useFlags" in own else "")
+            ]
+
+
+def test_the_stand_in_has_the_signatures_of_nvml() -> None:
+    nvml = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    for function, content in vars(cuda_gpu.Nvml).items():
+        if inspect.isfunction(content):
+            own = [*inspect.signature(content).parameters][1:]
+            assert own == [*inspect.signature(getattr(nvml, function)).parameters]
