@@ -10,10 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlscale.profilers.appending import append
     from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
     from mlscale.profilers.layouts import COUNTING_TOOLS, TOOLS
     from mlscale.profilers.mapping import obtainable_features
+    from mlscale.profilers.run_table import append
 
 __all__ = [
     "COUNTING_TOOLS",
@@ -29,7 +29,7 @@ _HOMES = {  # imported on first use: predicting from a table reads no export
     "COUNTING_TOOLS": "layouts",
     "TOOLS": "layouts",
     "ImportedTable": "importing",
-    "append": "appending",
+    "append": "run_table",
     "import_exports": "importing",
     "import_profile": "importing",
     "obtainable_features": "mapping",

@@ -1,20 +1,22 @@
-"""Groups of launches, summed while the file streams by."""
+"""Groups of launches, summed while the file streams by, and when the launches ran."""
 
 import math
 import re
+from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError, warn
 from mlscale.profilers.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
-from mlscale.profilers.timeline import Timeline
 from mlscale.text import shortened, without_controls
 
 _DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
@@ -143,6 +145,47 @@ def _sums(
     codes, weights = codes[has], weights[has]
     totals = np.bincount(codes, weights * values[has], count)
     return totals.tolist(), np.bincount(codes, weights, count).astype(np.int64).tolist()
+
+
+class Timeline:
+    """The intervals in which the kernels of a trace run on one GPU, in whatever order they come.
+
+    Only kernels count. Copies and fills between them are no kernel's time, and so are idle.
+    """
+
+    def __init__(self) -> None:
+        self._origin_ns: int | Fraction = 0
+        self._begins_ns = array("d")  # since the origin: as floats, absolute times are not exact
+        self._ends_ns = array("d")
+
+    def add(self, begins_ns: NDArray[Any], times_s: Floats) -> None:
+        """Count kernels in: when each began, and for how long it ran, (n,) each."""
+        if not self._begins_ns:
+            self._origin_ns = begins_ns[0]
+        since_ns = (begins_ns - self._origin_ns).astype(np.float64)
+        self._begins_ns.frombytes(since_ns.tobytes())
+        self._ends_ns.frombytes((since_ns + times_s * 1e9).tobytes())
+
+    @property
+    def span_s(self) -> float | None:
+        """From the first kernel's begin to the last one's end [s]; None without a kernel."""
+        if not self._begins_ns:
+            return None
+        return float(np.max(self._ends_ns) - np.min(self._begins_ns)) / 1e9
+
+    @property
+    def busy_s(self) -> float | None:
+        """The time in which at least one kernel runs [s]; None without a kernel."""
+        span_s = self.span_s
+        if span_s is None:
+            return None
+        begins_ns, ends_ns = np.frombuffer(self._begins_ns), np.frombuffer(self._ends_ns)
+        if (begins_ns[1:] < begins_ns[:-1]).any():
+            order = np.argsort(begins_ns)
+            begins_ns, ends_ns = begins_ns[order], ends_ns[order]
+        busy_until_ns = np.maximum.accumulate(ends_ns)[:-1]
+        gaps_ns = np.subtract(begins_ns[1:], busy_until_ns, out=busy_until_ns)
+        return span_s - float(gaps_ns[gaps_ns > 0].sum()) / 1e9
 
 
 @dataclass

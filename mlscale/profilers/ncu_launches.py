@@ -8,11 +8,10 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block
+from mlscale.profilers.blocks import Block, by_run, runs_of, whole_runs
 from mlscale.profilers.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent, NumberSet
-from mlscale.profilers.long_rows import by_run, runs_of, whole_runs
 from mlscale.profilers.ncu_metrics import (
     ALWAYS,
     CYCLES,

@@ -9,11 +9,18 @@ from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block, Timestamps, blocks, durations_s
+from mlscale.profilers.blocks import (
+    Block,
+    Timestamps,
+    blocks,
+    by_run,
+    durations_s,
+    runs_of,
+    whole_runs,
+)
 from mlscale.profilers.cells import Labels
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, NumberSet
-from mlscale.profilers.long_rows import by_run, runs_of, whole_runs
 from mlscale.profilers.mapping import device_key
 from mlscale.profilers.reader import Export
 

@@ -2,9 +2,11 @@
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any, Self
 
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
@@ -12,7 +14,6 @@ from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors import PREDICTORS, create, find_predictor, or_default
 from mlscale.predictors.base import Predictor
-from mlscale.studies.failures import own_failures
 from mlscale.studies.oracle import Oracle
 
 AnyPredictor = str | type[Predictor] | Predictor
@@ -189,3 +190,32 @@ def all_candidates(kinds: Sequence[str], measurements: Measurements) -> list[Can
         fitting = [*fitting, fitting[0] + WITH_POWER]
     names = [name for name, kind in PREDICTORS.items() if kind.applies_to(measurements)]
     return candidates(names, fitting, measurements)
+
+
+@contextmanager
+def own_failures(
+    predictor: Predictor | type[Predictor], step: str, device: str | None = None
+) -> Iterator[None]:
+    """Make an InputError of whatever a predictor that is not part of mlscale raises.
+
+    step: the method that is called; device: of the table. The message names the last line of the
+    predictor's own package. What predictors of mlscale raise is a fault of ours and stays as it is.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        kind = predictor if isinstance(predictor, type) else type(predictor)
+        package = kind.__module__.partition(".")[0]
+        if package == "mlscale":
+            raise
+        place = ""
+        for frame, line in walk_tb(error.__traceback__):
+            if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+                place = f" ({Path(frame.f_code.co_filename).name}, line {line})"
+        where = f" on {device}" if device else ""
+        raise InputError(
+            f"predictor '{predictor.name}' failed in {step}{where}: "
+            f"{type(error).__name__}: {error}{place}"
+        ) from error

@@ -30,7 +30,7 @@ from mlscale.predictors.base import (
     predict_beyond,
     predict_surfaces,
 )
-from mlscale.studies.failures import own_failures
+from mlscale.studies.candidates import own_failures
 from mlscale.studies.oracle import Oracle
 from mlscale.studies.splits import Fold
 

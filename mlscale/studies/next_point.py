@@ -17,9 +17,8 @@ from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import GivesIntervals, UsesMeasuredPoints, predict_surfaces
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import Part, Row, Rows, Study, flat, measured_quantities
-from mlscale.studies.candidates import AnyPredictor, Candidate, single_candidate
+from mlscale.studies.candidates import AnyPredictor, Candidate, own_failures, single_candidate
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.failures import own_failures
 from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
 from mlscale.studies.statistics import error_over, split_error

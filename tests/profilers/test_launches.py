@@ -10,9 +10,9 @@ from mlscale.profilers.launches import (
     GroupKey,
     LaunchGroup,
     NumberSet,
+    Timeline,
     some_of,
 )
-from mlscale.profilers.timeline import Timeline
 from mlscale.text import listed
 
 NAN = float("nan")

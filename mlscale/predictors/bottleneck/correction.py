@@ -6,8 +6,14 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, shaped
-from mlscale.predictors.bottleneck.inducing import at_rows, inducing_rows
-from mlscale.predictors.bottleneck.process import JITTER, scaling, squared_distance, standardised
+from mlscale.predictors.bottleneck.process import (
+    JITTER,
+    at_rows,
+    inducing_rows,
+    scaling,
+    squared_distance,
+    standardised,
+)
 
 LENGTH_SCALE = 0.4  # root mean square distance, in standard deviations, that is still alike
 UNREPEATED_VARIANCE = 0.3  # variance of what does not repeat, against 1 of what does
@@ -21,7 +27,7 @@ class Correction:
     Alike are kernels near each other in D inputs: the named ones of `KernelTraits.similarity`,
     then the coordinates of the predicted log surface along its main directions. mean, spread
     (D,) standardise; centre (N,) and directions (A, N) give the coordinates; points (n, D) of the
-    kernels that stand for all, see `inducing`; weights (n, N). A kernel unlike all others gets no
+    kernels that stand for all, `inducing_rows`; weights (n, N). A kernel unlike all others gets no
     correction.
     """
 

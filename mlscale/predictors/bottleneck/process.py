@@ -1,29 +1,36 @@
 """The Gaussian process that corrects the physics of the bottleneck curve: NumPy."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
 from mlscale.counters.kernel_use import input_names
-from mlscale.predictors.bottleneck.inducing import at_rows, inducing_rows
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
 LENGTH_SCALE, LINEAR, SHARED_BETWEEN_GPUS = 3.0, 0.3, 0.5
 JITTER = 1e-4
 FARTHEST = 3.0  # standard deviations of an input from the training mean; it is clipped there
+# Inducing points: some kernels that stand for all of a large training set. With all K kernels time
+# grows as K^3 and memory as K^2; with n that stand for them, as K n^2 and K n. Decision 0017 says
+# what that costs in accuracy.
+MOST_POINTS = 400  # where there are fewer kernels, each stands for itself
+CANDIDATES = 2000  # kernels, drawn from all, that the points are taken from
+LEAST_VARIANCE = 1e-6  # that the other points leave of one that tells something new
+
+Array = TypeVar("Array", Floats, Indices)
 
 
 @dataclass(frozen=True, eq=False)
 class Process:
     """A Gaussian process over D standardised inputs of the training kernels on several GPUs.
 
-    n of the kernels, with few kernels each of them, stand for all: see `inducing`. names of the
+    n of the kernels, with few kernels each of them, stand for all: `inducing_rows`. names of the
     inputs; mean and spread (D,), the training kernels' mean and standard deviation, standardise
     them; low and high (D,) are the range trained. rows (n,): which of the kernels; points (n, D)
     and gpu (n,): their inputs and the number of their GPU; weights (L, n) of the points in the
@@ -177,3 +184,28 @@ def scaling(raw: Floats) -> tuple[Floats, Floats]:
 def standardised(raw: Floats, mean: Floats, spread: Floats, farthest: float = FARTHEST) -> Floats:
     """Return inputs (K, D) standardised and clipped; a missing one is at the mean."""
     return np.nan_to_num(np.clip((raw - mean) / spread, -farthest, farthest))
+
+
+def inducing_rows(covariance: Callable[[Indices], Floats], count: int) -> Indices:
+    """Return the rows, in order, of the kernels that stand for all: MOST_POINTS at most.
+
+    covariance: from C rows to the covariance (C, C) of these kernels. count: of all kernels. Each
+    next point is that which those before leave least certain: Cholesky's decomposition with
+    pivots (Fine and Scheinberg, JMLR 2, 2001). The same kernels give the same points.
+    """
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    from scipy.linalg.lapack import dpstrf
+
+    candidates = np.random.default_rng(0).permutation(count)[:CANDIDATES]
+    _, pivots, rank, _ = dpstrf(covariance(candidates), tol=LEAST_VARIANCE)
+    return np.sort(candidates[pivots[: min(rank, MOST_POINTS)] - 1])
+
+
+def at_rows(values: Array, rows: Indices) -> Array:
+    """Return the values (n, ...) in those rows of (K, ...): the array itself where they are all.
+
+    NumPy multiplies an array by itself transposed otherwise than by a copy, which shows in the
+    last digits.
+    """
+    return values if len(rows) == len(values) else values[rows]

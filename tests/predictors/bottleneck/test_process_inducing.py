@@ -13,7 +13,7 @@ from synthetic import noisy_kernels
 from mlscale import load, save, train
 from mlscale.arrays import Floats, Indices
 from mlscale.data.measurements import Measurements
-from mlscale.predictors.bottleneck import fit, inducing
+from mlscale.predictors.bottleneck import fit, process
 from mlscale.predictors.bottleneck.correction import Correction
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.fit import CurveBatch, CurveFit, GpuKernels, fit_curves
@@ -25,7 +25,7 @@ FEW = 10
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most FEW kernels stand for all."""
-    monkeypatch.setattr(inducing, "MOST_POINTS", FEW)
+    monkeypatch.setattr(process, "MOST_POINTS", FEW)
 
 
 def trained(table: Measurements) -> Bottleneck:
@@ -44,7 +44,7 @@ class TestRows:
         def of_rows(rows: Indices) -> Floats:
             return np.exp(-np.abs(places[rows][:, None] - places[rows]))
 
-        return inducing.inducing_rows(of_rows, len(places))
+        return process.inducing_rows(of_rows, len(places))
 
     @pytest.mark.usefixtures("few")
     def test_few_kernels_stand_for_themselves(self) -> None:
@@ -69,16 +69,16 @@ class TestRows:
 
     def test_candidates_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The cost of the choice does not grow with the kernels."""
-        monkeypatch.setattr(inducing, "CANDIDATES", 500)
+        monkeypatch.setattr(process, "CANDIDATES", 500)
         sizes = []
 
         def of_rows(rows: Indices) -> Floats:
             sizes.append(len(rows))
             return np.eye(len(rows))
 
-        rows = inducing.inducing_rows(of_rows, 100_000)
+        rows = process.inducing_rows(of_rows, 100_000)
         assert sizes == [500]
-        assert len(set(rows.tolist())) == len(rows) == inducing.MOST_POINTS
+        assert len(set(rows.tolist())) == len(rows) == process.MOST_POINTS
 
 
 class TestBelowTheBound:
@@ -99,7 +99,7 @@ class TestBelowTheBound:
         table = made.with_cu_axis(12)
         at_bound, far_below = [], []
         for bound, own in ((12, at_bound), (10_000, far_below)):
-            monkeypatch.setattr(inducing, "MOST_POINTS", bound)
+            monkeypatch.setattr(process, "MOST_POINTS", bound)
             own.append(surfaces(trained(table), table))
         assert (at_bound[0] == far_below[0]).all()
 
@@ -115,7 +115,7 @@ class TestAboveTheBound:
         others = kernels.measurements.select(range(400, 600))
         errors = []
         for bound in (400, 100):
-            monkeypatch.setattr(inducing, "MOST_POINTS", bound)
+            monkeypatch.setattr(process, "MOST_POINTS", bound)
             model = trained(training)
             assert len(model.time_.process.points) <= bound
             off = surfaces(model, others) / kernels.expected_time[400:] - 1
@@ -139,7 +139,7 @@ class TestAboveTheBound:
         noisy = missed + random.normal(0, 0.001, missed.shape)
         errors = []
         for bound in (500, 100):
-            monkeypatch.setattr(inducing, "MOST_POINTS", bound)
+            monkeypatch.setattr(process, "MOST_POINTS", bound)
             correction = Correction.fit(named, np.zeros((500, 4)), noisy)
             assert len(correction.points) <= bound
             errors.append(np.abs(correction.predict(other, np.zeros((200, 4))) - truth).mean())

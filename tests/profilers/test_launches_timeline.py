@@ -12,9 +12,8 @@ from synthetic.exports import NVPROF_TRACE, V3_TRACE, rocprof_v1
 
 from mlscale.profilers import nvprof, rocprof
 from mlscale.profilers.launch_batch import LaunchRecord
-from mlscale.profilers.launches import FileContent
+from mlscale.profilers.launches import FileContent, Timeline
 from mlscale.profilers.reader import Export, open_export
-from mlscale.profilers.timeline import Timeline
 
 Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 
