@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -21,6 +21,8 @@ from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_cou
 from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs, require_counters
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.baselines import Untrained
+
+Clocks = tuple[ArrayLike, ArrayLike]  # of the engine and of the memory [MHz]
 
 
 @dataclass
@@ -61,18 +63,13 @@ class WarpPredictor(Untrained):
         gpu = self._gpu_of(profiles.device)
         require_cu_count(gpu, (profiles.base.cu_count, *grid.cu_count))
         inputs = derive_inputs(profiles, gpu)
-        _, engine, memory = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
-        factors = self.factors(profiles, inputs, gpu, engine, memory)
+        _, *clocks = np.ix_(grid.cu_count, grid.engine_mhz, grid.memory_mhz)
+        factors = self.factors(profiles, inputs, gpu, (clocks[0], clocks[1]))
         return Surfaces(grid, profiles.base, factors, inputs.flags)
 
-    @staticmethod
     @abstractmethod
     def factors(
-        profiles: Profiles,
-        inputs: WarpInputs,
-        gpu: GpuParameters,
-        engine_mhz: ArrayLike,
-        memory_mhz: ArrayLike,
+        self, profiles: Profiles, inputs: WarpInputs, gpu: GpuParameters, clocks: Clocks
     ) -> Floats:
         """Return time / base time of each kernel at each pair of clocks, (K, *clocks)."""
 
@@ -105,16 +102,11 @@ class WangChu(WarpPredictor):
 
     name = "wang-chu"
 
-    @staticmethod
     def factors(
-        profiles: Profiles,
-        inputs: WarpInputs,
-        gpu: GpuParameters,
-        engine_mhz: ArrayLike,
-        memory_mhz: ArrayLike,
+        self, profiles: Profiles, inputs: WarpInputs, gpu: GpuParameters, clocks: Clocks
     ) -> Floats:
         """Return the ratio of the model's times."""
-        return predict_time_factor(inputs, gpu, _clocks(profiles.base), engine_mhz, memory_mhz)
+        return predict_time_factor(inputs, gpu, _base_clocks(profiles), *clocks)
 
 
 @dataclass
@@ -123,21 +115,15 @@ class MaxOverlap(WarpPredictor):
 
     name = "max-overlap"
 
-    @staticmethod
     def factors(
-        profiles: Profiles,
-        inputs: WarpInputs,
-        gpu: GpuParameters,
-        engine_mhz: ArrayLike,
-        memory_mhz: ArrayLike,
+        self, profiles: Profiles, inputs: WarpInputs, gpu: GpuParameters, clocks: Clocks
     ) -> Floats:
         """Return the rule's factors."""
-        clocks, time_ms = _clocks(profiles.base), profiles.time_ms
-        return max_overlap_factor(inputs, gpu, clocks, time_ms, engine_mhz, memory_mhz)
+        return max_overlap_factor(inputs, gpu, _base_clocks(profiles), profiles.time_ms, *clocks)
 
 
-def _clocks(base: HardwareConfig) -> tuple[float, float]:
-    return base.engine_mhz, base.memory_mhz
+def _base_clocks(profiles: Profiles) -> tuple[float, float]:
+    return profiles.base.engine_mhz, profiles.base.memory_mhz
 
 
 def _require(measurements: Measurements, gpu: GpuParameters) -> None:

@@ -101,9 +101,9 @@ class Study(ABC):
     def rows(self, results: Sequence[Any]) -> Rows:
         """Return the figures, as JSON values, of the parts' results: docs/file-formats.md."""
 
-    @abstractmethod
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """Return the tables to write, by the name of their file: rows of plain values."""
+        return {self.name: [flat(row) for row in self.rows(results)]}
 
     @property
     def seed_count(self) -> int:

@@ -18,7 +18,6 @@ from mlscale.studies.base import Part, Row, Rows, flat
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.of_wu import WuAloneStudy
 from mlscale.studies.oracle import Oracle
-from mlscale.studies.statistics import error_over, split_error
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,37 +50,29 @@ class ClassifierStudy(WuAloneStudy):
         return {"classifier": plain, "confusion": cells}
 
     def _row(self, results: Rows) -> Row:
-        first: Part = results[0]["part"]
         of = {
             key: np.concatenate([result[key] for result in results])
             for key in ("right", "error", "oracle", "training_right")
         }
-        applications = [name for result in results for name in result["applications"]]
-        seeds = [result["part"].seed for result in results for _ in result["applications"]]
         largest = max(len(result["confusion"]) for result in results)
         confusion = np.zeros((largest, largest), dtype=int)
         for result in results:
             counts = np.array(result["confusion"])
             confusion[: len(counts), : len(counts)] += counts
 
-        def error_of(values: Any) -> float | None:
-            return split_error(values, applications, seeds, self.split)
-
         whole = of["right"] == 100
         return {
-            **{key: results[0][key] for key in ("table", "quantity", "features")},
-            "base": first.bases[0].as_dict(),
-            "n_kernels": len({name for result in results for name in result["kernels"]}),
-            "n_seeds": len({result["part"].seed for result in results}),
-            "standard_error_over": error_over(self.split),
+            **self.head(results),
             "training_accuracy": float(of["training_right"].mean()),
             "accuracy": float(of["right"].mean()),
-            "accuracy_standard_error": error_of(of["right"]),
+            "accuracy_standard_error": self.standard_error(results, of["right"]),
             "mape": float(of["error"].mean()),
             "clustering": float(of["oracle"].mean()),
-            "clustering_standard_error": error_of(of["oracle"]),
+            "clustering_standard_error": self.standard_error(results, of["oracle"]),
             "misclassification": float((of["error"] - of["oracle"]).mean()),
-            "misclassification_standard_error": error_of(of["error"] - of["oracle"]),
+            "misclassification_standard_error": self.standard_error(
+                results, of["error"] - of["oracle"]
+            ),
             "mape_where_right": float(of["error"][whole].mean()) if whole.any() else None,
             "mape_where_wrong": float(of["error"][~whole].mean()) if not whole.all() else None,
             "confusion": confusion.tolist(),

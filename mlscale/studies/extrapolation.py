@@ -20,7 +20,6 @@ from mlscale.studies.base import (
     PredictorStudy,
     Row,
     Rows,
-    flat,
     grouped,
     measured_quantities,
 )
@@ -133,10 +132,6 @@ class ExtrapolationStudy(PredictorStudy):
                 for side, name in sides.items()
             },
         }
-
-    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
-        """Return the rows, by the name of the study."""
-        return {self.name: [flat(row) for row in self.rows(results)]}
 
 
 def edges(table: str, grid: ConfigGrid, base: HardwareConfig) -> list[Edge]:

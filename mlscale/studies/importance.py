@@ -18,11 +18,10 @@ from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.wu.estimator import Wu
-from mlscale.studies.base import Part, Row, Rows, flat
+from mlscale.studies.base import Part, Row, Rows
 from mlscale.studies.crossval import FoldPrediction, cross_validate
 from mlscale.studies.of_wu import WuAloneStudy
 from mlscale.studies.splits import Fold, grouped_folds
-from mlscale.studies.statistics import error_over, split_error
 
 ALL, SHUFFLED, BEST = "all", "shuffled", "best"
 SIZES = (1, 2, 4, 8, 16)  # of the subsets
@@ -42,37 +41,21 @@ class ImportanceStudy(WuAloneStudy):
         """One row for all features, each shuffled one and each subset of a case; in percent."""
         return [row for of_case in self.cases(results).values() for row in self._rows(of_case)]
 
-    def files(self, results: Sequence[Any]) -> dict[str, Rows]:
-        """Return the rows."""
-        return {self.name: [flat(row) for row in self.rows(results)]}
-
     def _rows(self, results: Rows) -> Rows:
-        first: Part = results[0]["part"]
-        applications = [name for result in results for name in result["applications"]]
-        seeds = [result["part"].seed for result in results for _ in result["applications"]]
         whole = np.concatenate([result["error"] for result in results])
         names = list(results[0]["shuffled"])
-        head = {
-            **{key: results[0][key] for key in ("table", "quantity", "features")},
-            "base": first.bases[0].as_dict(),
-            "n_kernels": len({name for result in results for name in result["kernels"]}),
-            "n_seeds": len({result["part"].seed for result in results}),
-            "standard_error_over": error_over(self.split),
-        }
+        head = self.head(results)
 
         def row(what: str, feature: str | None, count: int, errors: Floats) -> Row:
-            def error_of(values: Floats) -> float | None:
-                return split_error(values.tolist(), applications, seeds, self.split)
-
             return {
                 **head,
                 "what": what,
                 "feature": feature,
                 "n_features": count,
                 "mape": float(errors.mean()),
-                "standard_error": error_of(errors),
+                "standard_error": self.standard_error(results, errors),
                 "increase": float((errors - whole).mean()),
-                "increase_standard_error": error_of(errors - whole),
+                "increase_standard_error": self.standard_error(results, errors - whole),
                 "chosen_percent": None,
             }
 

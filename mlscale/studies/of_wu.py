@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.wu.estimator import Wu
-from mlscale.studies.base import Part, PredictorStudy, Rows, grouped, measured_quantities
+from mlscale.studies.base import Part, PredictorStudy, Row, Rows, grouped, measured_quantities
 from mlscale.studies.candidates import Candidate, candidates
+from mlscale.studies.statistics import error_over, split_error
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,3 +57,19 @@ class WuAloneStudy(PredictorStudy):
             for part, result in zip(self.parts, results, strict=True)
         ]
         return grouped(rows, "table", "quantity", "features")
+
+    def head(self, results: Rows) -> Row:
+        """Return what the rows of a case begin with; results: its own, one for each seed."""
+        return {
+            **{key: results[0][key] for key in ("table", "quantity", "features")},
+            "base": results[0]["part"].bases[0].as_dict(),
+            "n_kernels": len({name for result in results for name in result["kernels"]}),
+            "n_seeds": len({result["part"].seed for result in results}),
+            "standard_error_over": error_over(self.split),
+        }
+
+    def standard_error(self, results: Rows, values: Floats) -> float | None:
+        """Return that of the mean of values (n,), one for each kernel of the results."""
+        applications = [name for result in results for name in result["applications"]]
+        seeds = [result["part"].seed for result in results for _ in result["applications"]]
+        return split_error(values.tolist(), applications, seeds, self.split)
