@@ -40,6 +40,7 @@ from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.layouts import ExportLayout
 from mlscale.profilers.mapping import (
+    FormulaScope,
     Share,
     TableFeature,
     needed_counters,
@@ -301,16 +302,19 @@ def _features_and_shares(
         "xcd_count": device.xcd_count if device else None,
         "se_count": device.se_count if device else None,
     }
-    features = table_features(tool, record.counters, record.cycles, facts)
-    facts |= {name: feature.value for name, feature in features.items()}
-    return features, peak_shares(tool, record.counters, record.cycles, facts)
+    scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
+    features = table_features(tool, scope)
+    known = facts | {name: feature.value for name, feature in features.items()}
+    of_shares = FormulaScope.of(tool, record.counters, record.cycles, known)
+    return features, peak_shares(tool, of_shares)
 
 
 def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
     """What to say where no kernel has a measure of DRAM use, whatever the GPU; else nothing."""
     for record in records:
         facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
-        if "dram_utilisation" in peak_shares(tool, record.counters, record.cycles, facts):
+        scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
+        if "dram_utilisation" in peak_shares(tool, scope):
             return ""
     if tool != "ncu" and not any(record.counters for record in records):  # which counts always
         return (

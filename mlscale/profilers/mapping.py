@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -53,8 +53,9 @@ class Share:
 class FormulaScope:
     """What the names of formulas stand for, for one kernel.
 
-    counters: means over launches; cycles: GRBM_GUI_ACTIVE by the counter of its pass; facts:
-    time_s, workgroups, cu_count, …, None or NaN where not known; quantities: formulas by name.
+    counters: means over launches, in base units; cycles: GRBM_GUI_ACTIVE by the counter of its
+    pass; facts: time_s, workgroups, cu_count, …, None or NaN where not known; quantities: formulas
+    by name.
     """
 
     def __init__(
@@ -67,10 +68,28 @@ class FormulaScope:
         self._counters, self._cycles = counters, cycles
         self._facts, self._quantities = facts, quantities
 
+    @classmethod
+    def of(
+        cls,
+        tool: str,
+        counters: Mapping[str, float],
+        cycles: Mapping[str, float],
+        facts: Mapping[str, float | None],
+    ) -> Self:
+        """The scope of the formulas of a tool."""
+        return cls(counters, cycles, facts, _tool(tool)["quantities"])
+
     def value(self, formula: str) -> float:
         """The value of a formula; NaN where a counter or a fact is missing, and of x / 0."""
         value = self._evaluate(_parse(formula))
         return value if math.isfinite(value) else math.nan
+
+    def first(self, formulas: Iterable[str]) -> tuple[float, int]:
+        """The value of the first formula that has one, and its position; NaN and -1 without."""
+        for position, formula in enumerate(formulas):
+            if not math.isnan(value := self.value(formula)):
+                return value, position
+        return math.nan, -1
 
     def _evaluate(self, node: ast.expr) -> float:
         match node:
@@ -154,65 +173,48 @@ def obtainable_features(tool: str) -> tuple[str, ...]:
     return tuple(name for name in TABLE_2 if features[name])
 
 
-def table_features(
-    tool: str,
-    counters: Mapping[str, float],
-    cycles: Mapping[str, float],
-    facts: Mapping[str, float | None],
-) -> dict[str, TableFeature]:
+def table_features(tool: str, scope: FormulaScope) -> dict[str, TableFeature]:
     """Every feature of Table II for one kernel.
 
-    counters: means over launches, in base units; cycles: GRBM_GUI_ACTIVE by the counter of its
-    pass; facts: time_s, workgroups, cu_count, engine_hz, peak_bytes_per_s, xcd_count, se_count.
+    facts: time_s, workgroups, cu_count, engine_hz, peak_bytes_per_s, xcd_count, se_count.
     """
-    entry = _tool(tool)
-    scope = FormulaScope(counters, cycles, facts, entry["quantities"])
-    return {name: _first_with_value(scope, entry["features"][name]) for name in TABLE_2}
+    features = {}
+    for name in TABLE_2:
+        alternatives = _tool(tool)["features"][name]
+        value, n = scope.first(one["formula"] for one in alternatives)
+        has_one = not math.isnan(value)
+        features[name] = (
+            TableFeature(value, **alternatives[n]) if has_one else TableFeature(None, "missing", "")
+        )
+    return features
 
 
-def peak_shares(
-    tool: str,
-    counters: Mapping[str, float],
-    cycles: Mapping[str, float],
-    facts: Mapping[str, float | None],
-) -> dict[str, Share]:
+def peak_shares(tool: str, scope: FormulaScope) -> dict[str, Share]:
     """The shares of peak that a kernel's counters give, each from the first source that is there.
 
-    facts: those of `table_features`, and the features that it gave. Otherwise as there.
+    facts: those of `table_features`, and the features that it gave.
     """
-    entry = _tool(tool)
-    scope = FormulaScope(counters, cycles, facts, entry["quantities"])
     shares: dict[str, Share] = {}
-    for name, alternatives in entry["shares"].items():
-        for alternative in alternatives:
-            value = scope.value(alternative["formula"])
-            if not math.isnan(value):
-                shares[name] = Share(value, f"{alternative['source']} = {alternative['formula']}")
-                break
+    for name, alternatives in _tool(tool)["shares"].items():
+        value, n = scope.first(one["formula"] for one in alternatives)
+        if not math.isnan(value):
+            source = f"{alternatives[n]['source']} = {alternatives[n]['formula']}"
+            shares[name] = Share(value, source)
     return shares
 
 
-def nvprof_counters(
-    tool: str,
-    counters: Mapping[str, float],
-    cycles: Mapping[str, float],
-    facts: Mapping[str, float | None],
-) -> dict[str, float]:
+def nvprof_counters(tool: str, scope: FormulaScope) -> dict[str, float]:
     """One kernel's counters by nvprof's names, which the models of the papers read, from another's.
 
     NVIDIA's own table of the two tools' names gives the formulas; without a request a number per
     request is missing. None at all where one that Wang and Chu's model needs lacks. facts: those of
     `table_features`, and the warps of a launch.
     """
-    entry = _tool(tool)
-    if "nvprof_counters" not in entry:
-        return {}
-    scope = FormulaScope(counters, cycles, facts, entry["quantities"])
     parts = {
-        part: {name: _first_value(scope, formulas) for name, formulas in several.items()}
-        for part, several in entry["nvprof_counters"].items()
+        part: {name: scope.first(formulas)[0] for name, formulas in several.items()}
+        for part, several in _tool(tool).get("nvprof_counters", {}).items()
     }
-    if any(map(math.isnan, parts["needed"].values())):
+    if not parts or any(map(math.isnan, parts["needed"].values())):
         return {}
     return parts["needed"] | parts["more"]
 
@@ -223,27 +225,12 @@ def lacking_for_nvprof(tool: str, present: Collection[str]) -> dict[str, str]:
     Only what the counters that are present do not give; of several ways the first. Empty where a
     tool has no such counters at all.
     """
-    entry = _tool(tool)
-    scope = FormulaScope(dict.fromkeys(present, 1.0), {}, {"warps": 1.0}, entry["quantities"])
+    scope = FormulaScope.of(tool, dict.fromkeys(present, 1.0), {}, {"warps": 1.0})
     return {
         name: ", ".join(sorted(counters_of(formulas[0])))
-        for name, formulas in entry.get("nvprof_counters", {}).get("needed", {}).items()
-        if math.isnan(_first_value(scope, formulas))
+        for name, formulas in _tool(tool).get("nvprof_counters", {}).get("needed", {}).items()
+        if math.isnan(scope.first(formulas)[0])
     }
-
-
-def _first_value(scope: FormulaScope, formulas: Iterable[str]) -> float:
-    """The value of the first formula that has one; NaN without."""
-    values = map(scope.value, formulas)
-    return next((value for value in values if not math.isnan(value)), math.nan)
-
-
-def _first_with_value(scope: FormulaScope, alternatives: list[dict[str, str]]) -> TableFeature:
-    for alternative in alternatives:
-        value = scope.value(alternative["formula"])
-        if not math.isnan(value):
-            return TableFeature(value, **alternative)
-    return TableFeature(None, "missing", "")
 
 
 def device_key(name: str, cu_count: float | None = None) -> str | None:

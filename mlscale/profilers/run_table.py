@@ -16,7 +16,7 @@ from mlscale.errors import InputError
 from mlscale.profilers import nvprof
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import Share, TableFeature, nvprof_counters
+from mlscale.profilers.mapping import FormulaScope, Share, TableFeature, nvprof_counters
 
 
 def run_table(
@@ -73,7 +73,8 @@ def _check_times(kernels: list[str], times_ms: Floats) -> None:
 
 def _nvprof_counters(tool: str, record: KernelRecord) -> dict[str, float]:
     """A record's counters by nvprof's names, where the tool is another that has them all."""
-    return nvprof_counters(tool, record.counters, record.cycles, {"warps": _warps(record)})
+    facts = {"warps": _warps(record)}
+    return nvprof_counters(tool, FormulaScope.of(tool, record.counters, record.cycles, facts))
 
 
 def _warps(record: KernelRecord) -> float | None:
