@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from mlscale.cli import options
-from mlscale.cli.text import columns, flag_lines, kernel_names, number
+from mlscale.cli.text import columns, csv_text, flag_lines, kernel_names, number
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.data.tables import is_tidy, read_table
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.papers.nagasaka_model import FittedPowerModel
-from mlscale.text import spreadsheet_cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{path}: {error}") from None
     document = _document(model, profiles, estimates.estimated_w.tolist(), estimates.flags)
     if output is not None:
-        write_text(output, _csv(document["estimates"]))
+        rows = [{**row, "flags": "; ".join(row["flags"])} for row in document["estimates"]]
+        write_text(output, csv_text(rows))
     print(json.dumps(document, indent=1) if arguments.json else _text(document))
 
 
@@ -62,25 +63,24 @@ def _document(
     estimated_w: list[float],
     flags: tuple[tuple[str, ...], ...],
 ) -> dict[str, Any]:
-    """Return the estimates as JSON values; of a kernel that was measured its power and error."""
-    actual = profiles.power_w
-    rows: list[dict[str, Any]] = []
-    for k, kernel in enumerate(profiles.kernels):
-        time_ms = float(profiles.time_ms[k])
-        row: dict[str, Any] = {
-            "kernel": kernel,
-            "time_ms": time_ms,
+    """Return the estimates as JSON values; where power was measured, that and the mean error."""
+    count = len(profiles.kernels)
+    actual_w = [None] * count if profiles.power_w is None else profiles.power_w.tolist()
+    rows = [
+        {
+            "kernel": profiles.kernels[k],
+            "time_ms": float(profiles.time_ms[k]),
             "estimated_w": estimated_w[k],
-            "energy_mj": estimated_w[k] * time_ms,
+            "energy_mj": float(estimated_w[k] * profiles.time_ms[k]),
+            "actual_w": actual_w[k],
+            "flags": list(flags[k]),
         }
-        if actual is not None and np.isfinite(actual[k]):
-            row["actual_w"] = float(actual[k])
-        rows.append({**row, "flags": list(flags[k])})
-    measured = [row for row in rows if "actual_w" in row]
-    errors = [
-        float(absolute_percentage_error(np.array(row["estimated_w"]), np.array(row["actual_w"])))
-        for row in measured
+        for k in range(count)
     ]
+    mape = None
+    if profiles.power_w is not None:
+        errors = absolute_percentage_error(np.array(estimated_w), profiles.power_w)
+        mape = float(errors.mean())
     return {
         "literature": "nagasaka-estimate",
         "device": model.device,
@@ -88,7 +88,7 @@ def _document(
         "counters": model.counters,
         "held_out_mape": model.mape,
         "estimates": rows,
-        **({"mape": float(np.mean(errors))} if errors else {}),
+        "mape": mape,
     }
 
 
@@ -100,23 +100,17 @@ def _text(document: dict[str, Any]) -> str:
             shown[row["kernel"]],
             number(row["time_ms"]),
             f"{row['estimated_w']:.1f}",
-            f"{row['actual_w']:.1f}" if "actual_w" in row else "-",
+            "-" if row["actual_w"] is None else f"{row['actual_w']:.1f}",
             number(row["energy_mj"]),
         ]
         for row in rows
     ]
     headers = ["kernel", "time ms", "estimated W", "measured W", "energy mJ"]
-    base = ",".join(f"{axis.split('_')[0]}={v:g}" for axis, v in document["base"].items())
-    return (
-        f"{document['counters']} on {document['device']}, base {base}; in training, held-out "
-        f"kernels erred by {document['held_out_mape']:.1f} %\n{columns(headers, lines)}\n"
-        + "".join(flag_lines({row["kernel"]: row["flags"] for row in rows}))
-        + (f"mean error of the measured: {document['mape']:.1f} %" if "mape" in document else "")
-    ).rstrip()
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    import pandas as pd
-
-    table = pd.DataFrame([{**row, "flags": "; ".join(row["flags"])} for row in rows])
-    return str(table.map(spreadsheet_cell).to_csv(index=False, lineterminator="\n"))
+    head = (
+        f"{document['counters']} on {document['device']}, base {HardwareConfig(**document['base'])}"
+        f"; in training, held-out kernels erred by {document['held_out_mape']:.1f} %"
+    )
+    notes = flag_lines({row["kernel"]: row["flags"] for row in rows})
+    if document["mape"] is not None:
+        notes.append(f"mean error of the measured: {document['mape']:.1f} %")
+    return f"{head}\n{columns(headers, lines)}\n{''.join(notes)}".rstrip()

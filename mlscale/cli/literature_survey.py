@@ -19,7 +19,7 @@ from mlscale.studies.volkov import (
     throughput_rows,
     warps_needed_rows,
 )
-from mlscale.text import plain_number
+from mlscale.text import counted, plain_number
 
 INTENSITIES = (1, 8, 32, 128)
 WARPS = (1, 8, 16, 32, 64)
@@ -183,7 +183,7 @@ def _measured_text(document: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             f"{document['name']}, measured: {unit}",
-            f"Error against {len(document['throughput'])} measured throughputs [%]\n"
+            f"Error against {counted(len(document['throughput']), 'measured throughput')} [%]\n"
             + columns(["model", "MAPE", "median", "worst"], errors),
             *_figures(document),
         ]

@@ -37,6 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
     if doubled := [p.stem for n, p in enumerate(paths) if p.stem in [q.stem for q in paths[:n]]]:
         raise InputError(f"two tables are named '{doubled[0]}'; rename one")
     tables = {p.stem: read(p, arguments.incomplete, arguments.repetitions) for p in paths}
+    for path, data in zip(paths, tables.values(), strict=True):
+        if data.grid.size == 1:
+            raise InputError(f"{path}: has a single configuration; how it scales takes several")
     shown = {name: _shown(name, data, arguments.kernels) for name, data in tables.items()}
     document: dict[str, Any] = {
         "literature": "wu",

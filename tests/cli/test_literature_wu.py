@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, at_base, refuse, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
@@ -60,4 +60,6 @@ def test_refusals(capsys: Capture, table: Path) -> None:
     assert "--kernels: of no effect without -o DIR" in refuse(
         capsys, table.parent, *COMMAND, table, "--kernels", "compute0"
     )
+    one = tidy.write_csv(table.parent / "one.csv", at_base(tidy.rows()))
+    assert "one.csv: has a single configuration" in refuse(capsys, table.parent, *COMMAND, one)
     assert "two tables are named 'made'" in refuse(capsys, table.parent, *COMMAND, table, table)
