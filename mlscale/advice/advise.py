@@ -14,6 +14,7 @@ from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
+from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
@@ -193,7 +194,8 @@ def kernel_flags(search: Search, predictions: Predictions) -> list[tuple[str, ..
 def _run(profiles: Profiles) -> Run:
     launches = None if profiles.launches is None else float(profiles.launches.sum())
     cover_percent = 100 * profiles.counters_cover
-    return Run(len(profiles.kernels), launches, profiles.idle_ms, cover_percent)
+    is_of_monitor = is_sampled(profiles.metadata)
+    return Run(len(profiles.kernels), launches, profiles.idle_ms, cover_percent, is_of_monitor)
 
 
 def _board_warning(search: Search) -> list[str]:

@@ -66,13 +66,16 @@ class Run:
     kernels: how many. launches: of all kernels; None where the profile does not say, and each
     runs once. idle_beside_ms: how long the GPU waits between them, the same at every
     configuration, and no part of any time or percentage of the run [ms]. counters_cover_percent:
-    the share of the kernels' time at the base that kernels with counters have [%].
+    the share of the kernels' time at the base that kernels with counters have [%]. is_sampled:
+    whether each kernel is a run of its own, as a monitor sees it, perhaps beside the others on
+    another GPU; then the whole run's time is GPU time.
     """
 
     kernels: int
     launches: float | None
     idle_beside_ms: float
     counters_cover_percent: float
+    is_sampled: bool = False
 
     @property
     def is_one_launch(self) -> bool:

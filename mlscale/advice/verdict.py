@@ -86,6 +86,9 @@ def _of_run(advice: Advice) -> str:
     run = advice.run
     if run.is_one_launch:
         return ""
+    if run.is_sampled and run.launches is None:
+        time = time_in_words(advice.whole_run.base.time_ms)
+        return f", for {time} of GPU time ({run.kernels} runs)"
     of_what = counted(run.kernels, "kernel")
     if run.launches is None:
         of_what += ", each run once"

@@ -265,6 +265,11 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
         time_ms=arguments.time,
     )
     logs = import_logs(paths, facts=facts)
+    if len(set(configurations(logs.table))) > 1 and len(paths) > 1:
+        raise InputError(
+            f"{paths[0]} and {paths[1]}: are logs at different clocks; give one, and the other "
+            "with --also"
+        )
     return logs.table, only_config(logs.table)
 
 

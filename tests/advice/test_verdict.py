@@ -134,6 +134,12 @@ class TestOfTheRun:
         )
         assert verdict(told).endswith(f"less energy (12 to 28), for the run of {said}.")
 
+    def test_of_several_gpus_it_is_gpu_time(self) -> None:
+        """Four GPUs side by side do not take four times as long."""
+        run = Run(4, None, 0.0, counters_cover_percent=100.0, is_sampled=True)
+        told = replace(advice("energy"), run=run)
+        assert verdict(told).endswith("less energy (12 to 28), for 1.8 ms of GPU time (4 runs).")
+
     def test_how_much_counters_cover(self) -> None:
         run = Run(2, 20.0, 0.0, counters_cover_percent=93.7)
         kernels = (recommendation(),) * 2

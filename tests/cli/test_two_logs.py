@@ -97,6 +97,12 @@ class TestAGpuThatTheTableLacks:
 
 
 class TestRefusals:
+    def test_two_logs_without_also(
+        self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+    ) -> None:
+        message = refuse(capsys, tmp_path, "advise", fast, slow)
+        assert message.endswith("are logs at different clocks; give one, and the other with --also")
+
     def test_a_log_at_the_same_clock(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
         again = log(tmp_path / "again.csv", 1755, 100, 480)
         message = refuse(capsys, tmp_path, "advise", fast, "--also", again)

@@ -11,6 +11,7 @@ from mlscale.profilers.sampled.log import SampledLog
 ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation")  # the first that is there counts
 BUSY_PART = 0.1  # of the highest activity, from which a sample is busy
 IDLE = 0.02  # activity at or below which a GPU is idle throughout
+MANY = 20  # samples, whose quantiles tell something
 POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
 
 
@@ -42,6 +43,17 @@ class BusySpan:
         """As mean, but a value of the column: the lower of the two in the middle."""
         inside = np.sort(self._present(values))
         return float(inside[(inside.size - 1) // 2]) if inside.size else float("nan")
+
+    def middle(self, values: Floats) -> tuple[float, float]:
+        """The ends of the middle four fifths of a column's values over the span.
+
+        Both are the mean where there are too few to tell.
+        """
+        inside = self._present(values)
+        if inside.size < MANY:
+            return float(inside.mean()), float(inside.mean())
+        low, high = np.quantile(inside, (0.1, 0.9), method="nearest")
+        return float(low), float(high)
 
     def _present(self, values: Floats) -> Floats:
         inside = values[self.first : self.last + 1]

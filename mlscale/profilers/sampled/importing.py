@@ -22,6 +22,7 @@ from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.power import one_gpu
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
+_STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 _GAP = 10  # periods without a sample that are told
 
 
@@ -193,9 +194,14 @@ def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) 
             f"{log}: {axis} was set to {requested:g}, but ran at {mean:.0f} on average "
             f"({np.nanmin(inside):g} to {np.nanmax(inside):g}); the row is at {mean:.0f}"
         )
-    elif given is not None:
-        return given
-    return float(round(mean))
+        return float(round(mean))
+    low, high = span.middle(log.columns[axis])
+    if high > _STEADY * low:
+        warn(
+            f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power or "
+            f"thermal limit, or idle moments; the row is at {mean:.0f}; a locked clock tells more"
+        )
+    return float(round(mean)) if given is None else given
 
 
 def _lacking_flags(

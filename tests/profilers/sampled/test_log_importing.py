@@ -203,6 +203,16 @@ def test_a_clock_that_was_not_kept_is_told_and_the_row_is_at_the_mean(tmp_path: 
     assert row(imported)["engine_mhz"] == 1200
 
 
+def test_a_clock_that_wanders_is_told(tmp_path: Path) -> None:
+    """As under a power limit: half of 40 samples at 1200 MHz, half at 1400 MHz."""
+    ticks = [*block(1, 20, 0, engine_mhz=1200), *block(0, 20, 1, engine_mhz=1400)]
+    path = write(tmp_path, query(ticks, PERIOD_S))
+    with pytest.warns(DataWarning, match=r"engine_mhz wanders, from 1200 to 1400 in four of five"):
+        assert row(load(path))["engine_mhz"] == 1300
+    few = [*block(1, 39, 0, engine_mhz=1400), *block(0, 1, 1, engine_mhz=1200)]
+    load(write(tmp_path, query(few, PERIOD_S)))  # no warning, which would be an error
+
+
 def test_the_clock_that_was_set_counts_where_the_sampled_one_is_the_same(tmp_path: Path) -> None:
     path = write(tmp_path, query(block(1, 4, 1, engine_mhz=1407), PERIOD_S))
     assert row(load(path, base={"cu_count": 4, "engine_mhz": 1410}))["engine_mhz"] == 1410
