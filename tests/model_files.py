@@ -3,6 +3,7 @@
 import io
 import zipfile
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,12 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
     return model, kernels.profiles(GRID.mid)
 
 
+@cache
 def trained(name: str) -> tuple[Model, Profiles]:
     """A small model, and profiles to ask it."""
     if name in ("sampled", "board-power", "board-time"):
         kernels = sampled_kernels.measurements(count=12)
-        model = train(kernels, sampled_kernels.TOP, "sampled")
+        model = train(kernels, sampled_kernels.TOP, "sampled", bases=2)
         if name == "board-power":
             power = BoardPower().fit([kernels], [sampled_kernels.TOP])
             model = replace(model, predictors={**model.predictors, "power": power})

@@ -4,6 +4,7 @@ Kernels are made ones of the bottleneck curve; a copy of the table plays another
 """
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,11 @@ def study(
     assert calls[0][0].table == "target"
     result: dict[str, Any] = work(*calls[0])
     return {**result, "errors": np.array(result["errors"])}
+
+
+@cache
+def of_all_tables(training: TrainingOn) -> dict[str, Any]:
+    return study(TABLES, training)
 
 
 def slower(table: Measurements, kernels: list[int], by: float = 2.0) -> Measurements:
@@ -72,7 +78,7 @@ class TestTables:
 class TestPooled:
     def test_recovers_the_curve(self) -> None:
         """Made kernels of one law on each table: little is left (2.4 % when written)."""
-        result = study(TABLES, "pooled")
+        result = of_all_tables("pooled")
         assert result["kernels"] == list(TARGET.kernels)
         assert result["errors"].shape == (6, 15)
         assert result["errors"].mean() < 4
@@ -81,7 +87,7 @@ class TestPooled:
 
     def test_a_held_out_application_is_held_out_of_every_gpu(self) -> None:
         """Ruining k2 on the other GPU cannot change the prediction of k2; it does of others."""
-        before = study(TABLES, "pooled")["errors"]
+        before = of_all_tables("pooled")["errors"]
         after = study({**TABLES, "other": slower(OTHER, [2])}, "pooled")["errors"]
         np.testing.assert_array_equal(after[2], before[2])
         assert not np.allclose(after[[0, 1, 3, 4, 5]], before[[0, 1, 3, 4, 5]])
@@ -94,7 +100,7 @@ class TestPooled:
 class TestUnseenGpu:
     def test_no_surface_of_the_gpu_enters(self) -> None:
         """Ruining all times of its second table but the base's changes nothing at all."""
-        before = study(TABLES, "unseen-gpu")["errors"]
+        before = of_all_tables("unseen-gpu")["errors"]
         ruined = slower(TABLES["sibling"], list(range(6)))
         np.testing.assert_array_equal(
             study({**TABLES, "sibling": ruined}, "unseen-gpu")["errors"], before
@@ -108,7 +114,7 @@ class TestUnseenGpu:
         counters = TARGET.counter_samples.copy()
         counters[:, 2] *= 10
         busier = {**TABLES, "target": replace(TARGET, counter_samples=counters)}
-        before = study(TABLES, "unseen-gpu")["errors"]
+        before = of_all_tables("unseen-gpu")["errors"]
         others = [0, 1, 3, 4, 5]
         assert not np.allclose(study(busier, "unseen-gpu")["errors"][others], before[others])
 

@@ -1,5 +1,6 @@
 """`board-power` on real GPUs that it has no training data of."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ FILES = {
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 
 
+@cache
 def table(folder: Path, gpu: str) -> Measurements:
     return _sound(read_nv_dvfs(folder / "sampled" / FILES[gpu], None))
 

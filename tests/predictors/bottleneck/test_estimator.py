@@ -18,6 +18,7 @@ from mlscale import (
     HardwareConfig,
     MeasuredPoint,
     Measurements,
+    Model,
     load,
     save,
     train,
@@ -112,7 +113,7 @@ class TestRecovery:
     def test_peaks_without_issue_counters_are_the_trained_gpus(self) -> None:
         """Not none at all, which would make every kernel wait for the CUs."""
         table = made.with_cu_axis(8)
-        model = quick().fit(table, table.grid.mid)
+        model = Bottleneck(intervals=False, amplitude=1.0).fit(table, table.grid.mid)
         new = replace(made.with_cu_axis(4, seed=1), device="r9nano").profiles(table.grid.mid)
         kept = [f for f, name in enumerate(new.counter_names) if name != "V_IPC"]
         names = tuple(new.counter_names[f] for f in kept)
@@ -217,14 +218,18 @@ class TestPredictions:
         assert mean_error(quick().fit(table, base), table, base) < 3
 
 
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return train(made.measurements(12), MID, "bottleneck")
+
+
 class TestFile:
     @pytest.fixture
-    def file(self, tmp_path: Path) -> Path:
-        save(train(made.measurements(12), MID, "bottleneck"), tmp_path / "b.mlscale")
+    def file(self, model: Model, tmp_path: Path) -> Path:
+        save(model, tmp_path / "b.mlscale")
         return tmp_path / "b.mlscale"
 
-    def test_saved_and_loaded_gives_the_same_bits(self, file: Path) -> None:
-        model = train(made.measurements(12), MID, "bottleneck")
+    def test_saved_and_loaded_gives_the_same_bits(self, model: Model, file: Path) -> None:
         new, loaded = made.measurements(5, seed=4).profiles(MID), load(file)
         for quantity, surfaces in model.predict(new).items():
             assert same_bits(loaded.predict(new)[quantity].values, surfaces.values)

@@ -4,6 +4,7 @@ Small bounds stand for the real one, so that the exact process is at hand to com
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +29,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "MOST_POINTS", FEW)
 
 
-def trained(table: Measurements) -> Bottleneck:
-    return Bottleneck().fit(table, table.grid.mid)
+def trained(table: Measurements, **options: Any) -> Bottleneck:
+    return Bottleneck(**options).fit(table, table.grid.mid)
 
 
 def surfaces(model: Bottleneck, table: Measurements) -> Floats:
@@ -100,7 +101,7 @@ class TestBelowTheBound:
         at_bound, far_below = [], []
         for bound, own in ((12, at_bound), (10_000, far_below)):
             monkeypatch.setattr(process, "MOST_POINTS", bound)
-            own.append(surfaces(trained(table), table))
+            own.append(surfaces(trained(table, amplitude=1.0), table))
         assert (at_bound[0] == far_below[0]).all()
 
 
@@ -193,15 +194,17 @@ class TestFile:
         again = load(tmp_path / "m.mlscale")
         assert model.predict(profiles).rows() == again.predict(profiles).rows()
 
-    def test_an_older_file_has_all_kernels(self) -> None:
-        state = trained(made.measurements(12)).state()
+    @pytest.fixture
+    def state(self) -> dict[str, Any]:
+        return trained(made.measurements(6)).state()
+
+    def test_an_older_file_has_all_kernels(self, state: dict[str, Any]) -> None:
         del state["time"]["process"]["rows"]
         process = Bottleneck().restore(state).time_.process
-        assert (process.rows == np.arange(12)).all()
+        assert (process.rows == np.arange(6)).all()
 
-    def test_a_row_without_a_name_is_refused(self) -> None:
-        state = trained(made.measurements(12)).state()
-        state["time"]["process"]["rows"][3] = 12
+    def test_a_row_without_a_name_is_refused(self, state: dict[str, Any]) -> None:
+        state["time"]["process"]["rows"][3] = 6
         with pytest.raises(ValueError, match="has no name"):
             Bottleneck().restore(state)
 

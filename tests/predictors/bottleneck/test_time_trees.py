@@ -76,7 +76,7 @@ def test_without_a_cu_axis_there_are_none() -> None:
 
 def test_the_curve_is_the_mean_of_those_without_a_group() -> None:
     table = made.with_cu_axis(12)
-    model = Bottleneck(intervals=False).fit(table, table.grid.mid).time_
+    model = Bottleneck(intervals=False, amplitude=1.0).fit(table, table.grid.mid).time_
     assert len(model.parts) == 4
     model = replace(model, corrections=(None,), trees=(None,))
     kernels = KernelTraits.of(table.profiles(table.grid.mid), table.grid, with_rule=False)
@@ -119,7 +119,7 @@ def test_a_missing_input_is_taken_at_the_mean() -> None:
 def test_a_file_gives_the_same_bits(tmp_path: Path) -> None:
     table = overflowing(16, seed=0)
     profiles = overflowing(5, seed=1).profiles(table.grid.mid)
-    model = train(table, table.grid.mid, "bottleneck")
+    model = train(table, table.grid.mid, "bottleneck", amplitude=1.0)
     save(model, tmp_path / "m.mlscale")
     again = load(tmp_path / "m.mlscale").predict(profiles)["time"].values
     predictor = model.predictors["time"]

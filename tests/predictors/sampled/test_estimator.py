@@ -160,7 +160,7 @@ class TestAnyBase:
 class TestOtherBoards:
     def test_of_the_same_chip_are_flagged(self) -> None:
         table = replace(made.measurements(count=12), device="a100-sxm4-80gb")
-        predictor = Sampled().fit(table, made.TOP)
+        predictor = Sampled(bases=0).fit(table, made.TOP)
         board = replace(
             table.profiles(made.TOP),
             device="a100-sxm4-40gb",
@@ -206,7 +206,7 @@ class TestIntervals:
 
     def test_are_not_there_with_two_applications(self) -> None:
         table = made.measurements(count=8, per_application=4)
-        predictor = Sampled().fit(table, made.TOP)
+        predictor = Sampled(bases=0).fit(table, made.TOP)
         assert predictor.predict_interval(table.profiles(made.TOP)).low is None
 
     def test_narrow_with_a_further_point(self, trained: dict[str, Sampled]) -> None:
@@ -350,7 +350,7 @@ def test_explains_by_what_was_measured(trained: dict[str, Sampled]) -> None:
 
 class TestFile:
     def test_a_saved_model_predicts_the_same_to_the_last_bit(self, tmp_path: Path) -> None:
-        model = train(made.measurements(count=24), made.TOP, "sampled", bases=2)
+        model = train(made.measurements(count=12), made.TOP, "sampled", bases=2)
         save(model, tmp_path / "m.mlscale")
         profiles = new_kernels().profiles(made.TOP)
         before, after = (

@@ -281,33 +281,41 @@ class TestSeed:
         assert not same_bits(self.weights(seed=8), self.weights(seed=7))
 
 
+def jobs_of_several_shapes() -> list[tuple[Wu, Measurements, HardwareConfig]]:
+    """Such that every one is padded somewhere."""
+    small = made.measurements(
+        per_group=2,
+        grid=ConfigGrid((1, 2), (300.0, 400.0), (500.0,)),
+        laws={"core": (-1.0, -1.0, 0.0), "fixed": (0.0, 0.0, 0.0)},
+    )
+    return [
+        (Wu(quantity, clusters=clusters, seed=seed), measurements, measurements.grid.mid)
+        for measurements in (made.measurements(), small)
+        for quantity in QUANTITIES
+        for clusters, seed in ((2, 0), (3, 1), (None, 2))
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained_alone() -> list[Wu]:
+    return [job.fit(measurements, base) for job, measurements, base in jobs_of_several_shapes()]
+
+
 class TestTogether:
     @pytest.mark.parametrize("numbers_per_chunk", [1, 2000, 10**9])
     def test_makes_the_same_choices_as_alone(
-        self, numbers_per_chunk: int, monkeypatch: pytest.MonkeyPatch
+        self, numbers_per_chunk: int, trained_alone: list[Wu], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # Jobs of several shapes, so that every one is padded somewhere; a chunk holds one
-        # network, a few, or all of them.
+        # A chunk holds one network, a few, or all of them.
         monkeypatch.setattr(wu_training, "NUMBERS_PER_CHUNK", numbers_per_chunk)
-        small = made.measurements(
-            per_group=2,
-            grid=ConfigGrid((1, 2), (300.0, 400.0), (500.0,)),
-            laws={"core": (-1.0, -1.0, 0.0), "fixed": (0.0, 0.0, 0.0)},
-        )
-        jobs = [
-            (Wu(quantity, clusters=clusters, seed=seed), measurements, measurements.grid.mid)
-            for measurements in (made.measurements(), small)
-            for quantity in QUANTITIES
-            for clusters, seed in ((2, 0), (3, 1), (None, 2))
-        ]
+        jobs = jobs_of_several_shapes()
         Wu.fit_together(jobs)
-        for together, measurements, base in jobs:
-            alone = Wu(**together.get_params()).fit(measurements, base)
-            for one, other in zip(alone.cluster_sets_, together.cluster_sets_, strict=True):
+        for (together, measurements, base), own in zip(jobs, trained_alone, strict=True):
+            for one, other in zip(own.cluster_sets_, together.cluster_sets_, strict=True):
                 assert same_bits(one.centroids, other.centroids)
             profiles = measurements.profiles(base)
-            alone_values = alone.predict(profiles).values
-            assert same_bits(alone_values, together.predict(profiles).values)
+            values = own.predict(profiles).values
+            assert same_bits(values, together.predict(profiles).values)
 
     def test_no_jobs_are_no_work(self) -> None:
         Wu.fit_together([])
