@@ -158,6 +158,8 @@ def run(arguments: argparse.Namespace) -> None:
         text = _import_dvfs(arguments, output)
     elif arguments.format == import_kernel_tuner.FORMAT:
         text = import_kernel_tuner.run(arguments, output)
+    elif options.is_table(Path(arguments.file[0])):
+        raise InputError(f"{arguments.file[0]}: is a tidy table; other commands take it as it is")
     elif _is_log(arguments):
         text = _import_logs(arguments, output)
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mlscale.data.grid import BASE_NAMES, parse_settings
 from mlscale.data.public import registry
 from mlscale.data.table import MOST
+from mlscale.data.tables import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer
 from mlscale.text import plain_number
@@ -46,6 +47,11 @@ def input_file(text: str) -> Path:
         except InputError:
             pass
     return Path(text)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file that is there is a tidy table."""
+    return os.path.isfile(path) and is_tidy(path)  # noqa: PTH113, which raises on some names
 
 
 def load_model(arguments: argparse.Namespace, text: str) -> "Model":

@@ -12,32 +12,34 @@ from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictors.wu.estimator import Wu
+from mlscale.report.markup import count
 from mlscale.report.model_contents import Row, choices, contents
 from mlscale.text import counted
 
 _MOST_NAMED = 6
-_LISTS = ("kernels", "applications", "metadata")
+_NOT_FACTS = ("kernels", "applications", "metadata")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.usage = "%(prog)s MODEL [PROFILE ...] [options]"
+    parser.add_argument("model", metavar="MODEL", help="model file, or the name of a shipped one")
     parser.add_argument(
         "file",
-        nargs="+",
-        metavar="FILE",
-        help="a model file or the name of a shipped one; behind it, for a model with clusters, a "
-        "profile: the outputs of all clusters for its kernels are shown",
+        nargs="*",
+        metavar="PROFILE",
+        help="for a model with clusters, a profile table, or the exports of one run: the outputs "
+        "of all clusters for its kernels are shown",
     )
     subject.add_own_predictor(parser)
-    subject.add_facts(parser)
-    parser.set_defaults(model=None, profiled_only=True, extrapolate=False)
+    subject.add_facts(parser, "PROFILE")
+    parser.set_defaults(profiled_only=True, extrapolate=False)
     options.add_results(parser, "a picture of the centroids of each cluster set of 'wu'")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds; draw its centroids. Raises InputError."""
-    arguments.model, *arguments.file = arguments.file
+    if not arguments.file:
+        options.refuse_unused(arguments, subject.FACTS, "without a profile")
     model = options.load_model(arguments, arguments.model)
     document = {"model": Path(arguments.model).name, **contents(model)}
     if arguments.file:
@@ -88,7 +90,7 @@ def _card(document: Row) -> Iterator[str]:
         f"{counted(len(applications), 'application')}: "
         f"{', '.join(applications)}"
     )
-    facts = {**card["metadata"], **{k: v for k, v in card.items() if k not in _LISTS}}
+    facts = {**card["metadata"], **{k: v for k, v in card.items() if k not in _NOT_FACTS}}
     for name, value in facts.items():
         if value is not None and name != "feature_status":
             yield f"{name.replace('_', ' ')}: {_in_words(value)}"
@@ -96,7 +98,11 @@ def _card(document: Row) -> Iterator[str]:
 
 def _predictor(quantity: str, predictor: Row) -> Iterator[str]:
     yield f"{quantity}: {predictor['name']}: {predictor['what']}"
-    parameters = {k: v for k, v in predictor["parameters"].items() if k != "quantity" and v}
+    parameters = {
+        name: value
+        for name, value in predictor["parameters"].items()
+        if name != "quantity" and value is not None and value != () and value is not False
+    }
     if parameters:
         yield f"  parameters: {_in_words(parameters)}"
     needed = predictor.get("features_needed", [])
@@ -107,10 +113,10 @@ def _predictor(quantity: str, predictor: Row) -> Iterator[str]:
         yield f"  features that may be missing ({len(others)}): {', '.join(others)}"
     if predictor.get("learnt_from"):
         yield f"  learnt from: {', '.join(predictor['learnt_from'])}"
-    if predictor["abilities"]:
-        yield f"  {', '.join(predictor['abilities'])}"
-    if "numbers" in predictor:
-        yield f"  holds {predictor['numbers']:,} numbers"
+    if predictor["capabilities"]:
+        yield f"  {', '.join(predictor['capabilities'])}"
+    if "n_numbers" in predictor:
+        yield f"  holds {count(predictor['n_numbers'])} numbers"
 
 
 def _clusters(quantity: str, one: Row) -> str:
@@ -168,5 +174,6 @@ def _named(kernels: list[str]) -> str:
 
 def _in_words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_in_words(one)}" for key, one in value.items())
+        between = "; " if any(isinstance(one, Mapping) for one in value.values()) else ", "
+        return between.join(f"{key} {_in_words(one)}" for key, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -20,6 +20,8 @@ from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
 from mlscale.text import listed, plain_number, share_in_percent, shortened
 
+FACTS = ("device", "base", "skip_untimed", "power", "gpu", "interval", "time")  # of add_facts
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -82,9 +84,9 @@ def add_own_predictor(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_facts(parser: argparse.ArgumentParser) -> None:
-    """Add what the files may not say."""
-    group = parser.add_argument_group("what FILE does not say")
+def add_facts(parser: argparse.ArgumentParser, file: str = "FILE") -> None:
+    """Add what the files, in the help text FILE, may not say."""
+    group = parser.add_argument_group(f"what {file} does not say")
     group.add_argument(
         "--device",
         type=options.device_key,
@@ -182,7 +184,10 @@ def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str
     """The model, if one is named, and the other files; MODEL PROFILE is told by what they are."""
     first, *others = arguments.file
     in_old_order = _is_model(first) or (
-        arguments.model is None and len(others) == 1 and is_tidy(options.input_file(others[0]))
+        arguments.model is None
+        and len(others) == 1
+        and is_tidy(options.input_file(others[0]))
+        and not options.is_table(options.input_file(first))
     )
     if not in_old_order:
         return arguments.model, arguments.file
@@ -216,6 +221,11 @@ def _profiles(
         table = read_table(paths[0]) if head is None else head
         device, base = _device_and_base(table, arguments, model)
     else:
+        if tables := [path for path in paths if options.is_table(path)]:
+            raise UsageError(
+                f"{tables[0]}: is a table, and several files are exports of one run; give one "
+                "table alone, which may hold all kernels"
+            )
         table, base = _imported(paths, arguments)
         device = table.text["device"][0]
     if arguments.power is not None:

@@ -23,7 +23,7 @@ from mlscale.predictors.wu.surfaces import ClusterSurfaces
 
 Row = dict[str, Any]
 
-ABILITIES = {
+CAPABILITIES = {
     GivesIntervals: "gives intervals",
     PredictsOtherGpus: "predicts GPUs that it has no training data of",
     PredictsOtherBases: "predicts from profiles at other bases",
@@ -71,7 +71,9 @@ def _predictor(predictor: Predictor) -> Row:
         "name": predictor.name,
         "what": (type(predictor).__doc__ or "").split("\n", 1)[0],
         "parameters": predictor.get_params(),
-        "abilities": [words for kind, words in ABILITIES.items() if isinstance(predictor, kind)],
+        "capabilities": [
+            words for kind, words in CAPABILITIES.items() if isinstance(predictor, kind)
+        ],
     }
     if isinstance(predictor, HasFeatures):
         row["features"] = list(predictor.feature_names())
@@ -79,7 +81,7 @@ def _predictor(predictor: Predictor) -> Row:
     if isinstance(predictor, PoolsGpus):
         row["learnt_from"] = list(predictor.trained_devices())
     if isinstance(predictor, Savable):
-        row["numbers"] = _numbers(predictor.state())
+        row["n_numbers"] = _numbers(predictor.state())
     if isinstance(predictor, Wu):
         row["cluster_sets"] = [_cluster_set(one) for one in predictor.cluster_surfaces()]
     return row

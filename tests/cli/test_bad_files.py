@@ -63,7 +63,8 @@ class TestInput:
         if command == "predict" and file.is_dir():
             problem = "holds no Parquet file"  # a folder is a fleet
         if command == "model" and file.is_file() and file.read_bytes():
-            problem = "is not a whole mlscale model file"
+            is_table = file.read_bytes().startswith(b"kernel,")
+            problem = "is a table" if is_table else "is not a whole mlscale model file"
         assert attempt(file).startswith(f"{file}: {problem}")
 
     @pytest.mark.parametrize("content", [b"", b"\x00\xff not parquet", b"PAR1"])
@@ -149,7 +150,8 @@ class TestOutput:
         monkeypatch.setattr(
             "mlscale.studies.errors.part_errors", lambda *_: pytest.fail("too late")
         )
-        assert attempt(tmp_path / "taken") == f"{tmp_path}/taken: cannot be made: File exists"
+        problem = "is a file; give the name of a folder to write to"
+        assert attempt(tmp_path / "taken") == f"{tmp_path}/taken: {problem}"
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
     @pytest.mark.parametrize("command", COMMANDS)

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, at_base, refuse, succeed
+from synthetic import tidy
 
 from mlscale.cli.main import main
 
@@ -109,6 +110,16 @@ def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:
     message = capsys.readouterr().err
     assert str(log) in message
     assert "--gpu" not in message
+
+
+def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path) -> None:
+    tables = [tidy.write_csv(tmp_path / name, at_base(tidy.rows())) for name in ("a.csv", "b.csv")]
+    for given in (tables, [BY_HAND, tables[0], "--model", "nvidia-time"]):
+        message = refuse(capsys, tmp_path, "predict", *given)
+        assert "a.csv: is a table, and several files are exports of one run" in message
+    for form in ("auto", "ncu"):
+        message = refuse(capsys, tmp_path, "import", form, tables[0], "-o", tmp_path / "new.csv")
+        assert "a.csv: is a tidy table; other commands take it as it is" in message
 
 
 def test_what_logs_alone_take_is_refused_of_a_table(capsys: Capture, tmp_path: Path) -> None:

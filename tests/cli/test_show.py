@@ -83,6 +83,19 @@ def test_what_is_no_model_is_refused(capsys: Capture, folder: Path) -> None:
     )
 
 
+def test_the_parameters_and_what_a_card_nests(capsys: Capture, folder: Path) -> None:
+    out, _ = succeed(capsys, "show", folder / "made.mlscale")
+    assert "  parameters: clusters 4, seed 0, loss cross-entropy\n" in out
+    out, _ = succeed(capsys, "show", "v100")  # from its card, two bases of two quantities
+    assert "mean errors percent: highest time 4.48, power 2.72; mid time 4.05, power 2.33" in out
+
+
+def test_what_a_profile_does_not_say_needs_a_profile(capsys: Capture, folder: Path) -> None:
+    assert "--device, --power: of no effect without a profile" in refuse(
+        capsys, folder, "show", folder / "made.mlscale", "--device", "gtx980", "--power", "100"
+    )
+
+
 def _block(text: str, heading: str) -> list[str]:
     """The lines below a heading, up to the next empty line."""
     [block] = [one for one in text.split("\n\n") if one.startswith(heading)]
