@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,10 @@ from mlscale.files import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mlscale.collect.device import DeviceInfo
     from mlscale.collect.plan import Plan
+
+# Compiling, checking and timing a kernel: an estimate, from the small suite on a processor.
+_SAMPLE_S = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,121 +56,129 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Collect. Raises InputError."""
-    from mlscale.collect.device import find_device
-
     if arguments.micro:
         unused = ("suite", "kernels", "cu_counts", "power_limits", "power_seconds")
         options.refuse_unused(arguments, unused, "with --micro")
     if not arguments.output and not arguments.dry_run:
         raise UsageError("name a folder for the measurements with -o DIR")
-    info = find_device(arguments.backend)
-    plan = _plan(arguments, info)
-    print(_plan_text(plan, info) if arguments.dry_run else _collect(arguments, plan, info))
+    plan = _plan(arguments)
+    print(_plan_text(plan) if arguments.dry_run else _collect(arguments, plan))
 
 
-def _plan(arguments: argparse.Namespace, info: DeviceInfo) -> Plan:
+def _plan(arguments: argparse.Namespace) -> Plan:
     """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
-    from mlscale.collect.clocks import require_settable
+    from mlscale.collect.clocks import why_fixed
+    from mlscale.collect.device import find_device
     from mlscale.collect.micro_kernels import probes
     from mlscale.collect.plan import Plan, cu_counts
     from mlscale.collect.suite import select
 
+    device = find_device(arguments.backend)
     settings = {
         "engine_mhz": arguments.engine,
         "memory_mhz": arguments.memory,
         "cap_w": arguments.power_limits,
     }
-    if any(settings.values()):
-        require_settable(info)
+    if any(settings.values()) and (why := why_fixed(device)):
+        raise InputError(f"{device.name}: {why}")
     if arguments.micro:
-        entries = tuple(probe.entry for probe in probes(info))
-        return Plan("micro", entries, (info.cu_count,), settings, arguments.repeat)
-    entries = select(arguments.suite, arguments.kernels, info.backend)
+        entries = tuple(probe.entry for probe in probes(device))
+        return Plan("micro", device, entries, (device.cu_count,), settings, arguments.repeat)
+    entries = select(arguments.suite, arguments.kernels, device.backend)
     if not entries:
         raise InputError("none of these kernels runs on this backend; 'tensor' needs CUDA or HIP")
-    counts = cu_counts(arguments.cu_counts, info)
-    power_s = arguments.power_seconds if info.sensors else 0.0
-    return Plan(arguments.suite, entries, counts, settings, arguments.repeat, power_s)
+    counts = cu_counts(arguments.cu_counts, device)
+    power_s = arguments.power_seconds if device.sensors else 0.0
+    return Plan(arguments.suite, device, entries, counts, settings, arguments.repeat, power_s)
 
 
-def _plan_text(plan: Plan, info: DeviceInfo) -> str:
+def _plan_text(plan: Plan) -> str:
     """What would be measured, and an estimate of its duration."""
+    from mlscale.collect.clocks import why_fixed
+
+    device, samples = plan.device, len(plan.entries) * plan.configurations * plan.repeat
     settings = {n: ", ".join(map(str, v)) or "as they are" for n, v in plan.settings.items()}
+    power = f"{plan.power_s:g} s a sample" if plan.power_s else "not measured"
+    minutes = samples * (_SAMPLE_S + plan.power_s) / 60
     lines = {
-        "device": f"{info.name} by {info.backend}, {info.cu_count} CUs",
+        "device": f"{device.name} by {device.backend}, {device.cu_count} CUs",
         "kernels": f"{len(plan.entries)}: {', '.join(entry.name for entry in plan.entries)}",
-        "CUs": f"{', '.join(map(str, plan.cu_counts))} ({info.cu_axis or 'all at once'})",
+        "CUs": f"{', '.join(map(str, plan.cu_counts))} ({device.cu_axis or 'all at once'})",
         **settings,
-        "power": f"{plan.power_s:g} s a sample" if plan.power_s else "not measured",
-        "samples": f"{plan.samples}, about {plan.seconds / 60:.1f} min (an estimate)",
+        "clocks": why_fixed(device) if device.backend != "opencl" else "",
+        "power": "; ".join(filter(None, [power, device.lacks_sensors])),
+        "counters": _counters_text(device.profiler),
+        "samples": f"{samples}, about {minutes:.1f} min (an estimate)",
     }
-    return "\n".join(f"{name + ':':<12}{what}" for name, what in lines.items())
+    return "\n".join(f"{name + ':':<12}{what}" for name, what in lines.items() if what)
 
 
-def _collect(arguments: argparse.Namespace, plan: Plan, info: DeviceInfo) -> str:
+def _counters_text(profiler: str) -> str:
+    if not profiler:
+        return "none"
+    where = "is on the path" if shutil.which(profiler) else "is not on the path: none"
+    return f"by {profiler}, where it may count (docs/collecting.md); it {where}"
+
+
+def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
     """Measure what is not there yet, write, and return what there is to say of it."""
     from tqdm import tqdm
 
     from mlscale.collect import clocks, recording, running
 
     with options.output_folder(arguments.output) as folder:
-        record = recording.begin(folder, info, plan, arguments.resume)
+        record = recording.begin(folder, plan, arguments.resume)
         if record["finished"] and not record["failed"]:
             return f"{folder}: was finished at {record['finished']}; nothing is left to measure"
         for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
             signal.signal(ending, signal.default_int_handler)
+        steps = len(plan.entries) * len(plan.cu_counts)
         try:
             with (
-                clocks.given_back(info, plan.sets_board),
-                tqdm(total=plan.samples, unit="sample", disable=None, leave=False) as bar,
+                clocks.given_back(plan.device, any(plan.settings.values())),
+                tqdm(total=steps, unit="kernel", disable=None, leave=False) as bar,
             ):
-                failed = running.carry_out(plan, info, folder, bar.update)
+                failed = running.carry_out(plan, folder, bar.update)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with --resume -o {folder}") from None
         for name, why in failed.items():
             warn(f"{name} is left out: {why}")
         plan = replace(plan, entries=tuple(e for e in plan.entries if e.name not in failed))
-        samples = recording.samples(folder, plan, info)
-        if samples.empty:
-            raise InputError(f"{folder}: no kernel could be measured")
-        for line in recording.notes(samples, plan, info):
+        samples = recording.samples(folder, plan)
+        for line in recording.notes(samples, plan):
             warn(line)
-        if plan.suite == "micro":
-            text = _write_micro(folder, samples, info)
-        else:
-            text = _write(folder, samples, plan, info)
+        write = _write_micro if plan.suite == "micro" else _write
+        text = write(folder, samples, plan)
         recording.finish(folder, record, failed)
     return text
 
 
-def _write(folder: Path, samples: pd.DataFrame, plan: Plan, info: DeviceInfo) -> str:
+def _write(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
     """Write the tables with their counters; the summary."""
     from mlscale.collect import counters, recording
 
-    if info.backend in counters.TOOLS:
-        of_kernels, missing = counters.collect_counters(
-            info, plan, recording.base(samples), folder / "counters"
-        )
+    if plan.device.profiler:
+        base = recording.base(samples)
+        of_kernels, missing = counters.collect_counters(plan, base, folder / "counters")
         for line in missing:
             warn(line)
         if of_kernels:
             samples = recording.with_counters(samples, of_kernels)
-    paths = recording.write_tables(folder, samples, plan, info)
+    paths = recording.write_tables(folder, samples, plan)
     power = "with" if samples["power_w"].notna().any() else "without"
     return (
         f"{', '.join(map(str, paths))}: {len(samples)} samples of {len(plan.entries)} kernels on "
-        f"{recording.device_name(info)}, {plan.configurations} configurations x {plan.repeat}, "
+        f"{plan.device.key}, {plan.configurations} configurations x {plan.repeat}, "
         f"{power} power; median spread of the times "
         f"{number(samples['time_spread_percent'].median(), 2)} %"
     )
 
 
-def _write_micro(folder: Path, samples: pd.DataFrame, info: DeviceInfo) -> str:
+def _write_micro(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
     """Fit the parameters and write gpu.json; what there is to say of it."""
     from mlscale.collect.micro_fit import gpu_document
-    from mlscale.collect.recording import device_name
 
-    document = gpu_document(samples, info, device_name(info))
+    document = gpu_document(samples, plan.device)
     path = folder / "gpu.json"
     write_text(path, json.dumps(document, indent=1) + "\n")
     numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]

@@ -20,19 +20,24 @@ _RESET = "nvidia-smi --reset-gpu-clocks; nvidia-smi --reset-memory-clocks; nvidi
 _SETTLE_S = 0.2
 
 
-def require_settable(info: DeviceInfo) -> None:
-    """Raise InputError where clocks and power limits cannot be set."""
-    if info.sensors != "nvml":
-        raise InputError(
-            f"{info.name}: clocks and power limits are set by NVML alone. For AMD set them with "
-            "amd-smi (on a Jetson with nvpmodel) and collect once for each setting; an MI300X "
-            "refuses to hold its clocks (--setsclk), performance determinism caps them instead"
+def why_fixed(device: DeviceInfo) -> str:
+    """Why clocks and power limits cannot be set, and what serves in their place; '' if they can."""
+    if device.sensors != "nvml":
+        return (
+            "clocks and power limits are set by NVML alone. For AMD set them with amd-smi (on a "
+            "Jetson with nvpmodel) and collect once for each setting; an MI300X refuses to hold "
+            "its clocks (--setsclk), performance determinism caps them instead"
         )
     if os.geteuid() != 0:
-        raise InputError("clocks and power limits are set by root; run it as root")
+        return (
+            "clocks and power limits are set by root; the CU count, time and power need no rights. "
+            "For a program of yours nvidia-smi's logs at two engine clocks do, whoever sets them: "
+            "mlscale advise LOG --also LOG"
+        )
+    return ""
 
 
-def set_board(info: DeviceInfo, settings: Mapping[str, int]) -> None:
+def set_board(device: DeviceInfo, settings: Mapping[str, int]) -> None:
     """Hold the clocks [MHz] and limit the power [W] as far as they are given.
 
     kernel_tuner 1.5.0 is not asked for it: it sets one locked clock together with a reading of
@@ -40,7 +45,7 @@ def set_board(info: DeviceInfo, settings: Mapping[str, int]) -> None:
     """
     import pynvml
 
-    board = nvml_board(info.uuid)
+    board = nvml_board(device.uuid)
     if mhz := settings.get("engine_mhz"):
         pynvml.nvmlDeviceSetGpuLockedClocks(board, mhz, mhz)
     if mhz := settings.get("memory_mhz"):
@@ -51,14 +56,14 @@ def set_board(info: DeviceInfo, settings: Mapping[str, int]) -> None:
 
 
 @contextmanager
-def given_back(info: DeviceInfo, sets_board: bool) -> Iterator[None]:
+def given_back(device: DeviceInfo, sets_board: bool) -> Iterator[None]:
     """Within the block the board may be set; after it the board is reset.
 
     Where nothing is to be set, only what a killed run left is reset. Raises InputError where
     another run holds the board, and where it cannot be reset.
     """
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    folder = Path(state) / "mlscale" / f"clocks-{info.uuid}"
+    folder = Path(state) / "mlscale" / f"clocks-{device.uuid}"
     marker = folder / "before.json"
     if not sets_board and not marker.exists():
         yield
@@ -69,20 +74,20 @@ def given_back(info: DeviceInfo, sets_board: bool) -> Iterator[None]:
     with only_writer(folder):
         if marker.exists():
             warn("an earlier run was killed while it held the clocks; they are reset first")
-            _reset(info, marker)
-        limit = pynvml.nvmlDeviceGetPowerManagementLimit(nvml_board(info.uuid))
+            _reset(device, marker)
+        limit = pynvml.nvmlDeviceGetPowerManagementLimit(nvml_board(device.uuid))
         write_text(marker, json.dumps({"power_limit_mw": limit}))
         try:
             yield
         finally:
-            _reset(info, marker)
+            _reset(device, marker)
 
 
-def _reset(info: DeviceInfo, marker: Path) -> None:
+def _reset(device: DeviceInfo, marker: Path) -> None:
     """The driver's clocks, and the power limit of before. Raises InputError."""
     import pynvml
 
-    board, before = nvml_board(info.uuid), json.loads(marker.read_bytes())["power_limit_mw"]
+    board, before = nvml_board(device.uuid), json.loads(marker.read_bytes())["power_limit_mw"]
     try:
         with suppress(pynvml.NVMLError_NotSupported):
             pynvml.nvmlDeviceResetGpuLockedClocks(board)

@@ -11,14 +11,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan
-from mlscale.collect.recording import Counters, device_name
+from mlscale.collect.recording import Counters
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers import import_exports
 
-TOOLS = {"cuda": "ncu", "hip": "rocprofv3"}
 _HERE = Path(__file__).parent
 
 
@@ -32,16 +30,17 @@ def metrics(capability: int) -> tuple[str, ...]:
     return names
 
 
-def commands(info: DeviceInfo, suite: str, kernels: Sequence[str], folder: Path) -> list[list[str]]:
+def commands(plan: Plan, kernels: Sequence[str], folder: Path) -> list[list[str]]:
     """The profiler's command lines, one for each pass; what they write goes to the folder."""
+    device = plan.device
     worker = [sys.executable, "-m", "mlscale.collect.measuring"]
-    launch = [*worker, info.backend, suite, *kernels]
-    if info.backend == "cuda":
+    launch = [*worker, device.backend, plan.suite, *kernels]
+    if device.profiler == "ncu":
         return [
             [
                 "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
                 "--log-file", str(folder / "ncu.csv"),
-                "--metrics", ",".join(metrics(info.capability)),
+                "--metrics", ",".join(metrics(device.capability)),
                 "--kernel-name", f"regex:^({'|'.join(kernels)})$", *launch,
             ]
         ]  # fmt: skip
@@ -55,22 +54,22 @@ def commands(info: DeviceInfo, suite: str, kernels: Sequence[str], folder: Path)
 
 
 def collect_counters(
-    info: DeviceInfo, plan: Plan, base: Mapping[str, float], folder: Path
+    plan: Plan, base: Mapping[str, float], folder: Path
 ) -> tuple[Counters, list[str]]:
     """The counters by kernel, and what is missing; each kernel is profiled by itself.
 
     base: the configuration that they are of. Where the first kernel's fail, no other is tried.
     """
-    tool, kernels = TOOLS[info.backend], [entry.name for entry in plan.entries]
+    tool, kernels = plan.device.profiler, [entry.name for entry in plan.entries]
     if shutil.which(tool) is None:
-        by_hand = "; ".join(map(shlex.join, commands(info, plan.suite, kernels, folder)))
+        by_hand = "; ".join(map(shlex.join, commands(plan, kernels, folder)))
         return {}, [f"there are no counters: {tool} is not on the path; by hand: {by_hand}"]
     shutil.rmtree(folder, ignore_errors=True)
     counters: Counters = {}
     missing = []
     for kernel in kernels:
         try:
-            counters[kernel] = _of_kernel(info, plan.suite, kernel, base, folder / kernel)
+            counters[kernel] = _of_kernel(plan, kernel, base, folder / kernel)
         except InputError as error:
             if not counters:
                 return {}, [f"there are no counters: {error}"]
@@ -79,12 +78,12 @@ def collect_counters(
 
 
 def _of_kernel(
-    info: DeviceInfo, suite: str, kernel: str, base: Mapping[str, float], folder: Path
+    plan: Plan, kernel: str, base: Mapping[str, float], folder: Path
 ) -> dict[str, float]:
     """The counters of one kernel. Raises InputError where the profiler or the importer refuses."""
     folder.mkdir(parents=True)
-    tool = TOOLS[info.backend]
-    for line in commands(info, suite, [kernel], folder):
+    tool = plan.device.profiler
+    for line in commands(plan, [kernel], folder):
         done = subprocess.run(  # noqa: S603
             line, capture_output=True, text=True, errors="replace", check=False
         )
@@ -97,5 +96,5 @@ def _of_kernel(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         files = sorted(folder.rglob("*.csv"))
-        table = import_exports(files, tool, device=device_name(info), base=base).table
+        table = import_exports(files, tool, device=plan.device.key, base=base).table
     return {name: float(c[0]) for name, c in table.numbers.items() if name not in NOT_COUNTERS}

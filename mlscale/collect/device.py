@@ -9,6 +9,7 @@ from uuid import UUID
 
 from mlscale.collect.suite import BACKENDS
 from mlscale.errors import InputError, extra_named
+from mlscale.profilers.mapping import device_key
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
@@ -29,9 +30,9 @@ class DeviceInfo:
     uuid: of this one board; of a device without one its name and driver. l2_bytes: of a processor
     256 KiB. wave_size: threads that run together. engine_mhz, memory_mhz: highest clocks [MHz], for
     a table where none was observed; 0 is unknown. capability: NVIDIA's, times ten. cu_axis: how
-    fewer CUs are had, 'green contexts', 'CU mask', 'threads', or not (''), in multiples of cu_step.
-    sensors: 'nvml', 'amdsmi', 'tegra', or none (''). platform, place: numbers of the OpenCL
-    platform and of the device on it.
+    fewer CUs are had, 'green contexts', 'CU mask', 'threads', or not (''). sensors: 'nvml',
+    'amdsmi', 'tegra', or none (''). platform, place: numbers of the OpenCL platform and of the
+    device on it.
     """
 
     backend: str
@@ -45,10 +46,32 @@ class DeviceInfo:
     memory_mhz: float = 0.0
     capability: int = 0
     cu_axis: str = ""
-    cu_step: int = 1
     sensors: str = ""
     platform: int = 0
     place: int = 0
+
+    @property
+    def key(self) -> str:
+        """That of the device table, or for another device its name in one word."""
+        return device_key(self.name, self.cu_count) or "-".join(self.name.lower().split())
+
+    @property
+    def cu_step(self) -> int:
+        """CUs are granted in groups of so many: by NVIDIA's drivers, on green contexts."""
+        return 1 if self.cu_axis != "green contexts" else 8 if self.capability >= 90 else 2
+
+    @property
+    def profiler(self) -> str:
+        """The program that counts, or ''."""
+        return {"cuda": "ncu", "hip": "rocprofv3"}.get(self.backend, "")
+
+    @property
+    def lacks_sensors(self) -> str:
+        """Why power and clocks are not observed, or ''."""
+        package = {"cuda": "nvidia-ml-py", "hip": "amdsmi"}.get(self.backend)
+        if self.sensors or not package:
+            return ""
+        return f"{package} is not installed, or does not know the board"
 
     def environment(self, cu_count: int) -> dict[str, str]:
         """What tells a process to use that many CUs; nothing for green contexts."""
@@ -111,7 +134,6 @@ def _cuda() -> DeviceInfo:
         driver=f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         capability=10 * properties.major + properties.minor,
         cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
-        cu_step=8 if properties.major >= 9 else 2,
         sensors=_nvidia_sensors(called["uuid"]),
         **called,
     )

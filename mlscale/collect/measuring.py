@@ -24,26 +24,27 @@ _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
 
-def _sensors(info: DeviceInfo, power_s: float) -> Any:
-    """kernel_tuner's observer of the device's sensors; of power over so many seconds."""
-    if info.sensors == "tegra":
-        from kernel_tuner.observers.tegra import TegraObserver
-
-        return TegraObserver([*(["tegra_power", "tegra_energy"] if power_s else []), "core_freq"])
+def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
+    """kernel_tuner's observer of the device's sensors, if any; of power over so many seconds."""
     observed, seconds = ["core_freq", "mem_freq", "temperature"], power_s or 1
-    if info.sensors == "nvml":
+    if device.sensors == "nvml":
         import pynvml
         from kernel_tuner.observers.nvml import NVMLObserver
 
         observed += ["nvml_power"] if power_s else []
-        place = pynvml.nvmlDeviceGetIndex(nvml_board(info.uuid))
-        return NVMLObserver(observed, device=place, continuous_duration=seconds)
-    from kernel_tuner.observers.amd import AMDSMIObserver
+        place = pynvml.nvmlDeviceGetIndex(nvml_board(device.uuid))
+        return [NVMLObserver(observed, device=place, continuous_duration=seconds)]
+    if device.sensors == "amdsmi":
+        from kernel_tuner.observers.amd import AMDSMIObserver
 
-    observed += ["power", "energy"] if power_s else []
-    return AMDSMIObserver(
-        observed, use_continuous_observer=bool(power_s), continuous_duration=seconds
-    )
+        observed += ["power", "energy"] if power_s else []
+        window = {"use_continuous_observer": bool(power_s), "continuous_duration": seconds}
+        return [AMDSMIObserver(observed, **window)]
+    if device.sensors == "tegra":
+        from kernel_tuner.observers.tegra import TegraObserver
+
+        return [TegraObserver(["core_freq", *(["tegra_power", "tegra_energy"] if power_s else [])])]
+    return []
 
 
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]
@@ -52,8 +53,8 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
     It also mends two things that kernel_tuner 1.5.0 does with the streams of CUDA and HIP.
     """
 
-    def __init__(self, info: DeviceInfo) -> None:
-        self._info = info
+    def __init__(self, device: DeviceInfo) -> None:
+        self._device = device
         self._settings: dict[str, int] = {}
 
     def register_device(self, dev: Any) -> None:
@@ -62,7 +63,7 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
         The stream of a green context does not block the copies of the results that are checked.
         """
         super().register_device(dev)
-        if self._info.cu_axis == "green contexts":
+        if self._device.cu_axis == "green contexts":
             for copy in ("memcpy_dtoh", "memcpy_htod"):
                 setattr(dev, copy, partial(_copy_alone, dev.synchronize, getattr(dev, copy)))
 
@@ -70,18 +71,18 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
         """Called before a configuration is timed."""
         settings = {name: params[name] for name in _SETTINGS if name in params}
         if settings != self._settings:
-            set_board(self._info, settings)
+            set_board(self._device, settings)
         self._settings = settings
-        if self._info.backend != "opencl":
+        if self._device.backend != "opencl":
             self.dev.run_kernel = partial(_run_behind_another, self.dev, self.dev.run_kernel)
 
     def get_results(self) -> dict[str, Any]:
         """Called when it was timed."""
         self.dev.__dict__.pop("run_kernel", None)
-        if self._info.cu_axis == "green contexts":
-            granted = getattr(self.dev, "assigned_sm_count", self._info.cu_count)
+        if self._device.cu_axis == "green contexts":
+            granted = getattr(self.dev, "assigned_sm_count", self._device.cu_count)
             return {"cu_count_granted": granted}
-        if self._info.backend == "opencl":
+        if self._device.backend == "opencl":
             return {"cu_count_granted": self.dev.ctx.devices[0].max_compute_units}
         return {}
 
@@ -102,35 +103,33 @@ def _run_behind_another(dev: Any, run: Callable[..., None], *given: Any) -> None
     run(*given)
 
 
-def parameters(entry: Entry, plan: Plan, info: DeviceInfo, cu_count: int) -> dict[str, list[Any]]:
+def parameters(entry: Entry, plan: Plan, cu_count: int) -> dict[str, list[Any]]:
     """What kernel_tuner varies; all combinations are measured."""
-    share = round(100 * cu_count / info.cu_count, 4)
+    share = round(100 * cu_count / plan.device.cu_count, 4)
+    shares = {"cuda_sm_percentage": [share]} if plan.device.cu_axis == "green contexts" else {}
     return {
         "block_size_x": [entry.block],
         "repetition": list(range(plan.repeat)),
         "cu_count": [cu_count],
-        **({"cuda_sm_percentage": [share]} if info.cu_axis == "green contexts" else {}),
+        **shares,
         **{axis: list(values) for axis, values in plan.settings.items() if values},
     }
 
 
-def measure(
-    entry: Entry, plan: Plan, info: DeviceInfo, cu_count: int, cache: Path
-) -> list[dict[str, Any]]:
+def measure(entry: Entry, plan: Plan, cu_count: int, cache: Path) -> list[dict[str, Any]]:
     """Check, time and observe the kernel at every configuration that the cache does not have.
 
     Raises InputError where a configuration failed, and whatever kernel_tuner raises where the
     kernel cannot be compiled or run, or gives a wrong result.
     """
     gc.collect()  # else kernel_tuner's last run would hold its memory of the device
-    case = entry.case()
-    sensors = [_sensors(info, plan.power_s)] if info.sensors else []
+    case, device = entry.case(), plan.device
     results, _ = tune_kernel(
-        **_launch(entry, info, case.arguments),
-        tune_params=parameters(entry, plan, info, cu_count),
+        **_launch(entry, device, case.arguments),
+        tune_params=parameters(entry, plan, cu_count),
         answer=[a if n in case.expected else None for n, a in enumerate(case.arguments)],
         verify=lambda answer, result, atol: case.error(result) <= case.tolerance,  # noqa: ARG005
-        observers=[_Configuration(info), *sensors],
+        observers=[_Configuration(device), *_sensors(device, plan.power_s)],
         cache=str(cache),
     )
     for result in results:
@@ -139,26 +138,26 @@ def measure(
     return list(results)
 
 
-def _launch(entry: Entry, info: DeviceInfo, arguments: tuple[Any, ...]) -> dict[str, Any]:
+def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dict[str, Any]:
     return {
         "kernel_name": entry.name,
         "kernel_source": entry.text,
         "problem_size": entry.threads,
         "grid_div_x": ["block_size_x"],
         "arguments": [np.ascontiguousarray(a) if a.shape else a for a in arguments],
-        "lang": _LANGUAGES[info.backend],
+        "lang": _LANGUAGES[device.backend],
         "defines": {"KERNEL": entry.name, **entry.macros},
-        "platform": info.platform,
-        "device": info.place,
+        "platform": device.platform,
+        "device": device.place,
         "quiet": True,
     }
 
 
 def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
     """Launch each kernel once, on all CUs and at the clocks as they are."""
-    info = find_device(backend)
+    device = find_device(backend)
     for entry in select(suite, kernels, backend):
-        launch = _launch(entry, info, entry.case().arguments)
+        launch = _launch(entry, device, entry.case().arguments)
         run_kernel(**launch, params={"block_size_x": entry.block})
 
 

@@ -33,21 +33,21 @@ class Setting:
     ipc: dict[tuple[int, int], float]
 
 
-def gpu_document(samples: pd.DataFrame, info: DeviceInfo, device: str) -> dict[str, Any]:
+def gpu_document(samples: pd.DataFrame, info: DeviceInfo) -> dict[str, Any]:
     """What gpu.json says, from the samples; Volkov's kernel at the highest clocks.
 
-    device: its key; where the device table lacks it, there is no entry for wang-chu, and four
-    schedulers a CU are assumed. Raises InputError where a benchmark failed.
+    Where the device table lacks the device, there is no entry for wang-chu, and four schedulers a
+    CU are assumed. Raises InputError where a benchmark failed.
     """
     names = ["engine_mhz", "memory_mhz"]
     times = samples.pivot_table("time_ms", names, "kernel", aggfunc="median")
     by_clocks = zip(times.index.to_list(), times.to_dict("records"), strict=True)
     settings = [setting(probes(info), time_ms, *clocks) for clocks, time_ms in by_clocks]
-    known = known_device(device)
+    known = known_device(info.key)
     unit = compute_unit(settings[-1], info, known.schedulers_per_cu if known else 4)
     return {
         "format_version": 1,
-        "device": device,
+        "device": info.key,
         "name": info.name,
         "wang_chu": wang_chu_entry(settings, known) if known else None,
         "compute_unit": asdict(unit),

@@ -1,4 +1,4 @@
-"""The plan: which kernels at which CU counts, clocks and power caps, and how long it takes."""
+"""The plan: which kernels at which CU counts, clocks and power caps."""
 
 import json
 import math
@@ -13,13 +13,11 @@ from mlscale.collect.suite import Entry
 from mlscale.errors import InputError
 
 _AUTO_COUNTS = 8
-# Compiling, checking and timing a kernel: an estimate, from the small suite on a processor.
-_SAMPLE_S = 0.5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure: every kernel of a suite at every combination.
+    """What to measure on a device: every kernel of a suite at every combination.
 
     cu_counts: as they are asked for, rising; what is granted, the table says. settings: values to
     set on the board, by 'engine_mhz', 'memory_mhz' and 'cap_w'; what is empty is left alone.
@@ -28,6 +26,7 @@ class Plan:
     """
 
     suite: str
+    device: DeviceInfo
     entries: tuple[Entry, ...]
     cu_counts: tuple[int, ...]
     settings: dict[str, tuple[int, ...]]
@@ -35,47 +34,33 @@ class Plan:
     power_s: float = 0.0
 
     @property
-    def sets_board(self) -> bool:
-        """Whether a clock or the power limit is set."""
-        return any(self.settings.values())
-
-    @property
     def configurations(self) -> int:
         """How many there are of each kernel."""
-        return len(self.cu_counts) * int(np.prod([len(v) or 1 for v in self.settings.values()]))
-
-    @property
-    def samples(self) -> int:
-        """How many are taken."""
-        return len(self.entries) * self.configurations * self.repeat
-
-    @property
-    def seconds(self) -> float:
-        """An estimate of the duration [s]."""
-        return self.samples * (_SAMPLE_S + self.power_s)
+        return len(self.cu_counts) * math.prod(len(v) or 1 for v in self.settings.values())
 
     def record(self) -> dict[str, Any]:
         """The plan as JSON values; the kernels by name."""
-        text = json.dumps(vars(self), default=lambda entry: entry.name)
-        return dict(json.loads(text))
+        values = {**vars(self), "device": vars(self.device)}
+        values["kernels"] = [entry.name for entry in values.pop("entries")]
+        return dict(json.loads(json.dumps(values)))
 
 
-def cu_counts(asked: Iterable[float] | None, info: DeviceInfo) -> tuple[int, ...]:
+def cu_counts(asked: Iterable[float] | None, device: DeviceInfo) -> tuple[int, ...]:
     """The CU counts to measure, rising. Raises InputError on what the device does not have.
 
     asked None takes up to eight, evenly spaced, all CUs among them. Those of a GPU that grants
     groups of CUs are rounded up to whole ones.
     """
-    if not info.cu_axis:
-        if asked and {*asked} != {info.cu_count}:
+    if not device.cu_axis:
+        if asked and {*asked} != {device.cu_count}:
             raise InputError(
-                f"{info.name} by {info.backend} cannot run on fewer than all {info.cu_count} CUs "
-                "(CUDA 12.4, HIP or PoCL can); leave out --cu-counts"
+                f"{device.name} by {device.backend} cannot run on fewer than all {device.cu_count} "
+                "CUs (CUDA 12.4, HIP or PoCL can); leave out --cu-counts"
             )
-        return (info.cu_count,)
+        return (device.cu_count,)
     if asked is None:
-        asked = np.linspace(0, info.cu_count, min(_AUTO_COUNTS, info.cu_count) + 1)[1:].round()
-    elif max(asked) > info.cu_count:
-        raise InputError(f"--cu-counts {max(asked)}: {info.name} has {info.cu_count} CUs")
-    whole = (math.ceil(count / info.cu_step) * info.cu_step for count in asked)
-    return tuple(sorted({min(count, info.cu_count) for count in whole}))
+        asked = np.linspace(0, device.cu_count, min(_AUTO_COUNTS, device.cu_count) + 1)[1:].round()
+    elif max(asked) > device.cu_count:
+        raise InputError(f"--cu-counts {max(asked)}: {device.name} has {device.cu_count} CUs")
+    whole = (math.ceil(count / device.cu_step) * device.cu_step for count in asked)
+    return tuple(sorted({min(count, device.cu_count) for count in whole}))

@@ -15,7 +15,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan
 from mlscale.errors import InputError
 from mlscale.profilers.kernel_tuner import read_document
@@ -30,43 +29,41 @@ def cache_file(folder: Path, kernel: str, cu_count: int) -> Path:
     return folder / "cache" / f"{kernel}-{cu_count}.json"
 
 
-def carry_out(
-    plan: Plan, info: DeviceInfo, folder: Path, progress: Callable[[int], object]
-) -> dict[str, str]:
+def carry_out(plan: Plan, folder: Path, progress: Callable[[], object]) -> dict[str, str]:
     """Take every sample that the folder's cache does not have; the kernels that failed, and why.
 
-    What failed in an earlier run is tried again. progress: is called with the number of samples of
-    each kernel and number of CUs that is through.
+    What failed in an earlier run is tried again. progress: is called when a kernel is through at a
+    number of CUs.
     """
     folder = folder.resolve()
     (folder / "cache").mkdir(exist_ok=True)
     failed: dict[str, str] = {}
     workers: dict[str, _Worker] = {}
-
-    def end_all() -> None:
-        while workers:
-            workers.popitem()[1].end()
-
     try:
         for entry in plan.entries:
             for cu_count in plan.cu_counts:
                 if entry.name not in failed:
                     cache = cache_file(folder, entry.name, cu_count)
                     _delete_if_not_whole(cache)
-                    environment = info.environment(cu_count)
+                    environment = plan.device.environment(cu_count)
                     worker = workers.pop(str(environment), None)
                     worker = worker or _Worker(folder / "cache" / "process.log", environment)
-                    if why := worker.measure(entry, plan, info, cu_count, cache):
+                    if why := worker.measure(entry, plan, cu_count, cache):
                         failed[entry.name] = why
                         worker.end()
                     else:
                         workers[str(environment)] = worker
-                progress(plan.samples // len(plan.entries) // len(plan.cu_counts))
-            if info.backend != "opencl":
-                end_all()
+                progress()
+            if plan.device.backend != "opencl":
+                _end(workers)
     finally:
-        end_all()
+        _end(workers)
     return failed
+
+
+def _end(workers: dict[str, "_Worker"]) -> None:
+    while workers:
+        workers.popitem()[1].end()
 
 
 def _delete_if_not_whole(cache: Path) -> None:

@@ -176,12 +176,25 @@ def test_trained_on_it_predicts_a_kernel_left_out(
 
 
 def test_another_plan_in_the_same_folder_is_refused(
-    collected: Path, cache: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    collected: Path,
+    cache: Path,
+    counts: str,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    """Of other kernels, and one begun by another version on another device."""
     monkeypatch.setenv("POCL_CACHE_DIR", str(cache))
     given = ("collect", "--backend", "opencl", "--suite", "small", "-o", collected)
     message = refuse(capsys, collected, *given)
-    assert "was collected on another device, with other settings or by another" in message
+    assert "holds a collection with another kernels (collect.json says which); ask" in message
+    record = json.loads((collected / "collect.json").read_text())
+    older = tmp_path / "older"
+    older.mkdir()
+    (older / "collect.json").write_text(json.dumps({**record, "version": "0.0", "device": {}}))
+    given = ("collect", "--backend", "opencl", "--suite", "small", "--kernels", FEW, "-o", older)
+    message = refuse(capsys, older, *given, "--cu-counts", counts)
+    assert "holds a collection with another version, device (collect.json" in message
 
 
 def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:

@@ -53,11 +53,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def plan_of(info: DeviceInfo) -> Plan:
+    return Plan("small", info, select("small", KERNELS, info.backend), (info.cu_count,), {})
+
+
 def collected(folder: Path, info: DeviceInfo) -> tuple[Counters, list[str]]:
     base = {"cu_count": float(info.cu_count), "engine_mhz": 1980.0, "memory_mhz": 3201.0}
-    entries = select("small", KERNELS, info.backend)
-    plan = Plan("small", entries, (info.cu_count,), {})
-    return collect_counters(info, plan, base, folder / "counters")
+    return collect_counters(plan_of(info), base, folder / "counters")
 
 
 def stand_in(folder: Path, name: str, program: str) -> None:
@@ -118,7 +120,7 @@ def test_without_it_the_command_is_told(folder: Path) -> None:
 
 def test_passes_hold_what_the_hardware_counts_at_once() -> None:
     """docs/profiling.md: 8 counters of SQ, 4 of TCC (of which the sizes take up to three)."""
-    for line in commands(MI210, "small", KERNELS, Path("out"))[1:]:
+    for line in commands(plan_of(MI210), KERNELS, Path("out"))[1:]:
         assert sum(name.startswith("SQ_") for name in line) <= 8
         assert sum(name.startswith("TCC_") for name in line) <= 4
 

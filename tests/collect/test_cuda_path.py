@@ -74,11 +74,11 @@ def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         info = find_device("cuda")
         [copy] = select("small", ["copy"], "cuda")
         entry = replace(copy, threads=1000, case=partial(CASES["copy"], n=1000))
-        plan = Plan("small", (entry,), (8, 132), AS_IT_IS, 2, power_s)
+        plan = Plan("small", info, (entry,), (8, 132), AS_IT_IS, 2, power_s)
         for count in plan.cu_counts:
             path = cache_file(tmp_path, entry.name, count)
-            measuring.measure(entry, plan, info, count, path)
-        return recording.samples(tmp_path, plan, info)
+            measuring.measure(entry, plan, count, path)
+        return recording.samples(tmp_path, plan)
 
     return measure
 

@@ -43,10 +43,10 @@ MI210 = DeviceInfo(
 GRANTED = {8: 8, 16: 16, 32: 32, 60: 64, 100: 104, 132: 132}  # groups of 8, as the driver rounds up
 AS_IT_IS: dict[str, tuple[int, ...]] = {"engine_mhz": (), "memory_mhz": (), "cap_w": ()}
 CUDA = Plan(
-    "small", (ENTRY,), tuple(GRANTED),
+    "small", H200, (ENTRY,), tuple(GRANTED),
     {"engine_mhz": (990, 1980), "memory_mhz": (3201,), "cap_w": (300, 700)}, 2, 1.0,
 )  # fmt: skip
-HIP = Plan("small", (ENTRY,), (52, 104), AS_IT_IS, power_s=1.0)
+HIP = Plan("small", MI210, (ENTRY,), (52, 104), AS_IT_IS, power_s=1.0)
 
 
 @pytest.fixture
@@ -57,19 +57,19 @@ def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """
     simulated = partial(measuring.tune_kernel, simulation_mode=True)
     monkeypatch.setattr(measuring, "tune_kernel", simulated)
-    monkeypatch.setattr(measuring, "_sensors", made_observer)
+    monkeypatch.setattr(measuring, "_sensors", made_observers)
     (tmp_path / "cache").mkdir()
 
-    def play(plan: Plan, info: DeviceInfo, answer: Any) -> list[Any]:
+    def play(plan: Plan, answer: Any) -> list[Any]:
         results = []
         for cu_count in plan.cu_counts:
-            varied = measuring.parameters(ENTRY, plan, info, cu_count)
+            varied = measuring.parameters(ENTRY, plan, cu_count)
             entries = {}
             for values in itertools.product(*varied.values()):
                 given = dict(zip(varied, values, strict=True))
                 entries[",".join(map(str, values))] = {**given, **answer(given)}
             document = {
-                "device_name": info.name,
+                "device_name": plan.device.name,
                 "kernel_name": ENTRY.name,
                 "problem_size": ENTRY.threads,
                 "tune_params_keys": list(varied),
@@ -79,20 +79,20 @@ def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             }
             path = cache_file(tmp_path, ENTRY.name, cu_count)
             path.write_text(json.dumps(document))
-            results += measuring.measure(ENTRY, plan, info, cu_count, path)
+            results += measuring.measure(ENTRY, plan, cu_count, path)
         return results
 
     return play
 
 
-def made_observer(info: DeviceInfo, power_s: float) -> Any:
+def made_observers(device: DeviceInfo, power_s: float) -> Any:
     """Stands for the sensors'; what it would have read stands in the cache."""
 
     class Observer(BenchmarkObserver):  # type: ignore[misc]
         def get_results(self) -> dict[str, Any]:
             return {}
 
-    return Observer()
+    return [Observer()]
 
 
 @pytest.fixture
@@ -109,15 +109,15 @@ def cuda_samples(play_back: Any, tmp_path: Path) -> pd.DataFrame:
             "pwr_core_freq": 1500.0 if capped else float(clock), "temperature": 50.0,
         }  # fmt: skip
 
-    results = play_back(CUDA, H200, answer)
+    results = play_back(CUDA, answer)
     assert len(results) == CUDA.configurations * CUDA.repeat == 6 * 2 * 1 * 2 * 2
-    return recording.samples(tmp_path, CUDA, H200)
+    return recording.samples(tmp_path, CUDA)
 
 
 class TestCuda:
     def test_what_is_asked_of_kernel_tuner(self) -> None:
         """8 of 132 SMs in %: a green context of so many, as kernel_tuner counts back."""
-        assert measuring.parameters(ENTRY, CUDA, H200, 8) == {
+        assert measuring.parameters(ENTRY, CUDA, 8) == {
             "block_size_x": [256],
             "repetition": [0, 1],
             "cu_count": [8],
@@ -129,7 +129,7 @@ class TestCuda:
         assert max(1, round(132 * 6.0606 / 100)) == 8
 
     def test_nothing_is_set_that_was_not_asked_for(self) -> None:
-        varied = measuring.parameters(ENTRY, Plan("small", (ENTRY,), (132,), AS_IT_IS), H200, 132)
+        varied = measuring.parameters(ENTRY, Plan("small", H200, (ENTRY,), (132,), AS_IT_IS), 132)
         assert set(varied) == {"block_size_x", "repetition", "cu_count", "cuda_sm_percentage"}
 
     def test_the_board_is_set_once_for_each_configuration(
@@ -162,21 +162,21 @@ class TestCuda:
         assert set(throttled["engine_mhz"]) == {1980}
 
     def test_a_table_for_each_power_limit(self, cuda_samples: pd.DataFrame, tmp_path: Path) -> None:
-        paths = recording.write_tables(tmp_path, cuda_samples, CUDA, H200)
+        paths = recording.write_tables(tmp_path, cuda_samples, CUDA)
         assert [path.name for path in paths] == ["measurements-300w.csv", "measurements-700w.csv"]
         data = read(paths[0])
         assert data.device == "h200"
         assert data.grid.shape == (6, 2, 1)
         assert len(read_table(paths[0])) == 6 * 2 * 2
         assert data.metadata["cap_w"] == 300
-        [note] = recording.notes(cuda_samples, CUDA, H200)
+        [note] = recording.notes(cuda_samples, CUDA)
         assert "12 of 48 samples ran more than 2% off" in note
 
     def test_counters_stand_at_all_units_and_the_highest_clocks(
         self, cuda_samples: pd.DataFrame
     ) -> None:
         counted = recording.with_counters(cuda_samples, {ENTRY.name: {"Wavefronts": 7.0}})
-        table = recording.to_table(counted, CUDA, H200)
+        table = recording.to_table(counted.drop(columns="cap_w"), CUDA)
         there = ~np.isnan(table.numbers["Wavefronts"])
         assert set(table.numbers["cu_count"][there]) == {132}
         assert set(table.numbers["engine_mhz"][there]) == {1980}
@@ -186,7 +186,7 @@ class TestCuda:
         self, cuda_samples: pd.DataFrame, tmp_path: Path
     ) -> None:
         """Made times fall as 1 / SMs: so does the table's surface, at the counts granted."""
-        [path, _] = recording.write_tables(tmp_path, cuda_samples, CUDA, H200)
+        [path, _] = recording.write_tables(tmp_path, cuda_samples, CUDA)
         data = read(path)
         times = data.time_ms[0, :, 0, 0]
         assert times * np.array(data.grid.cu_count) == pytest.approx(1e5 / 990, rel=1e-6)
@@ -204,8 +204,8 @@ class TestHip:
                 "amdsmi_core_freq": 1.7e9, "amdsmi_mem_freq": 1.6e9, "amdsmi_temperature": 60.0,
             }  # fmt: skip
 
-        assert len(play_back(HIP, MI210, answer)) == 2
-        rows = recording.samples(tmp_path, HIP, MI210)
+        assert len(play_back(HIP, answer)) == 2
+        rows = recording.samples(tmp_path, HIP)
         assert rows[["cu_count", "time_ms"]].to_numpy().tolist() == [[52, 2.0], [104, 1.0]]
         columns = ["engine_mhz", "memory_mhz", "power_w"]
         assert rows[columns].drop_duplicates().to_numpy().tolist() == [[1700, 1600, 200]]
@@ -215,9 +215,10 @@ class TestHip:
     def test_without_power_of_any_row_there_is_no_column(
         self, play_back: Any, tmp_path: Path
     ) -> None:
-        info = replace(MI210, sensors="")
-        play_back(HIP, info, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
-        table = recording.to_table(recording.samples(tmp_path, HIP, info), HIP, info)
+        plan = replace(HIP, device=replace(MI210, sensors=""))
+        play_back(plan, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
+        samples = recording.samples(tmp_path, plan)
+        table = recording.to_table(samples.drop(columns="cap_w"), plan)
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
         assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
@@ -226,5 +227,6 @@ class TestHip:
 def test_a_failed_configuration_fails_the_kernel(play_back: Any, tmp_path: Path) -> None:
     """kernel_tuner's word for it stands in the cache; its rows have no times."""
     with pytest.raises(InputError, match="RuntimeFailedConfig"):
-        play_back(HIP, MI210, lambda _: {"__error__": "RuntimeFailedConfig"})
-    assert recording.samples(tmp_path, HIP, MI210).empty
+        play_back(HIP, lambda _: {"__error__": "RuntimeFailedConfig"})
+    with pytest.raises(InputError, match="no kernel could be measured"):
+        recording.samples(tmp_path, HIP)

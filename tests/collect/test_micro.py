@@ -5,6 +5,7 @@ a launch on top, and every time is off by 1 % (normal). The probes are those tha
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,21 +164,21 @@ def samples(*settings: Setting) -> pd.DataFrame:
 
 def test_what_is_written() -> None:
     """At one setting; then of a GPU that the device table lacks, then with a benchmark missing."""
-    document = gpu_document(samples(SETTINGS[1]), GPU, "gtx980")
+    document = gpu_document(samples(SETTINGS[1]), GPU)
     assert document["device"] == "gtx980"
     assert document["wang_chu"]["l2_latency"] == pytest.approx(222, rel=0.05)
     assert len(document["volkov"]) == 35
-    assert gpu_document(samples(SETTINGS[1]), GPU, "another")["wang_chu"] is None
+    assert gpu_document(samples(SETTINGS[1]), replace(GPU, name="another"))["wang_chu"] is None
     few = samples(SETTINGS[1]).query("kernel != 'dram_delay_1'")
     with pytest.raises(InputError, match="micro-benchmarks failed: dram_delay_1"):
-        gpu_document(few, GPU, "gtx980")
+        gpu_document(few, GPU)
 
 
 @pytest.fixture
 def gpu_file(tmp_path: Path) -> Path:
     """gpu.json of the simulated GPU at all settings."""
     path = tmp_path / "gpu.json"
-    path.write_text(json.dumps(gpu_document(samples(*SETTINGS), GPU, "gtx980")))
+    path.write_text(json.dumps(gpu_document(samples(*SETTINGS), GPU)))
     return path
 
 

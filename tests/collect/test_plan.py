@@ -9,7 +9,7 @@ from mlscale.collect.plan import Plan, cu_counts
 from mlscale.collect.suite import select
 from mlscale.errors import InputError
 
-GPU = DeviceInfo("cuda", "made", "u", "d", 132, 1, 32, cu_axis="green contexts", sensors="nvml")
+GPU = DeviceInfo("hip", "made", "u", "d", 132, 1, 32, cu_axis="CU mask")
 CPU = DeviceInfo("opencl", "made", "u", "d", 2, 1, 32, cu_axis="threads")
 FIXED = DeviceInfo("opencl", "made", "u", "d", 16, 1, 32)
 
@@ -33,15 +33,16 @@ class TestCounts:
 
 def test_what_tells_a_process_its_count() -> None:
     assert CPU.environment(1) == {"POCL_MAX_PTHREAD_COUNT": "1"}
-    assert GPU.environment(8) == {}
+    assert GPU.environment(8) == {"HSA_CU_MASK": "0:0-7"}
+    assert GPU.environment(132) == {}
 
 
-def test_samples_and_seconds() -> None:
-    """2 kernels x 2 counts x 3 clocks x 2 times; 24 x (0.5 + 1) s."""
-    entries = select("full", ["copy_4m", "copy_16m"], "cuda")
+def test_configurations() -> None:
+    """2 counts x 3 clocks."""
+    entries = select("full", ["copy_4m", "copy_16m"], "hip")
     settings = {"engine_mhz": (1, 2, 3), "memory_mhz": (), "cap_w": ()}
-    plan = Plan("full", entries, (1, 2), settings, repeat=2, power_s=1.0)
-    assert (plan.configurations, plan.samples, plan.sets_board) == (6, 24, True)
-    assert plan.seconds == pytest.approx(36)
+    plan = Plan("full", GPU, entries, (1, 2), settings, repeat=2, power_s=1.0)
+    assert plan.configurations == 6
     assert json.loads(json.dumps(plan.record())) == plan.record()
-    assert plan.record()["entries"] == ["copy_4m", "copy_16m"]
+    assert plan.record()["kernels"] == ["copy_4m", "copy_16m"]
+    assert plan.record()["device"]["name"] == "made"
