@@ -15,7 +15,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from mlscale.report.style import COLOURS, MARKERS, legend_below, new_figure, save_figure
+from mlscale.report.style import (
+    COLOURS,
+    MARKERS,
+    legend_below,
+    new_figure,
+    save_figure,
+    with_origin,
+)
 from mlscale.studies.base import Row, Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
 from mlscale.studies.regret import STRATEGIES
@@ -36,7 +43,7 @@ def draw_errors(folder: Path, kernels: Rows, origins: Mapping[str, str | None]) 
     """
     written = []
     for (table, quantity), rows in grouped(kernels, "table", "quantity").items():
-        title = f"{_called(table, origins)}\nerror of {quantity}, each {NAMES['kernel']}"
+        title = f"{with_origin(table, origins[table])}\nerror of {quantity}, each {NAMES['kernel']}"
         values = _by_name(rows, "predictor", "kernel", "mape")
         label = "mean absolute percentage error [%]"
         figure = strips(title, values, (*BASELINES, ORACLE), label, "baseline or bound")
@@ -53,7 +60,7 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
     written = []
     for (table, objective), rows in grouped(choices, "table", "objective").items():
         of = "run" if "run" in rows[0] else "kernel"
-        title = f"{_called(table, origins)}\nregret of {objective}, each {NAMES[of]}"
+        title = f"{with_origin(table, origins[table])}\nregret of {objective}, each {NAMES[of]}"
         compared = [row for row in rows if row["regret_percent"] is not None]
         if not compared:
             continue
@@ -70,7 +77,9 @@ def draw_points(folder: Path, document: Row, origins: Mapping[str, str | None]) 
     """
     written = []
     for (table, quantity), rows in grouped(document["rows"], "table", "quantity").items():
-        title = f"{_called(table, origins)}\nerror of {quantity}, {document['predictor']}"
+        title = (
+            f"{with_origin(table, origins[table])}\nerror of {quantity}, {document['predictor']}"
+        )
         figure = error_by_points(title, rows)
         written += save_figure(figure, folder / f"next-profile-{table}-{quantity}")
     return written
@@ -181,9 +190,3 @@ def _percent_axis(panel: Axes, values: Sequence[float]) -> None:
     panel.minorticks_off()
     panel.grid(visible=True, axis="x", alpha=0.3)
     panel.spines[["top", "right"]].set_visible(False)
-
-
-def _called(table: str, origins: Mapping[str, str | None]) -> str:
-    """The name of a table, with the origin of its data where that is known."""
-    origin = origins[table]
-    return f"{table} ({origin} data)" if origin else table

@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 
 from mlscale.report.study_figures import COLOUR_MAP, MOST_NUMBERS
-from mlscale.report.style import new_figure, save_figure
+from mlscale.report.style import new_figure, save_figure, with_origin
 
 
 def draw_confusion(folder: Path, row: dict[str, Any], origin: str | None) -> list[Path]:
     """Draw the matrix of a row of the study `classifier`; the files. Raises InputError."""
     counts = np.array(row["confusion"], dtype=float)
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    unmeasured = f" ({origin} data, not measured)" if origin in ("made", "simulated") else ""
     title = (
-        f"wu on {row['table']}{unmeasured}, {row['quantity']}: {row['accuracy']:.0f} % of the "
-        "choices for held-out kernels are the oracle's"
+        f"wu on {with_origin(row['table'], origin)}, {row['quantity']}: {row['accuracy']:.0f} % of "
+        "the choices for held-out kernels are the oracle's"
     )
     size = 2.4 + 0.35 * len(counts)
     figure = new_figure(max(5.5, size + 1.2), size, title, fontsize=9)

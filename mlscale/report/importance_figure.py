@@ -4,7 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.report.style import COLOURS, bars_with_values, name_rows, new_figure, save_figure
+from mlscale.report.style import (
+    COLOURS,
+    bars_with_values,
+    name_rows,
+    new_figure,
+    save_figure,
+    with_origin,
+)
 from mlscale.studies.base import Row, Rows
 from mlscale.studies.importance import ALL, SHUFFLED
 
@@ -20,8 +27,7 @@ def draw_importance(folder: Path, rows: Rows, origin: str | None) -> list[Path]:
     subsets = sorted(
         (row for row in rows if row["what"] != SHUFFLED), key=lambda row: row["n_features"]
     )
-    unmeasured = f" ({origin} data, not measured)" if origin in ("made", "simulated") else ""
-    title = f"{first['table']}{unmeasured}\nerror of {first['quantity']} by wu"
+    title = f"{with_origin(first['table'], origin)}\nerror of {first['quantity']} by wu"
     figure = new_figure(11, 1.6 + 0.24 * len(shuffled), title, fontsize=10)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     heights = name_rows(

@@ -7,7 +7,7 @@ import numpy as np
 
 from mlscale.data.grid import AXES
 from mlscale.data.measurements import Measurements
-from mlscale.report.style import save_figure
+from mlscale.report.style import save_figure, with_origin
 from mlscale.report.surface_panels import surface_panels, with_unit
 from mlscale.studies.scaling import speed_ups
 from mlscale.text import shortened
@@ -34,9 +34,8 @@ def draw_scaling(
         for n, k in enumerate(kernels)
     }
     fixed = [with_unit(axis, getattr(data.grid, axis)[-1]) for axis in AXES if axis not in shown]
-    origin = data.metadata.get("origin")
-    kind = f"{origin} data, not measured" if origin in ("made", "simulated") else data.device
-    title = f"{table} ({kind})\nspeed-up over the lowest configuration, {', '.join(fixed)}"
+    heading = f"{with_origin(table, data.metadata.get('origin'))} on {data.device}"
+    title = f"{heading}\nspeed-up over the lowest configuration, {', '.join(fixed)}"
     figure = surface_panels(
         title,
         "speed-up",

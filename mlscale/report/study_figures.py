@@ -27,6 +27,7 @@ from mlscale.report.style import (
     legend_below,
     new_figure,
     save_figure,
+    with_origin,
 )
 from mlscale.studies.candidates import ORACLE
 from mlscale.studies.wu2015 import BIN_WIDTH, BINS, CLUSTER_COUNTS
@@ -53,12 +54,10 @@ class FigureSubject:
     origin: str | None
 
     def title(self, rest: str, rows: Sequence[Row]) -> str:
-        """Return the heading of a figure; data that were not measured are called so."""
-        unmeasured = self.origin in ("made", "simulated")
-        origin = f" ({self.origin} data, not measured)" if unmeasured else ""
+        """Return the heading of a figure."""
         seeds = len({row["seed"] for row in rows})
         repeated = f"mean of {seeds} seeds" if seeds > 1 else "one seed"
-        return f"{self.table}{origin}\n{rest}, {repeated}"
+        return f"{with_origin(self.table, self.origin)}\n{rest}, {repeated}"
 
 
 def draw_study(study: str, folder: Path, subject: FigureSubject, rows: Sequence[Row]) -> list[Path]:

@@ -27,6 +27,14 @@ AXIS_LABELS = {
 HATCH = "//"
 
 
+def with_origin(table: str, origin: str | None) -> str:
+    """The name of a table for a heading; data that were not measured are called so.
+
+    origin: 'made', 'simulated', 'measured', or None where the table does not say.
+    """
+    return f"{table} ({origin} data, not measured)" if origin in ("made", "simulated") else table
+
+
 def new_figure(width: float, height: float, title: str = "", fontsize: int = 11) -> Figure:
     """Return a figure of that size [inches] that needs no display, with a title alone."""
     figure = Figure(figsize=(width, height), layout="constrained")

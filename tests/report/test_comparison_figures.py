@@ -62,7 +62,7 @@ class TestFiles:
 
         def keep(title: str, values: dict[str, list[float]], *rest: Any) -> Any:
             seen.append(values)
-            assert title.splitlines()[0] == "t (simulated data)"
+            assert title.splitlines()[0] == "t (simulated data, not measured)"
             return strips(title, values, *rest)
 
         monkeypatch.setattr(comparison_figures, "strips", keep)
