@@ -86,7 +86,7 @@ def test_shared_names_with_what_decides(name: str, facts: dict[str, float], key:
         ("Orin", {"cu_count": 8}, ()),  # an Orin NX
         ("h100", {}, ("h100-sxm5", "h100-pcie", "h100-nvl")),
         ("GeForce GTX TITAN X", {}, ()),  # Maxwell's, not the TITAN X (Pascal)
-        ("NVIDIA H200 NVL", {}, ()),
+        ("NVIDIA H20", {}, ()),
         ("NVIDIA GeForce RTX 3080 Laptop GPU", {}, ()),
         ("NVIDIA", {}, ()),
         ("", {}, ()),

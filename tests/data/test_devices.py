@@ -29,7 +29,8 @@ NEW_KEYS = """
     rtx-a6000 rtx-4000-ada rtx-6000-ada rtx4060 rtx4070 rtx4080 rtx4090 rtx5070 rtx5080 rtx5090
     t4 rtx2080ti rtx2070 titanv v100-sxm2-16gb v100-sxm2-32gb jetson-agx-orin-64gb gtx1080 mi50
     mi60 mi100 mi210 mi250x-gcd mi250-gcd mi300x mi300a mi325x rx6900xt rx7900xtx radeonvii vega64
-    titanxp rtx4060ti-16gb gb200 radeon8060s
+    titanxp rtx4060ti-16gb gb200 radeon8060s h200-nvl rtx5070ti l40 rtx-5000-ada rtx4070ti
+    rtx4070ti-super rtx4070-super rtx4080-super rtx-a5000 rtx-a5500 rtx-a4500 rtx3090ti rtx3070
 """
 KEYS = (*OLD_KEYS, *NEW_KEYS.split())
 REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")
@@ -38,6 +39,7 @@ REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")
 WIDER_TOLERANCE = {
     # The sheet prints 4.8 TB/s without a clock; the 3201 MHz that nvidia-smi lists gives 4.917.
     ("h200", "bandwidth"): 0.025,
+    ("h200-nvl", "bandwidth"): 0.025,
     # The sheet rounds 33.45 TFLOPS up to 34.
     ("h200", "fp64"): 0.017,
     ("h100-sxm5", "fp64"): 0.017,

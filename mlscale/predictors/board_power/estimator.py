@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -120,22 +120,22 @@ class BoardPower(Predictor):
     def refusal(self, profiles: Profiles) -> str | None:
         """Why power on the profiles' GPU cannot be predicted; None where it can.
 
-        On a GPU that the device table lacks, it can from power at a further clock alone.
+        Where the board's limit is not known, it can from power at a further clock alone.
         """
         device = profiles.device
         if device in self.limits_:
             return None
-        if device not in device_keys():
-            has_further = any(point.power_w is not None for point in profiles.points)
-            is_nvidia = profiles.metadata.get("counter_tool") in NVIDIA_TOOLS
-            return None if has_further and is_nvidia else f"'{device}' is not in the device table"
-        vendor = load_device(device).vendor
-        trained = {load_device(d).vendor for d in self.trained_devices() if d in device_keys()}
-        if trained and vendor not in trained:
-            return f"power was learnt on {' and '.join(sorted(trained))} GPUs, not on {vendor}'s"
-        if board_limit_w(device) is None:
-            return f"the power limit tdp_w of '{device}' is not in the device table"
-        return None
+        known = known_device(device)
+        is_nvidia = profiles.metadata.get("counter_tool") in NVIDIA_TOOLS
+        vendor = known.vendor if known else "NVIDIA" if is_nvidia else None
+        learnt = {one.vendor for one in map(known_device, self.trained_devices()) if one}
+        if vendor and learnt and vendor not in learnt:
+            return f"power was learnt on {' and '.join(sorted(learnt))} GPUs, not on {vendor}'s"
+        if board_limit_w(device) or (vendor and _has_further_power(profiles)):
+            return None
+        if known is None:
+            return f"'{device}' is not in the device table"
+        return f"the power limit tdp_w of '{device}' is not in the device table"
 
     def assumption(self, device: str) -> str | None:
         """What is assumed of a GPU that was not learnt from."""
@@ -312,6 +312,10 @@ class _FurtherPower:
             np.isnan(self.logs), np.inf, np.abs(log_clock[:, None, None] - self.log_clock)
         )
         return np.asarray(np.minimum(np.abs(log_clock), own.min(axis=2, initial=np.inf).T))
+
+
+def _has_further_power(profiles: Profiles) -> bool:
+    return any(point.power_w is not None for point in profiles.points)
 
 
 def _sound(table: Measurements) -> Measurements:
