@@ -65,6 +65,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.format == "csv":
         alone = () if arguments.lever == "cap" else ("power_cap",)
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
+    if arguments.output:
+        options.output_file(arguments.output)
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)

@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
                 else "its second part: training on simulated data, and how far predictions are off"
             )
             print(
-                f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed "
-                f"(pip install 'mlscale[train]'), so the demo leaves out {left_out}.\n"
+                f"Not installed: {', '.join(missing)} (pip install 'mlscale[train]'). The demo "
+                f"leaves out {left_out}.\n"
             )
         _advise_for_export()
         if missing in ([], ["torch"]):

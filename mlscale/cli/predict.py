@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace) -> None:
     form = arguments.format or _format_by_name(arguments.output)
     if form == "parquet" and arguments.output is None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
+    if arguments.output:
+        options.output_file(arguments.output)
     of = subject.read(arguments, arguments.at, arguments.peaks)
     model, targets = of.model, list(of.targets)
     profiles = further_runs.with_points(of, arguments)

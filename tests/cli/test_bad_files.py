@@ -140,7 +140,8 @@ class TestOutput:
     @pytest.mark.parametrize("command", ["train", "predict", "import"])
     def test_in_a_folder_that_is_not_there(self, attempt: Attempt, tmp_path: Path) -> None:
         output = tmp_path / "nowhere" / "out"
-        assert attempt(output).startswith(f"{output}: cannot be written: ")
+        problem = f"cannot be written: there is no folder {tmp_path}/nowhere"
+        assert attempt(output) == f"{output}: {problem}"
 
     @pytest.mark.parametrize("command", ["study"])
     def test_that_is_a_file_is_refused_before_the_work(

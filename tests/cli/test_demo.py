@@ -113,7 +113,7 @@ def test_demo_without_torch_says_what_it_leaves_out_and_does_the_rest(tmp_path: 
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
     first, *_ = process.stdout.splitlines()
-    assert first.startswith("torch is not installed")
+    assert first.startswith("Not installed: torch (pip install")
     assert "leaves out training" in first
     assert "Set the engine clock to " in process.stdout
     # The one application that the shipped model was trained without (models/README.md).
