@@ -109,6 +109,12 @@ class TestRefusals:
         assert f"{again}: ran at 1755 MHz, as the base" in message
         assert "run the same work at about 1170 MHz" in message
 
+    def test_more_power_than_the_board_has(self, capsys: Capture, tmp_path: Path) -> None:
+        """As where milliwatts are taken for watts: 480 000 of 700."""
+        wrong = log(tmp_path / "wrong.csv", 1755, 100, 480_000)
+        message = refuse(capsys, tmp_path, "predict", wrong)
+        assert f"{wrong}, GPU 0: a board power of 480000 W cannot be" in message
+
     def test_another_number_of_gpus(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
         pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
         message = refuse(capsys, tmp_path, "advise", fast, "--also", pair)

@@ -19,9 +19,9 @@ BASE = {"cu_count": 10.0, **CLOCKS}
 # and the time without a kernel [ns], where it is easily had by hand.
 READ: dict[str, tuple[int, float, str | None, int | None, float | None]] = {
     "nsys_gpu_trace_csv/rtxa4500_torch_ex.csv": (
-        2482, 339_300_381, "nvidia-rtx-a4500", 56, 526_929_900 - 339_300_381),
+        2482, 339_300_381, "rtx-a4500", None, 526_929_900 - 339_300_381),
     "nsys_sqlite/rtxa4500_torch_ex.sqlite": (
-        2482, 339_300_381, "nvidia-rtx-a4500", None, 526_929_900 - 339_300_381),
+        2482, 339_300_381, "rtx-a4500", None, 526_929_900 - 339_300_381),
     "nsys_sqlite/t4_sptrsv_ca.sqlite": (874, 61_898_238, "t4", None, None),
     "nsys_sqlite/t4_vecadd_old_schema.sqlite": (2, 8_511, "t4", None, 94_942 - 8_511),
     "nsys_kern_sum_csv/a100_vllm_qwen7b.csv": (39_002, 2_081_145_534, None, None, None),

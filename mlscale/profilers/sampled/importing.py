@@ -19,7 +19,7 @@ from mlscale.profilers.launches import FileContent
 from mlscale.profilers.sampled.busy import BusySpan, busy_span
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
-from mlscale.profilers.sampled.power import one_gpu
+from mlscale.profilers.sampled.power import check_board, one_gpu
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
@@ -171,6 +171,8 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     for name in ("power_w", *SHARES):
         if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
             numbers[name] = mean
+    if "power_w" in numbers:
+        check_board(str(log), run.device, numbers["power_w"])
     application = facts.application or Path(log.source).stem
     kernel = f"{application} [GPU {log.gpu}]" if of_several else application
     return _Row(log, span, run.device, application, kernel, numbers)

@@ -28,7 +28,8 @@ def join_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     if table.has_values("power_w"):
         raise InputError(f"{table.source}: has power_w already; leave --power away")
     power_w, source = _watts(table, power, gpu)
-    _check_board(table, power_w)
+    for key in dict.fromkeys(table.text.get("device", ())):
+        check_board(table.source, key, power_w)
     numbers = dict(table.numbers)
     numbers.pop("power_w", None)
     position = list(numbers).index("time_ms") + 1
@@ -54,16 +55,25 @@ def _watts(table: Table, power: float | str | Path, gpu: str | None) -> tuple[fl
     return power_w, source
 
 
-def _check_board(table: Table, power_w: float) -> None:
-    """Raise InputError where a board cannot draw as much; short peaks above its limit can be."""
-    for key in dict.fromkeys(table.text.get("device", ())):
-        device = find_device(key)
-        limit_w = None if device is None else device.max_power_limit_w or device.tdp_w
-        if limit_w is not None and power_w > _PEAK * limit_w:
-            raise InputError(
-                f"{table.source}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
-                f"{limit_w:g} W"
-            )
+def check_board(where: str, key: str, power_w: float) -> None:
+    """Raise InputError where a board cannot draw as much; short peaks above its limit can be.
+
+    Warns where it draws less than at idle.
+    """
+    device = find_device(key)
+    if device is None:
+        return
+    limit_w = device.max_power_limit_w or device.tdp_w
+    if limit_w is not None and power_w > _PEAK * limit_w:
+        raise InputError(
+            f"{where}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
+            f"{limit_w:g} W"
+        )
+    if device.idle_w is not None and power_w < device.idle_w:
+        warn(
+            f"{where}: a board power of {power_w:g} W is below the {device.idle_w:g} W that an "
+            f"idle '{key}' was seen to draw; is it that of the run?"
+        )
 
 
 def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
