@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--power-limits", type=_numbers, default=(), metavar="W,W,…", help=limits)
     samples = "samples of each kernel and configuration (default: %(default)s)"
     add("--repeat", type=options.whole_number, default=1, metavar="N", help=samples)
-    window = "seconds over which power is averaged; 0 for time alone (default: %(default)g)"
+    window = "seconds of each power reading, at least 1; 0: time alone (default: %(default)g)"
     add("--power-seconds", type=options.number_from_0, default=2.0, metavar="S", help=window)
     add("--resume", action="store_true", help="measure what is missing in DIR")
     task = parser.add_mutually_exclusive_group()
@@ -89,6 +89,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         raise InputError("none of these kernels runs on this backend; 'tensor' needs CUDA or HIP")
     counts = cu_counts(arguments.cu_counts, device)
     power_s = arguments.power_seconds if device.sensors else 0.0
+    power_s = max(power_s, 1.0) if power_s else 0.0  # kernel_tuner's least
     return Plan(arguments.suite, device, entries, counts, settings, arguments.repeat, power_s)
 
 
@@ -167,7 +168,8 @@ def _write(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
     paths = recording.write_tables(folder, samples, plan)
     power = "with" if samples["power_w"].notna().any() else "without"
     return (
-        f"{', '.join(map(str, paths))}: {len(samples)} samples of {len(plan.entries)} kernels on "
+        f"{', '.join(map(str, paths))}: {len(samples)} samples of "
+        f"{samples['kernel'].nunique()} kernels on "
         f"{plan.device.key}, {plan.configurations} configurations x {plan.repeat}, "
         f"{power} power; median spread of the times "
         f"{number(samples['time_spread_percent'].median(), 2)} %"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,8 +17,19 @@ from mlscale.collect.clocks import set_board
 from mlscale.collect.device import DeviceInfo, find_device, nvml_board
 from mlscale.collect.plan import Plan
 from mlscale.collect.suite import Entry, select
-from mlscale.collect.tuner import BenchmarkObserver, run_kernel, tune_kernel
 from mlscale.errors import InputError
+
+# kernel_tuner would import torch for tensors as arguments, which takes seconds; here are none.
+_modules = cast("dict[str, Any]", sys.modules)
+_torch = _modules.get("torch")
+_modules["torch"] = None
+try:
+    from kernel_tuner import run_kernel, tune_kernel
+    from kernel_tuner.observers import BenchmarkObserver
+finally:
+    del _modules["torch"]
+    if _torch:
+        _modules["torch"] = _torch
 
 _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
@@ -33,7 +44,10 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
 
         observed += ["nvml_power"] if power_s else []
         place = pynvml.nvmlDeviceGetIndex(nvml_board(device.uuid))
-        return [NVMLObserver(observed, device=place, continuous_duration=seconds)]
+        observer = NVMLObserver(observed, device=place, continuous_duration=seconds)
+        if power_s:
+            observer.after_start = partial(_read_at_once, observer, observer.after_start)
+        return [observer]
     if device.sensors == "amdsmi":
         from kernel_tuner.observers.amd import AMDSMIObserver
 
@@ -45,6 +59,16 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
 
         return [TegraObserver(["core_freq", *(["tegra_power", "tegra_energy"] if power_s else [])])]
     return []
+
+
+def _read_at_once(observer: Any, after_start: Callable[[], None]) -> None:
+    """Read the power when the loop of launches ends.
+
+    kernel_tuner reads it while the device is at work; kernels that are shorter than their launch
+    are through by then.
+    """
+    after_start()
+    observer.continuous_observer.power_readings.append([0.0, observer.read_power()])
 
 
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]

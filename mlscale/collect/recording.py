@@ -17,7 +17,7 @@ from mlscale.data.grid import AXES
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import IDENTITY, Table
 from mlscale.data.tables import table_from_frame, write_table
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, write_text
 from mlscale.profilers.kernel_tuner import read_document, readings
 
@@ -66,11 +66,17 @@ def _now() -> str:
 def samples(folder: Path, plan: Plan) -> pd.DataFrame:
     """Every sample in the folder's caches, a row each, with the names of the table and cap_w.
 
-    Raises InputError where there is none.
+    A kernel without power is left out where others have it: a table has it of all or of none.
+    Raises InputError where there is no sample.
     """
     frame = pd.DataFrame(_rows(folder, plan))
     if frame.empty:
         raise InputError(f"{folder}: no kernel could be measured")
+    silent = frame["kernel"][frame["power_w"].isna()].unique()
+    if 0 < len(silent) < frame["kernel"].nunique():
+        names = ", ".join(silent)
+        warn(f"the sensor ({plan.device.sensors}) gave no power of, and left out are: {names}")
+        frame = frame[~frame["kernel"].isin(silent)].reset_index(drop=True)
     for axis in _CLOCKS:
         observed = frame[f"{axis}_observed"]
         if plan.settings[axis]:
@@ -162,7 +168,7 @@ def notes(frame: pd.DataFrame, plan: Plan) -> list[str]:
     if device.lacks_sensors:
         lines.append(f"neither power nor clocks were observed: {device.lacks_sensors}")
     if plan.power_s and frame["power_w"].isna().any():
-        lines.append(f"some samples have no power: the sensor ({device.sensors}) gave none")
+        lines.append(f"there is no power: the sensor ({device.sensors}) gave none")
     if device.key not in device_keys() and device.backend != "opencl":
         lines.append(
             f"'{device.key}' is not in the device table, so 'bottleneck' does not apply; "

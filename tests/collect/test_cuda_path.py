@@ -84,14 +84,22 @@ def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_collection_at_two_counts(measured: Any, gpu: cuda_gpu.Gpu) -> None:
-    """400 us on 132 SMs, 132 / 8 as many on 8: without the 10 us in which Python launches."""
+    """4 ms on 132 SMs, 132 / 8 as many on 8: without the 10 us in which Python launches."""
     samples = measured()
     assert samples["cu_count"].tolist() == [8, 8, 132, 132]
-    assert samples["time_ms"].tolist() == pytest.approx([6.6, 6.6, 0.4, 0.4])
+    assert samples["time_ms"].tolist() == pytest.approx([66, 66, 4, 4])
     assert set(samples["power_w"]) == {321}
     assert set(samples["engine_mhz_observed"]) == {1755}
     assert set(samples["temperature_c"]) == {55}
     assert set(gpu.sms_used) == {8, 132}
+
+
+def test_power_of_a_kernel_that_is_shorter_than_its_launch(
+    measured: Any, gpu: cuda_gpu.Gpu
+) -> None:
+    """The loop of launches is the device's as well: there is nothing left to wait for after it."""
+    gpu.launch_us, gpu.kernel_us = 1000.0, 30.0
+    assert set(measured()["power_w"]) == {321}
 
 
 def test_without_power(measured: Any) -> None:

@@ -24,7 +24,7 @@ from mlscale.collect.plan import Plan
 from mlscale.collect.running import cache_file
 from mlscale.collect.suite import select
 from mlscale.data.tables import read_table
-from mlscale.errors import InputError
+from mlscale.errors import DataWarning, InputError
 
 pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
 from kernel_tuner.observers import BenchmarkObserver
@@ -222,6 +222,23 @@ class TestHip:
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
         assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
+
+
+def test_a_kernel_without_power_is_left_out(
+    play_back: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another has it; where none has it, all stay."""
+    play_back(HIP, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
+    assert recording.samples(tmp_path, HIP)["power_w"].isna().all()
+    other = replace(ENTRY, name="other")
+    plan = replace(HIP, entries=(ENTRY, other))
+    for cu_count in HIP.cu_counts:
+        text = cache_file(tmp_path, ENTRY.name, cu_count).read_text()
+        powered = text.replace('"time": 1.0', '"time": 1.0, "amdsmi_power": 200.0')
+        cache_file(tmp_path, "other", cu_count).write_text(powered)
+    with pytest.warns(DataWarning, match=r"amdsmi.* gave no power of, and left out are: copy_1m"):
+        rows = recording.samples(tmp_path, plan)
+    assert rows["kernel"].tolist() == ["other", "other"]
 
 
 def test_a_failed_configuration_fails_the_kernel(play_back: Any, tmp_path: Path) -> None:

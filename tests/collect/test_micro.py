@@ -7,7 +7,6 @@ a launch on top, and every time is off by 1 % (normal). The probes are those tha
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from synthetic import tidy
 from synthetic.tidy import refused
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro_fit import Setting, compute_unit, gpu_document, setting, wang_chu_entry
+from mlscale.collect.micro_fit import compute_unit, gpu_document, measured_cycles, wang_chu_entry
 from mlscale.collect.micro_kernels import page_walk, probes
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
@@ -50,35 +49,37 @@ def true_unit(engine: float, memory: float) -> ComputeUnit:
     return ComputeUnit(6, cycles["dram_latency"], 4, 4, 1 / (4 * cycles["dram_delay"]))
 
 
-def simulated(engine: float, memory: float, seed: int) -> Setting:
-    """What the command would measure at a setting of the clocks."""
+def simulated(engine: float, memory: float, seed: int) -> pd.DataFrame:
+    """The samples of the command at a setting of the clocks."""
     random = np.random.default_rng(seed)
     cycles, unit = true_cycles(engine, memory), true_unit(engine, memory)
-    times = {}
+    rows = []
     for probe in probes(GPU):
         if probe.quantity == "volkov":
             needed = probe.work / float(classical_bounds(probe.warps, probe.intensity, unit))
         else:
             needed = probe.work * cycles[probe.quantity]
         exact = needed / engine / 1e3 + LAUNCH_MS
-        times[probe.entry.name] = exact * (1 + NOISE * random.standard_normal())
-    return setting(probes(GPU), times, engine, memory)
+        time_ms = exact * (1 + NOISE * random.standard_normal())
+        rows.append((probe.entry.name, time_ms, engine, memory))
+    return pd.DataFrame(rows, columns=["kernel", "time_ms", "engine_mhz", "memory_mhz"])
 
 
-SETTINGS = [simulated(*clocks, seed) for seed, clocks in enumerate(CLOCKS)]
+SAMPLES = [simulated(*clocks, seed) for seed, clocks in enumerate(CLOCKS)]
+CYCLES, _ = measured_cycles(pd.concat(SAMPLES), probes(GPU))
 
 
 class TestRecovered:
     @pytest.mark.parametrize("place", range(len(CLOCKS)))
     def test_latencies_and_delays(self, place: int) -> None:
-        truth = true_cycles(*CLOCKS[place])
-        for name, cycles in SETTINGS[place].cycles.items():
-            assert cycles == pytest.approx(truth[name], rel=0.05), name
+        for name, truth in true_cycles(*CLOCKS[place]).items():
+            assert CYCLES.loc[CLOCKS[place], name] == pytest.approx(truth, rel=0.05), name
 
     @pytest.mark.parametrize("place", range(len(CLOCKS)))
     def test_the_unit_of_the_survey(self, place: int) -> None:
         """The service time of the memory too, which 32 warps of one CU do not show."""
-        truth, found = true_unit(*CLOCKS[place]), compute_unit(SETTINGS[place], GPU, 4)
+        truth = true_unit(*CLOCKS[place])
+        found = compute_unit(*measured_cycles(SAMPLES[place], probes(GPU)), GPU, 4)
         for name in ("arithmetic", "memory"):
             for what in (f"{name}_latency_cycles", f"{name}_per_cycle"):
                 assert getattr(found, what) == pytest.approx(getattr(truth, what), rel=0.05), what
@@ -100,15 +101,15 @@ class TestRecovered:
 
     def test_one_setting_gives_constants_that_hold_there(self) -> None:
         device = load_device("gtx980")
-        row = wang_chu_entry(SETTINGS[:1], device)
-        assert row["dram_latency_offset"] == SETTINGS[0].cycles["dram_latency"]
+        row = wang_chu_entry(CYCLES[:1], device)
+        assert row["dram_latency_offset"] == CYCLES["dram_latency"].iloc[0]
         assert "One ratio of clocks" in row["note"]
         assert "One memory clock" in row["note"]
 
 
 def entry() -> GpuParameters:
     device = load_device("gtx980")
-    return gpu_of_row(device, json.loads(json.dumps(wang_chu_entry(SETTINGS, device))))
+    return gpu_of_row(device, json.loads(json.dumps(wang_chu_entry(CYCLES, device))))
 
 
 class TestProbes:
@@ -132,44 +133,22 @@ class TestProbes:
         assert np.count_nonzero(np.diff(walk // 2**19)) == 2
 
     def test_a_longer_launch_that_is_no_slower(self) -> None:
-        times = {probe.entry.name: 1.0 for probe in probes(GPU)}
         with pytest.raises(InputError, match="the longer of two launches was not the slower"):
-            setting(probes(GPU), times, 1000.0, 1000.0)
+            measured_cycles(SAMPLES[0].assign(time_ms=1.0), probes(GPU))
 
     def test_a_probe_without_a_time(self) -> None:
         with pytest.raises(InputError, match="micro-benchmarks failed: dram_latency"):
-            setting(probes(GPU), {}, 1000.0, 1000.0)
-
-
-def samples(*settings: Setting) -> pd.DataFrame:
-    """The samples as they would be there, without noise in what the models are given."""
-    rows: list[dict[str, Any]] = [
-        {
-            "kernel": probe.entry.name,
-            "time_ms": (
-                probe.work / measured.ipc[probe.warps, probe.intensity]
-                if probe.quantity == "volkov"
-                else probe.work * measured.cycles[probe.quantity]
-            )
-            / measured.engine_mhz
-            / 1e3,
-            "engine_mhz": measured.engine_mhz,
-            "memory_mhz": measured.memory_mhz,
-        }
-        for measured in settings
-        for probe in probes(GPU)
-    ]
-    return pd.DataFrame(rows)
+            measured_cycles(SAMPLES[0][20:], probes(GPU))
 
 
 def test_what_is_written() -> None:
     """At one setting; then of a GPU that the device table lacks, then with a benchmark missing."""
-    document = gpu_document(samples(SETTINGS[1]), GPU)
+    document = gpu_document(SAMPLES[1], GPU)
     assert document["device"] == "gtx980"
     assert document["wang_chu"]["l2_latency"] == pytest.approx(222, rel=0.05)
     assert len(document["volkov"]) == 35
-    assert gpu_document(samples(SETTINGS[1]), replace(GPU, name="another"))["wang_chu"] is None
-    few = samples(SETTINGS[1]).query("kernel != 'dram_delay_1'")
+    assert gpu_document(SAMPLES[1], replace(GPU, name="another"))["wang_chu"] is None
+    few = SAMPLES[1].query("kernel != 'dram_delay_1'")
     with pytest.raises(InputError, match="micro-benchmarks failed: dram_delay_1"):
         gpu_document(few, GPU)
 
@@ -178,7 +157,7 @@ def test_what_is_written() -> None:
 def gpu_file(tmp_path: Path) -> Path:
     """gpu.json of the simulated GPU at all settings."""
     path = tmp_path / "gpu.json"
-    path.write_text(json.dumps(gpu_document(samples(*SETTINGS), GPU)))
+    path.write_text(json.dumps(gpu_document(pd.concat(SAMPLES), GPU)))
     return path
 
 

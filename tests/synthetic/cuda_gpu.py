@@ -2,7 +2,7 @@
 
 Its functions have the names, the parameters and the shapes of answers of those packages
 (`test_cuda_path.py` compares the signatures where they are installed). Time is virtual: a launch by
-Python takes LAUNCH_US of the host, a kernel KERNEL_US on all SMs and more on fewer. What is queued
+Python takes launch_us of the host, a kernel kernel_us on all SMs and more on fewer. What is queued
 on a stream is done when its time has come, or when something waits for the stream; a copy waits
 for those streams alone that block.
 """
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-LAUNCH_US, KERNEL_US = 10.0, 400.0
 SMS, GROUP, POWER_MW = 132, 8, 321_000
 UUID = bytes(range(16))
 UUID_TEXT = "00010203-0405-0607-0809-0a0b0c0d0e0f"
@@ -54,9 +53,11 @@ class Stream:
 
 @dataclass
 class Gpu:
-    """Its state. kernel: what a launch does to its arguments, buffers as bytes."""
+    """Its state. kernel: what a launch does to its arguments, buffers as bytes, in kernel_us."""
 
     kernel: Callable[..., None]
+    launch_us: float = 10.0
+    kernel_us: float = 4000.0
     now_us: float = 0.0
     buffers: list[Any] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
@@ -161,10 +162,10 @@ class Driver:
         gpu, typed = self.gpu, [*zip(*kernelParams, strict=True)]
         assert all((kind is None) == isinstance(value, CUdeviceptr) for value, kind in typed)
         given = [kind(value).value if kind else gpu.buffers[value] for value, kind in typed]
-        gpu.now_us += LAUNCH_US
+        gpu.now_us += gpu.launch_us
         gpu.sms_used.append(hStream.sms)
         begin = max(gpu.now_us, hStream.end_us)
-        hStream.end_us = begin + KERNEL_US * SMS / hStream.sms
+        hStream.end_us = begin + gpu.kernel_us * SMS / hStream.sms
         hStream.queue.append((hStream.end_us, lambda: gpu.kernel(*given)))
         return (CUresult(0),)
 
