@@ -85,8 +85,6 @@ class WuStudy(Study):
         """Return all parts. Raises InputError."""
         parts = []
         for table, data in self.tables.items():
-            if data.grid.size < 2:
-                raise InputError(f"'{table}' has one configuration; a study needs two at least")
             bases = self._bases(table, data)
             width = len(data.grid.cu_count) * max(1, BASES_IN_PART // len(data.grid.cu_count))
             splits = [folds(self.split, data.applications, seed) for seed in range(self.seed_count)]

@@ -14,7 +14,7 @@ from synthetic.tidy import refused
 
 import mlscale
 from mlscale import ConfigGrid
-from mlscale.studies.study import plan
+from mlscale.studies.study import STUDIES, plan
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 DATA = made.measurements(per_group=2, grid=GRID)
@@ -113,6 +113,13 @@ def test_regret() -> None:
 def test_what_is_wrong_is_told(name: str, options: dict[str, Any], problem: str) -> None:
     with refused(f"^{problem}"):
         mlscale.study(name, DATA, **options)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_table_of_one_configuration(name: str) -> None:
+    one = made.measurements(grid=ConfigGrid((4,), (500.0,), (400.0,)))
+    with refused("^'t' has one configuration; a study needs two at least$"):
+        mlscale.study(name, {"t": one})
 
 
 @pytest.mark.parametrize("shape", [lambda f: f, lambda f: [DATA, f], lambda f: {"a": f}])

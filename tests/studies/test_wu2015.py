@@ -172,11 +172,6 @@ class TestPlan:
         with refused("^the protocol 'k-fold' needs 5 applications, not 4$"):
             planned(made.measurements(per_group=1), "cluster-count", split="k-fold")
 
-    def test_a_table_of_one_configuration(self) -> None:
-        data = made.measurements(grid=grid_of([1, 1, 1]))
-        with refused("^'t' has one configuration; a study needs two at least$"):
-            planned(data, "base-configuration")
-
 
 class TestHistogram:
     def test_bins_by_hand(self) -> None:
