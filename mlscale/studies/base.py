@@ -83,6 +83,12 @@ class Study(ABC):
     split: str = "leave-one-application-out"
     seeds: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raise InputError on a table in which there is nothing to predict."""
+        for table, data in self.tables.items():
+            if data.grid.size < 2:
+                raise InputError(f"'{table}' has one configuration; a study needs two at least")
+
     @cached_property
     @abstractmethod
     def parts(self) -> list[Part]:

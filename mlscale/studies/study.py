@@ -93,9 +93,6 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     seeds = given.get("seeds", 1)
     if not isinstance(seeds, Integral) or seeds < 1:
         raise InputError(f"seeds is a whole number of at least 1, not {seeds!r}")
-    for table, data in tables.items():
-        if data.grid.size < 2:
-            raise InputError(f"'{table}' has one configuration; a study needs two at least")
     planned = STUDIES[name](name=name, tables=tables, **given)
     if not planned.parts:
         raise InputError("no table has a column 'power_w'")
