@@ -3,7 +3,7 @@
 import math
 import re
 import statistics
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from mlscale.errors import InputError, warn
@@ -71,7 +71,7 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
         timing = [_renumbered(file, counting[0]) for file in timing]
     elif counting and timing:
         traced = _traced_geometries(counting, timing)
-        counting = [_with_keys(file, traced) for file in counting]
+        counting = [_regrouped(file, lambda key: traced.get(key, key)) for file in counting]
         geometries |= {key.kernel: key for key in traced}
     _check_that_some_join(counting, timing)
     return _records(counting, timing, geometries, skip_untimed)
@@ -113,20 +113,22 @@ def _under_common_names(
 
 
 def _renamed(file: FileContent, names: Mapping[str, str]) -> FileContent:
-    """The file under other names; what has one name then is pooled."""
-    groups: dict[GroupKey, LaunchGroup] = {}
-    for key, group in file.groups.items():
-        new = key._replace(kernel=names.get(key.kernel, key.kernel))
-        groups.setdefault(new, LaunchGroup()).merge(group)
-    return replace(file, groups=groups)
+    """The file under other names."""
+    return _regrouped(file, lambda key: key._replace(kernel=names.get(key.kernel, key.kernel)))
 
 
 def _by_kernel(file: FileContent, kernels: Collection[str]) -> FileContent:
     """The groups of each of the kernels as one, since some file does not say their geometry."""
+    return _regrouped(
+        file, lambda key: GroupKey(key.kernel, None, None) if key.kernel in kernels else key
+    )
+
+
+def _regrouped(file: FileContent, new_key: Callable[[GroupKey], GroupKey]) -> FileContent:
+    """The file with its groups under other keys; what has one key then is pooled."""
     groups: dict[GroupKey, LaunchGroup] = {}
     for key, group in file.groups.items():
-        new = GroupKey(key.kernel, None, None) if key.kernel in kernels else key
-        groups.setdefault(new, LaunchGroup()).merge(group)
+        groups.setdefault(new_key(key), LaunchGroup()).merge(group)
     return replace(file, groups=groups)
 
 
@@ -168,10 +170,6 @@ def _traced_geometries(
             f"for its launches: {listed([*map(str, traced)])}"
         )
     return traced
-
-
-def _with_keys(file: FileContent, keys: Mapping[GroupKey, GroupKey]) -> FileContent:
-    return replace(file, groups={keys.get(key, key): group for key, group in file.groups.items()})
 
 
 def _check_same_launches(first: FileContent, other: FileContent) -> None:

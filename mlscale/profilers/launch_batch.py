@@ -30,10 +30,10 @@ class LaunchRecord:
     line: int
     kernel: str
     launch: str
-    workgroups: float | None
-    workgroup_size: float | None
-    time_s: float | None
-    counters: dict[str, float]
+    workgroups: float | None = None
+    workgroup_size: float | None = None
+    time_s: float | None = None
+    counters: dict[str, float] = field(default_factory=dict)
     weight: int = 1
     is_new: bool = True
     gpu: str = ""

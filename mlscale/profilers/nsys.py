@@ -62,7 +62,6 @@ def read_sum(
             workgroups=None if grid is None else _product(export, line, row, grid),
             workgroup_size=None if block is None else _product(export, line, row, block),
             time_s=float(total_ns) / 1e9 / count,
-            counters={},
             weight=count,
         )
     if further := export.further_tables():

@@ -86,7 +86,6 @@ def _kernels(
             workgroups=float(math.prod(sizes[:3])),
             workgroup_size=float(math.prod(sizes[3:])),
             time_s=(end - begin) / 1e9,
-            counters={},
             gpu=str(gpu),
             begin_ns=begin,
         )

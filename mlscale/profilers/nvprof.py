@@ -84,9 +84,8 @@ def read_metrics(
         value, unit = parse_metric(row[average], export.where(line, average))
         if unit:
             content.facts[f"unit of {row[metric]}"][unit] += 1
-        yield LaunchRecord(
-            line, name, "", None, None, None, {row[metric]: value}, weight=count, is_new=is_new
-        )
+        counters = {row[metric]: value}
+        yield LaunchRecord(line, name, "", counters=counters, weight=count, is_new=is_new)
 
 
 def launched(block: Block, grid: int) -> Block:

@@ -215,10 +215,7 @@ def read_stats(
             line=line,
             kernel=_kernel(row[kernel]),
             launch=str(line),
-            workgroups=None,
-            workgroup_size=None,
             time_s=export.counter(line, row, total) / count / 1e9,
-            counters={},
             weight=count,
         )
 

@@ -50,7 +50,7 @@ def read_averages(
         kernels += 1
         cut_off += row[name].endswith(_CUT_OFF)
         count = export.whole(line, row, calls, "a number of calls", least=1)
-        yield LaunchRecord(line, row[name], str(line), None, None, time_s / count, {}, weight=count)
+        yield LaunchRecord(line, row[name], str(line), time_s=time_s / count, weight=count)
     if not kernels:
         raise InputError(f"{path}: has operators and no kernels among its rows; {_MEND}")
     _check_total(export, sum_s)

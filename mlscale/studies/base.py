@@ -128,7 +128,7 @@ class Study(ABC):
 
     def base_of(self, table: str) -> HardwareConfig:
         """Return the base on the grid of a table. Raises InputError."""
-        return read_base(self.tables[table], self.base)
+        return self.tables[table].grid.config(self.base)
 
     def seeds_of(self, candidate: Candidate) -> range:
         """Return the seeds to repeat with: the first alone where no random number enters."""
@@ -187,11 +187,6 @@ class PredictorStudy(Study):
         if self.clusters is None and candidate.parameters["clusters"] is not None:
             return None
         return self.clusters or DEFAULT_CLUSTERS
-
-
-def read_base(data: Measurements, base: Any) -> HardwareConfig:
-    """Return the configuration that a text, such as 'mid', or an index means. Raises InputError."""
-    return data.grid.config(base)
 
 
 def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[str]:

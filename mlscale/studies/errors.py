@@ -28,7 +28,6 @@ from mlscale.studies.base import (
     Tables,
     flat,
     measured_quantities,
-    read_base,
 )
 from mlscale.studies.candidates import Candidate, all_candidates, candidates
 from mlscale.studies.crossval import (
@@ -72,7 +71,7 @@ class ErrorStudy(PredictorStudy):
             training["train_on"] = list(self.train_on)
         if self.train_base is not None:
             training["train_base"] = {
-                name: read_base(data, self.train_base).as_dict()
+                name: data.grid.config(self.train_base).as_dict()
                 for name, data in self.tables.items()
             }
         return {**super().settings, **training}
@@ -116,7 +115,7 @@ class ErrorStudy(PredictorStudy):
             return {name: others.pool for name, others in self.others.items()}
         if self.train_base is not None:
             return {
-                name: [(data, read_base(data, self.train_base))]
+                name: [(data, data.grid.config(self.train_base))]
                 for name, data in self.tables.items()
             }
         tables = {name: (data, self.base_of(name)) for name, data in self.tables.items()}

@@ -8,7 +8,7 @@ from mlscale.data.grid import BASE_NAMES
 from mlscale.errors import InputError
 from mlscale.predictors.base import PoolsGpus, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
-from mlscale.studies.base import Row, Tables, read_base
+from mlscale.studies.base import Row, Tables
 from mlscale.studies.candidates import Candidate
 from mlscale.studies.crossval import ProfiledTable, without_applications
 
@@ -40,7 +40,7 @@ class OtherTables:
         pool: list[ProfiledTable] = []
         for name, data in tables.items():
             try:
-                pool.append((data, read_base(data, base)))
+                pool.append((data, data.grid.config(base)))
             except InputError as error:
                 named = " and ".join(f"'{text}'" for text in BASE_NAMES)
                 raise InputError(f"'{name}': {error}; {named} are on every grid") from None

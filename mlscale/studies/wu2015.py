@@ -18,7 +18,7 @@ from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
-from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities, read_base
+from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities
 from mlscale.studies.candidates import (
     ORACLE,
     AnyPredictor,
@@ -107,7 +107,7 @@ class WuStudy(Study):
             isinstance(i, Integral) for i in self.base
         )
         asked = self.base if several else [self.base]
-        given = [read_base(data, one) for one in asked if one is not None]
+        given = [data.grid.config(one) for one in asked if one is not None]
         if self.name != BASE_CONFIGURATION:
             return tuple(dict.fromkeys(given)) or five_bases(data.grid)
         if len(given) > 1 or (given and not self.vary):
