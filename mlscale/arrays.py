@@ -1,5 +1,6 @@
 """Types of arrays, and checks of arrays that come from a file."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+
+
+def floats_of(values: Iterable[float | None]) -> Floats:
+    """Return numbers as an array, NaN for None."""
+    return np.array([*values], np.float64)
 
 
 def shaped(array: Any, *shape: int | None) -> Floats:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, floats_of
 from mlscale.data.arrow import numpy_floats
 from mlscale.data.table import LARGEST_COUNTER
 from mlscale.profilers.values import MOST_DIGITS, QUICK_NUMBER, is_whole, quick_number
@@ -74,8 +74,7 @@ class ListedCells:
 
     def numbers(self) -> Floats:
         """Numbers as values.quick_number reads them; NaN where the cell is none of those."""
-        values = [quick_number(text) for text in self.texts]
-        return np.array([np.nan if value is None else value for value in values], np.float64)
+        return floats_of(quick_number(text) for text in self.texts)
 
     def wholes(self) -> Wholes | None:
         """Whole numbers as values.is_whole knows them; None where a cell is none."""

@@ -137,7 +137,8 @@ def _of_rocm_agent(agent: str) -> Facts:
 
 
 def _of_ncu(text: str, path: Path) -> Facts:
-    rows = list(csv.reader(text[_start_of_table(text) :].splitlines()))
+    start = text.rfind("\n", 0, text.index(_ATTRIBUTE)) + 1  # of the line of the columns' names
+    rows = list(csv.reader(text[start:].splitlines()))
     header = rows[0]
     gpus = []
     for row in rows[1:]:
@@ -149,11 +150,6 @@ def _of_ncu(text: str, path: Path) -> Facts:
         if attributes.get("display_name"):
             gpus.append(_of_attributes(attributes))
     return _of_one(gpus, path)
-
-
-def _start_of_table(text: str) -> int:
-    """Where the line with the columns' names begins, behind what ncu prints before it."""
-    return text.rfind("\n", 0, text.index(_ATTRIBUTE)) + 1
 
 
 def _of_attributes(attributes: dict[str, str]) -> Facts:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats, Indices, Mask
+from mlscale.arrays import Floats, Indices, Mask, floats_of
 from mlscale.profilers.cells import Labels, ListedCells, Wholes
 
 _AT_ONCE = 10_000
@@ -72,11 +72,11 @@ class LaunchBatch:
             lines=np.array([record.line for record in records]),
             kernels=ListedCells([record.kernel for record in records]).labels(),
             numbers=[record.launch for record in records],
-            workgroups=_floats(record.workgroups for record in records),
-            workgroup_size=_floats(record.workgroup_size for record in records),
-            time_s=_floats(_or_dropped(record.time_s) for record in records),
-            counters={n: _floats(record.counters.get(n) for record in records) for n in names},
-            weights=_floats(record.weight for record in records),
+            workgroups=floats_of(record.workgroups for record in records),
+            workgroup_size=floats_of(record.workgroup_size for record in records),
+            time_s=floats_of(_or_dropped(record.time_s) for record in records),
+            counters={n: floats_of(record.counters.get(n) for record in records) for n in names},
+            weights=floats_of(record.weight for record in records),
             is_new=np.array([record.is_new for record in records]),
             gpus=ListedCells([record.gpu for record in records]).labels(),
             begin_ns=begins,
@@ -130,7 +130,3 @@ def batches(launches: Iterable[LaunchRecord | LaunchBatch]) -> Iterator[LaunchBa
 def _or_dropped(time_s: float | None) -> float | None:
     """A time, one that is no number as what is dropped."""
     return _NO_TIME_S if time_s is not None and math.isnan(time_s) else time_s
-
-
-def _floats(values: Iterable[float | None]) -> Floats:
-    return np.array([math.nan if value is None else value for value in values], np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
 from mlscale.data.table import LEAST, MOST, Table
 from mlscale.errors import InputError
@@ -35,22 +35,22 @@ def run_table(
         "memory_mhz": np.full(rows, run.config.memory_mhz),
         "time_ms": np.array([record.time_s * 1e3 for record in records]),
     }
-    columns = {name: _column([of_kernel[name].value for of_kernel in features]) for name in TABLE_2}
+    columns = {name: floats_of(of_kernel[name].value for of_kernel in features) for name in TABLE_2}
     for name in dict.fromkeys(name for of_kernel in shares for name in of_kernel):
         of_name = [of_kernel.get(name) for of_kernel in shares]
-        columns[name] = _column([None if share is None else share.value for share in of_name])
-    columns["workgroups"] = _column([record.workgroups for record in records])
-    columns["workgroup_size"] = _column([record.workgroup_size for record in records])
+        columns[name] = floats_of(None if share is None else share.value for share in of_name)
+    columns["workgroups"] = floats_of(record.workgroups for record in records)
+    columns["workgroup_size"] = floats_of(record.workgroup_size for record in records)
     numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
     of_nvprof = [_nvprof_counters(counter_tool, record) for record in records]
     if (counter_tool == "nvprof" or any(of_nvprof)) and "workgroups" in numbers:
-        numbers["warps"] = _column([_warps(record) for record in records])
+        numbers["warps"] = floats_of(_warps(record) for record in records)
     for name in dict.fromkeys(counter for record in records for counter in record.counters):
         if name not in TABLE_2 and name not in numbers:
-            values = _column([record.counters.get(name) for record in records])
+            values = floats_of(record.counters.get(name) for record in records)
             numbers[name] = nvprof.in_file_units(values, run.units.get(name, ""))
     for name in dict.fromkeys(name for of_record in of_nvprof for name in of_record):
-        numbers[name] = _column([of_record.get(name) for of_record in of_nvprof])
+        numbers[name] = floats_of(of_record.get(name) for of_record in of_nvprof)
     text = {
         "device": [run.device] * rows,
         "application": [application] * rows,
@@ -93,11 +93,9 @@ def _of_run(kernels: list[str], records: list[KernelRecord]) -> dict[str, Floats
         total_ms[kernel] += record.launches * record.time_s * 1e3
     columns = {"launches": np.array([launches[kernel] for kernel in kernels])}
     if any(record.is_traced for record in records):
-        columns["total_time_ms"] = _column(
-            [
-                total_ms[kernel] if record.is_traced else None
-                for kernel, record in zip(kernels, records, strict=True)
-            ]
+        columns["total_time_ms"] = floats_of(
+            total_ms[kernel] if record.is_traced else None
+            for kernel, record in zip(kernels, records, strict=True)
         )
     return columns
 
@@ -115,11 +113,6 @@ def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
         f"block {record.workgroup_size or 0:.0f}]"
         for record in records
     ]
-
-
-def _column(values: Sequence[float | None]) -> Floats:
-    """A column of the table, NaN where there is no value."""
-    return np.array([np.nan if value is None else value for value in values])
 
 
 def launches_by_kernel(records: list[KernelRecord]) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlscale.errors import InputError
-from mlscale.profilers.sampled import amd_smi, dcgm, nvidia_smi, rocm_smi
+from mlscale.profilers.sampled import amd, dcgm, nvidia_smi
 from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of, read_lines
 
 TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi")
@@ -44,18 +44,18 @@ FORMATS = (
         "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date\s+)?(Time\s+)?gpu\s"),
         nvidia_smi.read_dmon,
     ),
-    LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), rocm_smi.read_csv),
+    LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), amd.read_csv),
     LogFormat(
         "rocm-smi", "rocm-smi --json", re.compile(r'\{\s*"(card\d+|system)"\s*:'),
-        rocm_smi.read_json,
+        amd.read_json,
     ),
     LogFormat(
         "amd-smi", "amd-smi metric --csv", re.compile(r"(timestamp,)?gpu,.*\bsocket_power\b"),
-        amd_smi.read_metric,
+        amd.read_metric,
     ),
     LogFormat(
         "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),
-        amd_smi.read_monitor,
+        amd.read_monitor,
     ),
 )  # fmt: skip
 
