@@ -184,19 +184,15 @@ class WalkTables:
 
     def _chosen_walks(self, features: Floats) -> tuple[Indices, Indices]:
         """The chosen cluster of the CU axis (n,), and of each CU count (C, n)."""
-        chosen = self._choose(features)
+        chosen = self.choose(features)
         none = np.zeros((self.shape[0], len(features)), np.intp)
         on_cu_axis = none[0] if self.cu_network is None else chosen[self.cu_network]
         has_clocks = self.clock_factors.shape[2] > 1
         return on_cu_axis, chosen[: self.shape[0]] if has_clocks else none
 
     def choose(self, features: Floats) -> Indices:
-        """Return the cluster (n, S) whose output is largest in each network."""
-        return self._choose(features).T
-
-    def _choose(self, features: Floats) -> Indices:
-        """The same, (S, n)."""
-        outputs = self._outputs(features)
+        """Return the cluster (S, n) whose output is largest in each network."""
+        outputs = self.outputs(features)
         clusters = outputs.shape[1]
         if len(features) < KERNELS_AT_ONCE:
             return np.asarray(outputs.argmax(axis=1))
@@ -206,14 +202,10 @@ class WalkTables:
         return np.asarray(clusters - (is_largest * left).max(axis=1), np.intp)
 
     def outputs(self, features: Floats) -> Singles:
-        """Return the outputs (S, n, K) of each network, -inf for clusters that a set lacks.
+        """Return the outputs (S, K, n) of each network, -inf for clusters that a set lacks.
 
         The output layer's sigmoid is left out: it does not change which is largest.
         """
-        return self._outputs(features).swapaxes(1, 2)
-
-    def _outputs(self, features: Floats) -> Singles:
-        """The same, (S, K, n)."""
         hidden = self.hidden_weights @ _single(features).T
         hidden += self.hidden_bias
         np.tanh(hidden, out=hidden)

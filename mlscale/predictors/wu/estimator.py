@@ -189,9 +189,9 @@ class Wu(Predictor):
             Choice(
                 region=region_name(one.region, self.grid_),
                 count=len(one.centroids),
-                chosen=of_set.argmax(axis=1),
-                training=None if of_training is None else of_training[:, s],
-                outputs=probabilities(of_set[:, : len(one.centroids)].astype(float), self.loss),
+                chosen=of_set.argmax(axis=0),
+                training=None if of_training is None else of_training[s],
+                outputs=probabilities(of_set[: len(one.centroids)].T.astype(float), self.loss),
             )
             for s, (one, of_set) in enumerate(
                 zip(cu_axis_last(self.cluster_sets_), outputs, strict=True)
@@ -206,7 +206,7 @@ class Wu(Predictor):
         return cluster_surfaces(sets, self.grid_, self.base_, self.training_, chosen)
 
     def _training_choices(self) -> Indices | None:
-        """Return the clusters (n, S) of the training kernels; None where these were not kept."""
+        """Return the clusters (S, n) of the training kernels; None where these were not kept."""
         return None if self.training_ is None else self._tables.choose(self.training_.points)
 
     def state(self) -> State:

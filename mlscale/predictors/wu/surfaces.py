@@ -32,7 +32,7 @@ def cluster_surfaces(
     training: TrainingKernels | None,
     chosen: Indices | None,
 ) -> tuple[ClusterSurfaces, ...]:
-    """Return the clusters of each set. chosen (n, S): those of the training kernels."""
+    """Return the clusters of each set. chosen (S, n): those of the training kernels."""
     surfaces = []
     for s, one in enumerate(sets):
         part, at = region_part(one.region, grid, base)
@@ -42,7 +42,7 @@ def cluster_surfaces(
             kernels = tuple(
                 tuple(
                     name
-                    for name, cluster in zip(training.kernels, chosen[:, s], strict=True)
+                    for name, cluster in zip(training.kernels, chosen[s], strict=True)
                     if cluster == k
                 )
                 for k in range(len(one.centroids))
