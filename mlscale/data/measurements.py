@@ -1,6 +1,5 @@
 """Measurements: kernels x grid -> time, power and counters, of one device."""
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from mlscale.data.repetitions import Aggregate, over_repetitions, spread
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Table
 from mlscale.data.tables import read_table, table_from_frame, write_table
-from mlscale.errors import DataWarning, InputError, extra_named
+from mlscale.errors import InputError, extra_named, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,5 +292,5 @@ def _complete_kernels(
     complete = [k for k, kernel in enumerate(kernels) if kernel not in lacking]
     if not complete:
         raise InputError(f"{what}{worst}{more}; no kernel is complete")
-    warnings.warn(f"{what}{worst}{more}; dropped", DataWarning, stacklevel=2)
+    warn(f"{what}{worst}{more}; dropped")
     return complete

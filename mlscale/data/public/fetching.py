@@ -10,7 +10,6 @@ broke off, and is put in its place in one step when its checksum is right.
 import errno
 import hashlib
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from urllib.request import url2pathname
 
 from mlscale.data.public import registry
 from mlscale.data.public.registry import Dataset
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import ByteProgress, no_progress
 
 LARGEST_BYTES = 64 << 20  # of a file whose size is not known; the known ones are below 1 MiB
@@ -54,11 +53,7 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
                 return file, f"{place}, unverified"
             if _has_checksum(file, dataset):
                 return file, place
-            warnings.warn(
-                f"{file}: is not '{dataset.name}', it has another checksum; passed over",
-                DataWarning,
-                stacklevel=2,
-            )
+            warn(f"{file}: is not '{dataset.name}', it has another checksum; passed over")
     return None
 
 
@@ -108,11 +103,9 @@ def fetch(name: str, mirror: str | None = None, progress: ByteProgress = no_prog
             "another folder"
         ) from error
     if dataset.is_unverified:
-        warnings.warn(
+        warn(
             f"{target}: is not verified, as no checksum of '{name}' is known; what came has the "
-            f"SHA-256 {hashlib.sha256(target.read_bytes()).hexdigest()}",
-            DataWarning,
-            stacklevel=2,
+            f"SHA-256 {hashlib.sha256(target.read_bytes()).hexdigest()}"
         )
     return target
 
@@ -126,11 +119,7 @@ def _lock(cache: Path, dataset: Dataset) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        warnings.warn(
-            f"'{dataset.name}' is being fetched by another process; waiting for it",
-            DataWarning,
-            stacklevel=4,
-        )
+        warn(f"'{dataset.name}' is being fetched by another process; waiting for it")
         lock.acquire()
     try:
         yield

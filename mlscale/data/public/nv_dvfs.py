@@ -7,7 +7,6 @@ Its tables of sampled profiles, and others' that come in a similar form, are rea
 """
 
 import re
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from mlscale.data.sampled import clocks_not_reached, power_faults
 from mlscale.data.table import Table
 from mlscale.data.tables import parse_numbers, read_csv_rows
 from mlscale.data.traffic import LARGEST_SHARE, share_of_peak
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, warn
 from mlscale.files import read_bytes
 
 _RENAMED = {
@@ -76,7 +75,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         faults |= {k: fault for k, fault in power_faults(measurements).items() if k not in faults}
         _warn_of_clocks(measurements, str(path))
     for kernel, fault in faults.items():
-        warnings.warn(f"{path}: '{kernel}': {fault}", DataWarning, stacklevel=2)
+        warn(f"{path}: '{kernel}': {fault}")
     if not form:
         _warn_of_counters(table)
         _warn_of_traffic(table)
@@ -155,23 +154,19 @@ def _warn_of_clocks(measurements: Measurements, source: str) -> None:
     clocks = clocks_not_reached(measurements)
     if clocks:
         times = ", ".join(f"{over:.2f} at {clock:g} MHz" for clock, over in clocks.items())
-        warnings.warn(
+        warn(
             f"{source}: times are longer than the set clocks explain, by {times}: the GPU ran "
-            "slower than it was set to there; good for power, poor for time",
-            DataWarning,
-            stacklevel=3,
+            "slower than it was set to there; good for power, poor for time"
         )
 
 
 def _warn_of_counters(table: Table) -> None:
     """Warn where there are none, and of throughputs that the profiler's own counts contradict."""
     if set(table.numbers) <= set(_NOT_COUNTED):
-        warnings.warn(
+        warn(
             f"{table.source}: has no counters: it serves for predictors that need none "
             "(mean-surface, no-scaling and the other rules) and for studies of them, not for those "
-            "that learn from counters",
-            DataWarning,
-            stacklevel=3,
+            "that learn from counters"
         )
     suspect: dict[str, int] = {}
     for name, throughput in table.numbers.items():
@@ -185,11 +180,9 @@ def _warn_of_counters(table: Table) -> None:
                 suspect[name] = int(off.sum())
     if suspect:
         counts = ", ".join(f"{name} in {rows}" for name, rows in suspect.items())
-        warnings.warn(
+        warn(
             f"{table.source}: of {len(table)} rows, columns that disagree with transactions / "
-            f"time by more than 10 %: {counts}; kept as they are, no utilisation feature uses them",
-            DataWarning,
-            stacklevel=3,
+            f"time by more than 10 %: {counts}; kept as they are, no utilisation feature uses them"
         )
 
 
@@ -202,9 +195,7 @@ def _warn_of_traffic(table: Table) -> None:
     dram_bytes, seconds = SECTOR_BYTES * (counts[0] + counts[1]), table.numbers["time_ms"] / 1e3
     share = share_of_peak(dram_bytes, seconds, device, table.numbers["memory_mhz"])
     if (above := share > LARGEST_SHARE).any():
-        warnings.warn(
+        warn(
             f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
-            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times",
-            DataWarning,
-            stacklevel=3,
+            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times"
         )
