@@ -38,7 +38,7 @@ def positions(grid: ConfigGrid, within: ConfigGrid) -> Indices | None:
 
 
 def step_weights(
-    steps: Sequence[float], to: Sequence[float], going_on: Sequence[str] = ()
+    steps: Sequence[float] | Floats, to: Sequence[float] | Floats, going_on: Sequence[str] = ()
 ) -> Floats:
     """Return weights (T, S) of an axis' S steps in the values at T settings; see `carried`."""
     known, own = np.log(np.array(steps, float)), np.log(np.array(to, float))

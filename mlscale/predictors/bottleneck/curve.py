@@ -22,6 +22,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, inputs
+from mlscale.data.extrapolation import step_weights
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 
 Array = Any  # of NumPy or torch
@@ -60,8 +61,8 @@ class GridRatios:
         tables = []
         for axis, own in zip(AXES, steps, strict=True):
             known = np.array(getattr(trained, axis), float)
-            weights = [np.interp(np.log(own), np.log(known), one) for one in np.eye(len(known))]
-            tables.append(np.where(known == getattr(base, axis), 0.0, np.transpose(weights)).T)
+            weights = np.where(known == getattr(base, axis), 0.0, step_weights(known, own))
+            tables.append(weights.T)
         cu_count, engine, memory = steps
         pairs = np.indices(grid.shape[1:]).reshape(2, -1)
         return cls(

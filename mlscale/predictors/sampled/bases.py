@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, shaped
+from mlscale.data.extrapolation import step_weights
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.intervals import restored_scores
 from mlscale.predictors.sampled.inputs import SampledInputs
@@ -98,8 +99,8 @@ def belief(
     the base among them [MHz]. Raises InputError where a kernel's DRAM share is missing.
     """
     base_mhz = profiles.base.engine_mhz
-    at = _weights(clocks, asked)
-    rebased = at - _weights(clocks, np.array([base_mhz]))
+    at = step_weights(clocks, asked)
+    rebased = at - step_weights(clocks, np.array([base_mhz]))
     parts = []
     for own, weight in nearest(trained, base_mhz):
         opinions, logs = own.models.opinions(profiles)
@@ -128,7 +129,7 @@ def inputs_at(trained: Sequence[BaseModel], base_mhz: float) -> SampledInputs:
 def nearest(trained: Sequence[BaseModel], base_mhz: float) -> list[tuple[BaseModel, float]]:
     """The one or two models whose bases (ascending) lie beside a clock, with their weights."""
     bases = np.array([own.engine_mhz for own in trained])
-    weights = _weights(bases, np.array([base_mhz]))[0]
+    weights = step_weights(bases, np.array([base_mhz]))[0]
     return [(own, float(w)) for own, w in zip(trained, weights, strict=True) if w > 0]
 
 
@@ -141,12 +142,6 @@ def spread_bases(clocks: Sequence[float], base_mhz: float, count: int) -> list[f
 def without_intervals(trained: BaseModel) -> BaseModel:
     """The same without scores."""
     return replace(trained, scores=np.empty(0))
-
-
-def _weights(known: Floats, asked: Floats) -> Floats:
-    """The weight (A, N) of each known clock in those asked for, linear in the log clock."""
-    rows = [np.interp(np.log(asked), np.log(known), own) for own in np.eye(len(known))]
-    return np.array(rows).T
 
 
 def _of_each(logs: Floats, weights: Floats) -> Floats:
