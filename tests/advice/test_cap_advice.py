@@ -25,7 +25,7 @@ from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.predictors.nearest import Nearest
+from mlscale.predictors.regressors import Nearest
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 INF = float("inf")

@@ -101,7 +101,7 @@ class TestTheFile:
         given = shlex.split(
             "mlscale report export.csv --model m.mlscale --device h100-sxm5 --power power.csv "
             "--weights launches.csv --base engine_mhz=1980,memory_mhz=2619 --gpu 0 "
-            "--interval 0.1 --time 5.0 --predictor mlscale.predictors.nearest:Nearest "
+            "--interval 0.1 --time 5.0 --predictor mlscale.predictors.regressors:Nearest "
             "--profiled-only --skip-untimed --extrapolate --kernel gemm "
             "--also more.csv@engine=1200 "
             "--minimize edp --max-power 300 --max-time 9 --max-slowdown 5 --static-power 40 "

@@ -1,4 +1,4 @@
-"""The nearest training kernels in feature space, their surfaces averaged."""
+"""Whole surfaces from features: the mean of the nearest training kernels, and trees."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -91,3 +91,38 @@ class Nearest(Predictor):
         if self.neighbours < 1 or not len(self.points_):
             raise ValueError("it has no neighbours to take the mean of")
         return self
+
+
+@dataclass
+class ExtraTrees(Predictor):
+    """Extremely randomised trees from features to the whole log surface at once.
+
+    A strong general regressor, for studies only.
+    """
+
+    name = "extra-trees"
+    quantity: str = "time"
+    features: str | None = None
+    trees: int = 300
+    seed: int = 0
+
+    def fit(self, training: Training, base: Bases) -> Self:
+        """Grow the trees. Raises InputError."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        measurements, self.base_ = single_gpu(self, training, base)
+        self.grid_ = measurements.grid
+        profiles = measurements.profiles(self.base_)
+        self.scaling_ = FeatureScaling.fit(self.features, profiles)
+        points, _ = self.scaling_.transform(profiles)
+        logs = np.log(measurements.relative(self.quantity, self.base_))
+        self.forest_ = ExtraTreesRegressor(self.trees, random_state=self.seed, max_features=0.5)
+        self.forest_.fit(points, logs.reshape(len(logs), -1))
+        return self
+
+    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
+        """Return the mean over the trees of the log surfaces."""
+        on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
+        points, flags = self.scaling_.transform(profiles)
+        logs = self.forest_.predict(points).reshape(len(points), *self.grid_.shape)
+        return Surfaces(self.grid_, self.base_, np.exp(logs), flags)
