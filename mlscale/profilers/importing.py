@@ -20,13 +20,10 @@ from mlscale.files import ByteProgress, no_progress
 from mlscale.profilers import (
     codexl,
     ncu,
-    ncu_text,
     nsys,
-    nsys_sqlite,
     nvprof,
+    pytorch,
     rocprof,
-    torch_averages,
-    torch_trace,
 )
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
 from mlscale.profilers.coverage import (
@@ -59,7 +56,7 @@ _READERS: dict[str, _Reader] = {
     "ncu-details": ncu.read_details,
     "ncu-summary": ncu.read_summary,
     "ncu-raw": ncu.read_raw,
-    "ncu-text": ncu_text.read_text,
+    "ncu-text": ncu.read_text,
     "nvprof-metrics": nvprof.read_metrics,
     "nvprof-trace": nvprof.read_trace,
     "nvprof-summary": nvprof.read_summary,
@@ -71,9 +68,9 @@ _READERS: dict[str, _Reader] = {
     "codexl": codexl.read_calls,
     "nsys-sum": nsys.read_sum,
     "nsys-trace": nsys.read_trace,
-    "nsys-sqlite": nsys_sqlite.read_sqlite,
-    "torch-trace": torch_trace.read_trace,
-    "torch-averages": torch_averages.read_averages,
+    "nsys-sqlite": nsys.read_sqlite,
+    "torch-trace": pytorch.read_trace,
+    "torch-averages": pytorch.read_averages,
 }
 _MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
     "rocprof-machine": rocprof.read_machine,

@@ -1,17 +1,39 @@
-"""Nsight Compute's CSV: the long details page, the summary, the raw page, in every header."""
+"""Nsight Compute: its CSV pages in every header, details, summary and raw; and its text.
 
+In the text, which ncu prints without --csv, a launch begins with a line indented by two blanks:
+kernel (grid)x(block), Context 1, …; its sections are tables whose borders are rows of dashes.
+"""
+
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block, blocks
+from mlscale.profilers.blocks import Block, block_of, blocks
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.ncu_launches import NcuColumns, NcuLaunches
 from mlscale.profilers.ncu_metrics import NAME, metric_values
-from mlscale.profilers.reader import Export
+from mlscale.profilers.reader import NCU_SECTION, Export
+
+_LAUNCH = re.compile(r"  \S")
+_DASHES = re.compile(r" *-+( +-+)+ *")
+_GEOMETRY = re.compile(
+    r" (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)),.*?"
+    r"( Invocations (?P<invocations>\d{1,9}))?\s*$"
+)
+_OLD_END = re.compile(r", \d{4}-[A-Z][a-z]{2}-\d{2} \d\d:\d\d:\d\d, Context \d+, Stream \d+\s*$")
+_PROGRAM = re.compile(r"\[(?P<process>\d+)\] .+@\S+\s*$")
+_HEADER = (
+    *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations"),
+    *("Metric Name", "Metric Unit", "Metric Value"),
+)
+_MEASURED_AT = [6, 7, 8]
+_NO_METRIC = ""
+_AT_ONCE = 10_000
+_MEASURED = (3, 5)  # columns: name, unit, value; or name, unit, minimum, maximum, average
 
 
 def read_details(
@@ -78,3 +100,88 @@ def _parted(block: Block, number: int, kernel: int) -> tuple[Block, Block]:
     if not units:
         return block.head(0), block
     return block.take(np.array(units)), block.take(np.delete(np.arange(len(block)), units))
+
+
+class _Table:
+    """A section's table: where its cells stand, and whether its rows are being read."""
+
+    def __init__(self) -> None:
+        self._cells: list[slice] = []
+        self._has_rows = False
+
+    def border(self, line: str) -> None:
+        """A row of dashes: it opens a table, stands below its header, or ends it."""
+        if self._has_rows:
+            self._cells = []
+            return
+        spans = [match.span() for match in re.finditer("-+", line)]
+        self._cells = [slice(*span) for span in spans] if len(spans) in _MEASURED else []
+
+    def end(self) -> None:
+        """Whatever comes is no row."""
+        self._cells, self._has_rows = [], False
+
+    def row(self, line: str) -> tuple[str, str, str] | None:
+        """Name, unit, and value or average; None for a line that is no measured row."""
+        if not line.strip():
+            self.end()
+        if not self._cells:
+            return None
+        cells = [line[cell].strip() for cell in self._cells]
+        if cells[0] == "Metric Name":
+            return None
+        self._has_rows = True
+        return cells[0], cells[1], cells[-1]
+
+
+def _identity(line: str) -> tuple[str, str, str, str]:
+    """Kernel, grid, block and launches that a line names; old versions print no size."""
+    match = _GEOMETRY.search(line)
+    if match is None:
+        return _OLD_END.sub("", line).strip(), "", "", "1"
+    kernel, invocations = line[: match.start()].strip(), match["invocations"] or "1"
+    return kernel, match["grid"], match["block"], invocations
+
+
+def read_text(
+    export: Export, content: FileContent, needed: Collection[str]
+) -> Iterator[LaunchBatch]:
+    """A launch for each one that the text names, or a kernel's launches as one. InputError."""
+    content.application = export.command
+    columns = NcuColumns(0, 2, 1, 5, None, (3, 4))
+    yield from NcuLaunches(content, columns, needed).of_rows(_blocks(export), _MEASURED_AT)
+
+
+def _blocks(export: Export) -> Iterator[Block]:
+    """Whole launches, as a table with a row for each metric."""
+    as_table = replace(export, header=_HEADER)
+    rows: list[tuple[int, list[str]]] = []
+    for line, row in _rows(export):
+        if row[_MEASURED_AT[0]] == _NO_METRIC and len(rows) > _AT_ONCE:
+            yield block_of(as_table, range(len(_HEADER)), rows)
+            rows = []
+        rows.append((line, row))
+    if rows:
+        yield block_of(as_table, range(len(_HEADER)), rows)
+
+
+def _rows(export: Export) -> Iterator[tuple[int, list[str]]]:
+    """For each launch a row without a metric, then one for each metric; with their lines."""
+    table, process, count = _Table(), "", 0
+    heading: tuple[int, str] | None = None
+    launch: list[str] = []
+    for number, line in export.lines:
+        if match := _PROGRAM.match(line):
+            process = match["process"]
+        elif _LAUNCH.match(line):
+            heading = (number, line)
+        elif NCU_SECTION.match(line):
+            table.end()
+            if heading is not None:
+                launch = [process, str(count), *_identity(heading[1])]
+                yield heading[0], [*launch, _NO_METRIC, "", ""]
+                heading, count = None, count + 1
+        elif _DASHES.fullmatch(line):
+            table.border(line)
+        elif launch and (cells := table.row(line)) is not None:
+            yield number, [*launch, *cells]
