@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from mlscale.data.grid import BASE_NAMES
+from mlscale.data.grid import BASE_NAMES, Base
 from mlscale.errors import InputError
 from mlscale.predictors.base import PoolsGpus, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
@@ -31,7 +31,7 @@ class OtherTables:
     left_out: tuple[str, ...]
 
     @classmethod
-    def of(cls, test_name: str, test: ProfiledTable, tables: Tables, base: object) -> Self:
+    def of(cls, test_name: str, test: ProfiledTable, tables: Tables, base: Base) -> Self:
         """Profile the tables at their base, and leave out what is under test.
 
         Raises InputError where nothing is left, and where the base is not on a table's grid.
