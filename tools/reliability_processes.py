@@ -1,6 +1,7 @@
 """Studies and fetches that are killed, interrupted, doubled, or lose their disk or cluster."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +14,8 @@ from pathlib import Path
 from random import Random
 
 from mutations import damaged
-from reliability_trials import Attacks, Faults, Files, begun, ended, in_one_line
+from reliability_copies import begun_copy
+from reliability_trials import Attacks, Faults, Files, begun, ended, in_one_line, tried
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
@@ -30,10 +32,13 @@ def attacks(files: Files, trials: int, seed: int) -> Attacks:
     every: Attacks = {
         "a fetch killed at a random moment": [partial(_fetch, files.folder, n / 10) for n in many],
         "a study killed (SIGKILL), then resumed": [
-            partial(studies.stopped, signal.SIGKILL, n) for n in many
+            partial(studies.killed, n, 5 * trials) for n in range(5 * trials)
+        ],
+        "a study's parent killed, then resumed": [
+            partial(studies.stopped, signal.SIGKILL, n, trials) for n in many
         ],
         "a study interrupted (Ctrl-C), then resumed": [
-            partial(studies.stopped, signal.SIGINT, n) for n in range(min(trials, 20))
+            partial(studies.stopped, signal.SIGINT, n, 2 * trials) for n in range(2 * trials)
         ],
         "a damaged record of a study's progress": [
             partial(studies.with_damaged_progress, n) for n in range(min(trials, 20))
@@ -53,6 +58,16 @@ def attacks(files: Files, trials: int, seed: int) -> Attacks:
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _half_written(folder: Path, whole: dict[str, bytes]) -> Faults:
+    """Results that are not what they should be; what is known of unfinished work is none."""
+    contents = _contents(folder) if folder.exists() else {}
+    return [
+        f"{name} is half written"
+        for name, content in contents.items()
+        if name.endswith((".csv", ".json", ".png", ".svg")) and content != whole.get(name)
+    ]
 
 
 def _in_session(leader: int) -> set[int]:
@@ -77,27 +92,45 @@ class Studies:
 
     @cached_property
     def whole(self) -> dict[str, bytes]:
-        """Its files."""
+        """Its files, the same by one process and by two workers."""
         made.measurements(per_group=2, grid=GRID).write(self.table)
         start = time.monotonic()
         status, said = ended(begun(*STUDY, self.table, "-o", self.folder / "whole"))
         if status:
             raise RuntimeError(said)
         self.seconds = time.monotonic() - start
+        for _ in range(2):  # of which the first also waits for what is copied to be loaded
+            start = time.monotonic()
+            if faults := self._resumed(self.folder / f"copied-{start}"):
+                raise RuntimeError(str(faults))
+        self.copied_seconds = time.monotonic() - start
         return _contents(self.folder / "whole")
 
-    def random_moment(self, what: str) -> float:
-        """Seconds after the beginning, not later than an undisturbed study ends."""
-        if not self.whole:
-            raise RuntimeError("the study wrote nothing")
-        return Random(f"{self.seed} {what}").uniform(0, self.seconds)  # noqa: S311
+    def moment(self, number: int, of: int, seconds: float) -> float:
+        """A random moment in that part of the time of an undisturbed study."""
+        return (number + Random(f"{self.seed} {number}").random()) / of * seconds  # noqa: S311
 
-    def stopped(self, how: signal.Signals, number: int) -> Faults:
-        """Stop a study at a random moment, then resume it."""
-        output, moment = self.folder / f"{how.name}-{number}", self.random_moment(f"{how} {number}")
+    def killed(self, number: int, of: int) -> Faults:
+        """Kill a study at a random moment, then resume it; one that ended before is no trial."""
+        whole, output = self.whole, self.folder / f"killed-{number}"
+        moment = self.moment(number, of, self.copied_seconds)
+        while True:
+            study = begun_copy(self._words(output), os.devnull, os.devnull)
+            study.join(moment)
+            study.kill()
+            study.join()
+            if study.exitcode:
+                break
+            shutil.rmtree(output)
+            moment *= 0.9
+        return _half_written(output, whole) + self._resumed(output)
+
+    def stopped(self, how: signal.Signals, number: int, of: int) -> Faults:
+        """Stop a study with two workers at a random moment, then resume it."""
+        whole, output = self.whole, self.folder / f"{how.name}-{number}"
         study = begun(*STUDY, self.table, "-o", output)
         try:
-            study.wait(moment)
+            study.wait(self.moment(number, of, self.seconds))
         except subprocess.TimeoutExpired:
             if how == signal.SIGINT:  # as a terminal does, to all of them
                 os.killpg(study.pid, how)
@@ -115,13 +148,18 @@ class Studies:
                 os.killpg(study.pid, signal.SIGKILL)
                 break
             time.sleep(0.1)
-        return [*faults, *self._resumed(output)] if status else faults
+        if status:
+            return faults + self._resumed(output)
+        return faults + ([] if _contents(output) == whole else ["other files"])
+
+    def _words(self, output: Path) -> list[str]:
+        return [*STUDY, str(self.table), "-o", str(output)]
 
     def _resumed(self, output: Path) -> Faults:
-        status, said = ended(begun(*STUDY, self.table, "-o", output, "--resume"))
-        if status:
-            return [f"is not resumed: {said[-300:]!a}"]
-        return [] if _contents(output) == self.whole else ["the resumed study has other files"]
+        if faults := tried(*self._words(output), "--resume", expected={0}, processor_s=60):
+            return [f"is not resumed: {faults}"]
+        is_same = _contents(output) == _contents(self.folder / "whole")
+        return [] if is_same else ["the resumed study has other files"]
 
     def with_damaged_progress(self, number: int) -> Faults:
         """Kill a study late, damage what it kept of its units, and resume it."""
@@ -158,15 +196,11 @@ class Studies:
         """Run the study on a small or a read-only disk, and if refused there then elsewhere."""
         whole = self.whole
         with mounted(disk, options):
-            before = set(disk.iterdir())
             status, said = ended(begun(*STUDY, self.table, "-o", disk / "study"))
             faults = in_one_line(status, said)
             if status == 0:
                 faults.append("nothing was refused")
-            for path in disk.rglob("*"):
-                if path.suffix in (".csv", ".json", ".png") and path not in before:
-                    is_whole = path.read_bytes() == whole.get(path.name)
-                    faults += [] if is_whole else [f"{path.name} is half written"]
+            faults += _half_written(disk / "study", whole)
         return faults
 
     def on_dask(self, kill: str) -> Faults:

@@ -3,16 +3,17 @@
 import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from reliability_trials import Attacks, Faults, Files, outside_their_intervals, tried
+from synthetic import bottleneck_kernels as made
 from synthetic import frugal, tidy
 
-from mlscale import save, train
+from mlscale import ConfigGrid, save, train
 from mlscale.data.public import path as shipped
 from mlscale.data.tables import read_table, write_table
 
@@ -42,6 +43,14 @@ def attacks(files: Files, trials: int, seed: int) -> Attacks:
         ],
         "numbers that cannot be": [partial(_extreme, files, *pair) for pair in EXTREMES],
         "numbers at the ends of what can be": [partial(_at_ends, files, *p) for p in DOUBTFUL],
+        "an odd row that is kept": [
+            partial(_odd_row, files, study, column, value)
+            for study in STUDIES for column, value in ODD
+        ],
+        "a model of an odd row": [
+            partial(_odd_model, files, predictor, column, value)
+            for predictor in LEARNING for column, value in ODD
+        ],
         "profiles that cannot be": [
             partial(_impossible, files, *way) for way in IMPOSSIBLE
         ] + [partial(_impossible_export, files, number) for number in IMPOSSIBLE_CELLS],
@@ -140,6 +149,56 @@ def _at_ends(files: Files, time_ms: str, power_w: str) -> Faults:
     values = {"time_ms": time_ms, "power_w": power_w}
     both = [_changed(path, files.folder, **values) for path in (files.table, files.profile)]
     return [fault for words in _commands(files, *both) for fault in tried(*words)]
+
+
+NEAREST = ("--predictor", "nearest")
+STUDIES = {
+    "errors": NEAREST, "compare": NEAREST, "base-configuration": NEAREST, "cluster-count": (),
+    "error-distribution": (), "oracle": (), "classifier": ("--clusters", "3"),
+    "importance": ("--clusters", "3"),
+    "advice": NEAREST, "next-profile": ("--predictor", "bottleneck", "--points", "1"),
+    "extrapolation": NEAREST,
+}  # fmt: skip
+LEARNING = ("nearest", "mean-surface", "wu", "bottleneck")
+# Values that no reader refuses, and one at which a kernel lacks a configuration of the others'.
+ODD = [
+    *((column, value) for column in ("time_ms", "power_w") for value in ("1e15", "1e-9")),
+    *((READ, value) for value in ("0", str(2**62))),
+    ("engine_mhz", "1e15"),
+]
+ODD_GRID = ConfigGrid((16,), (500.0, 750.0, 1000.0), (3000.0, 4000.0))
+ODD_ROWS = (slice(5, 6), slice(0, 6))  # a kernel at the highest clocks, and all of it
+
+
+def _odd_tables(files: Files, column: str, value: str) -> Iterator[Path]:
+    table = files.folder / "odd.csv"
+    if not table.exists():
+        made.measurements(6, grid=ODD_GRID).write(table)
+    for rows in ODD_ROWS:
+        yield _changed(table, files.folder, rows, **{column: value})
+
+
+def _odd_row(files: Files, study: str, column: str, value: str) -> Faults:
+    """Finite numbers, or one line."""
+    options = (*STUDIES[study], "--seeds", "1", "--incomplete", "drop")
+    return [
+        fault
+        for table in _odd_tables(files, column, value)
+        for fault in tried("study", study, table, *options, processor_s=60)
+    ]
+
+
+def _odd_model(files: Files, predictor: str, column: str, value: str) -> Faults:
+    """Where a model is trained on it, what it predicts is finite and within its interval."""
+    model, faults = files.folder / "odd.mlscale", []
+    learn = ("--base", "highest", "--predictor", predictor, "--incomplete", "drop", "-o", model)
+    asked = ("predict", files.profile, "--model", model, "--format", "json")
+    for table in _odd_tables(files, column, value):
+        model.unlink(missing_ok=True)
+        faults += tried("train", table, *learn, processor_s=60)
+        if model.exists():
+            faults += tried(*asked, check=outside_their_intervals)
+    return faults
 
 
 # Profiles: the values of every row, and the commands' exit status.

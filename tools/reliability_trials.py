@@ -8,20 +8,19 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from readers import profile_table
+from reliability_copies import GUARD_BYTES, End, ended_copy
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid
-from mlscale.__main__ import main
 from mlscale.data.tables import write_table
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
@@ -33,7 +32,6 @@ MLSCALE = (
 PROCESSOR_S = 10
 WALL_S = 120.0  # the machine may be busy
 MEBIBYTES = 1024
-GUARD_BYTES = 6 << 30  # of address space, so that a trial that fails does not take the machine
 STEERING = {chr(code) for code in (*range(9), *range(11, 32), 127, *range(0x80, 0xA0))} | set(
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
 )
@@ -84,24 +82,6 @@ def _word(word: object) -> str:
     return os.fsdecode(word) if isinstance(word, bytes) else str(word)
 
 
-def _forked(words: Sequence[object], out: IO[str], said: IO[str]) -> int:
-    """Begin mlscale in a copy of this process, which has imported it already; its number."""
-    if number := os.fork():
-        return number
-    status = 1
-    try:
-        os.setsid()
-        os.dup2(out.fileno(), 1)
-        os.dup2(said.fileno(), 2)
-        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
-        sys.argv = ["mlscale", *map(_word, words)]
-        status = main()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
 def ended(process: subprocess.Popen[str], seconds: float = 300.0) -> tuple[int, str]:
     """Exit status, and what it said on stderr."""
     _, said = process.communicate(timeout=seconds)
@@ -125,32 +105,43 @@ def tried(
     process that is begun anew.
     """
     name = " ".join(str(word)[-60:] for word in words[:3])
-    with TemporaryFile("w+", errors="surrogateescape") as out, TemporaryFile("w+") as said:
-        if environment is None and words[0] != "study":  # that would fork what has threads
-            number = _forked(words, out, said)
+    with (
+        NamedTemporaryFile("w+", errors="surrogateescape") as out,
+        NamedTemporaryFile("w+") as said,
+    ):
+        if environment is None:
+            end = ended_copy([*map(_word, words)], out.name, said.name, wall_s)
         else:
-            number = begun(*words, stdout=out, stderr=said, env=environment).pid
-        resource.prlimit(number, resource.RLIMIT_AS, (GUARD_BYTES,) * 2)
-        timer = threading.Timer(wall_s, lambda: os.killpg(number, signal.SIGKILL))
-        timer.start()
-        _, state, usage = os.wait4(number, 0)
-        hangs = not timer.is_alive()
-        timer.cancel()
-        status = os.waitstatus_to_exitcode(state)
-        out.seek(0)
-        said.seek(0)
+            end = _ended_anew(words, out, said, wall_s, environment)
         printed = out.read()
-        faults = _faults_of(status, printed, said.read(), expected)
-        faults += [] if status else check(printed)
-    if hangs:
+        faults = _faults_of(end.status, printed, said.read(), expected)
+        faults += [] if end.status else check(printed)
+    if end.hangs:
         faults = [f"over {wall_s:g} s"]
-    elif usage.ru_utime + usage.ru_stime > processor_s:
+    elif end.processor_s > processor_s:
         faults.append(f"over {processor_s:g} s of processor")
-    if usage.ru_maxrss > mebibytes << 10:
-        faults.append(f"{usage.ru_maxrss >> 10} MiB")
-    if status:
+    if end.mebibytes > mebibytes:
+        faults.append(f"{end.mebibytes} MiB")
+    if end.status:
         faults += [f"leaves {path.name}" for path in written if path.exists()]
     return [f"{name}: {fault}" for fault in faults]
+
+
+def _ended_anew(
+    words: Sequence[object], out: IO[str], said: IO[str], wall_s: float, environment: dict[str, str]
+) -> End:
+    """Run a command as a process that is begun anew."""
+    number = begun(*words, stdout=out, stderr=said, env=environment).pid
+    resource.prlimit(number, resource.RLIMIT_AS, (GUARD_BYTES,) * 2)
+    timer = threading.Timer(wall_s, lambda: os.killpg(number, signal.SIGKILL))
+    timer.start()
+    _, state, usage = os.wait4(number, 0)
+    hangs = not timer.is_alive()
+    timer.cancel()
+    seconds = usage.ru_utime + usage.ru_stime
+    out.seek(0)
+    said.seek(0)
+    return End(os.waitstatus_to_exitcode(state), hangs, seconds, usage.ru_maxrss >> 10)
 
 
 def _faults_of(status: int, out: str, said: str, expected: Collection[int]) -> Faults:

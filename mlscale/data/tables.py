@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LONGEST_HEADER = 1 << 20
 _LARGE_CSV_BYTES = 1 << 20
+_LARGEST_CSV_BYTES = 4 << 30
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
@@ -50,10 +51,16 @@ def read_table(path: Path | str) -> Table:
 
 
 def _read_csv(path: Path) -> Table:
-    is_large = False
+    size = 0
     with suppress(OSError):  # the reader says why it cannot be read
-        is_large = path.is_file() and path.stat().st_size > _LARGE_CSV_BYTES
-    table = (_read_plain_csv(path) if is_large and has_arrow() else None) or _read_any_csv(path)
+        size = path.stat().st_size if path.is_file() else 0
+    if size > _LARGEST_CSV_BYTES:
+        raise InputError(
+            f"{path}: has more than {_LARGEST_CSV_BYTES >> 30} GiB; split it, or make Parquet of "
+            "it, of which predict and advise take a fleet of any size (-o DIR/)"
+        )
+    is_plain = size > _LARGE_CSV_BYTES and has_arrow()
+    table = (_read_plain_csv(path) if is_plain else None) or _read_any_csv(path)
     for name, cells in table.text.items():
         table.text[name] = [from_spreadsheet_cell(cell) for cell in cells]
     numbers = {from_spreadsheet_cell(name): values for name, values in table.numbers.items()}

@@ -27,6 +27,13 @@ def csv_file(folder: Path, content: str | bytes) -> Path:
 
 
 class TestCsv:
+    def test_one_that_is_too_large_is_refused_before_it_is_read(self, tmp_path: Path) -> None:
+        path = csv_file(tmp_path, "kernel,time_ms\nk,1\n")
+        with path.open("r+b") as file:
+            file.truncate((4 << 30) + 1)  # takes no room on the disk
+        with refused("table.csv: has more than 4 GiB; split it, or make Parquet of it"):
+            read_table(path)
+
     def test_text_and_numbers(self, tmp_path: Path) -> None:
         # Hand. Cells keep commas and quotes; a number may have blanks around it.
         table = read_table(
