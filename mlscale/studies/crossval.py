@@ -6,7 +6,7 @@ Everything random and everything chosen is fitted anew inside each fold.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -38,6 +38,8 @@ TrainingOn = Literal["own-table", "pooled", "unseen-gpu"]
 ProfiledTable = tuple[Measurements, HardwareConfig]
 
 TRAININGS: tuple[str, ...] = get_args(TrainingOn)
+
+TRAIN, TEST = 0, 1  # the places in a fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,35 +109,33 @@ def cross_validate(
     another grid, `data`'s is predicted beyond it. coverage: of the intervals; None for none. Raises
     InputError where something cannot be fitted or predicted.
     """
+    # A fold has many bases, and a selection is a copy.
+    selected = cache(lambda fold, part: data.select(folds[fold][part]))
     cases = [
-        (train, test, base, predictor)
-        for train, test in folds
-        for base in bases
-        for predictor in make()
+        (n, base, predictor) for n in range(len(folds)) for base in bases for predictor in make()
     ]
     started = time.perf_counter()
     jobs: list[tuple[Predictor, Training, Bases]] = []
-    for train, test, base, predictor in cases:
-        if not pool:
-            jobs.append((predictor, data.select(train), base))
-            continue
-        tables = without_applications(pool, {data.applications[k] for k in test})
+    for fold, base, predictor in cases:
+        if pool:
+            tables = without_applications(pool, {data.applications[k] for k in folds[fold][TEST]})
+        else:
+            tables = [(selected(fold, TRAIN), base)]
         if len(tables) == 1:
             jobs.append((predictor, *tables[0]))
         else:
             jobs.append((predictor, [table for table, _ in tables], [at for _, at in tables]))
-    with own_failures(cases[0][3], "fit", data.device):
+    with own_failures(cases[0][2], "fit", data.device):
         fit_all(jobs)
-    if unseen:
-        for train, _, base, predictor in cases:
-            if not len(train):
-                continue
+    for fold, base, predictor in cases:
+        if unseen and len(folds[fold][TRAIN]):
+            others = selected(fold, TRAIN).profiles(base)
             with own_failures(predictor, "learn_peaks", data.device):
-                for_other_gpus(predictor).learn_peaks(data.select(train).profiles(base), data.grid)
+                for_other_gpus(predictor).learn_peaks(others, data.grid)
     train_seconds = (time.perf_counter() - started) / len(cases)
     trained = pool[0][0].grid if pool else data.grid
-    for _, test, base, predictor in cases:
-        held_out = data.select(test)
+    for fold, base, predictor in cases:
+        held_out = selected(fold, TEST)
         started = time.perf_counter()
         if isinstance(predictor, Oracle):
             surfaces = predictor.predict_measured(held_out)

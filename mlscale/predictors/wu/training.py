@@ -122,23 +122,24 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
     can be read literally.
 
     Shapes: S networks, padded to N kernels, F features and K clusters. A padded kernel has weight
-    0, a padded hidden unit is held at 0, a padded output far below the others.
+    0, a padded hidden unit is held at 0, a padded output far below the others. Kernels are the
+    last axis: a softmax along a last axis as short as K takes ten times as long.
     """
     squared = tasks[0].loss == SQUARED
     sizes = [(*t.features.shape, int(t.labels.max()) + 1) for t in tasks]
     n, f, k = (max(size) for size in zip(*sizes, strict=True))
-    inputs, targets = np.zeros((len(tasks), n, f)), np.zeros((len(tasks), n, k))
-    first_hidden, first_output = np.zeros((len(tasks), f, k)), np.zeros((len(tasks), k, k))
-    used = np.zeros((len(tasks), 1, k))
+    inputs, targets = np.zeros((len(tasks), f, n)), np.zeros((len(tasks), k, n))
+    first_hidden, first_output = np.zeros((len(tasks), k, f)), np.zeros((len(tasks), k, k))
+    used = np.zeros((len(tasks), k, 1))
     for s, (task, (kernels, features, clusters)) in enumerate(zip(tasks, sizes, strict=True)):
         shifted = task.features if squared else 2 * task.features - 1
-        inputs[s, :kernels, :features] = shifted
-        targets[s, np.arange(kernels), task.labels] = 1 / kernels
-        used[s, 0, :clusters] = 1
+        inputs[s, :features, :kernels] = shifted.T
+        targets[s, task.labels, np.arange(kernels)] = 1 / kernels
+        used[s, :clusters] = 1
         hidden, output = _first_weights(features, clusters, task.seed)
-        first_hidden[s, :features, :clusters] = hidden
-        first_output[s, :clusters, :clusters] = output
-    bias = np.zeros((len(tasks), 1, k))
+        first_hidden[s, :clusters, :features] = hidden.T
+        first_output[s, :clusters, :clusters] = output.T
+    bias = np.zeros((len(tasks), k, 1))
     weight_decay = 0.0 if squared else WEIGHT_DECAY
     decay = np.array([weight_decay / kernels for kernels, _, _ in sizes])[:, None, None]
     first = [_tensor(p) for p in (first_hidden, bias, first_output, bias)]
@@ -148,10 +149,10 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
     w1, b1, w2, b2 = (p.cpu().double().numpy() for p in parameters)
     networks = [
         Network(
-            w1[s, :features, :clusters].copy(),
-            b1[s, 0, :clusters].copy(),
-            w2[s, :clusters, :clusters].copy(),
-            b2[s, 0, :clusters].copy(),
+            w1[s, :clusters, :features].T.copy(),
+            b1[s, :clusters, 0].copy(),
+            w2[s, :clusters, :clusters].T.copy(),
+            b2[s, :clusters, 0].copy(),
         )
         for s, (_, features, clusters) in enumerate(sizes)
     ]
@@ -177,21 +178,21 @@ def _descend(
     before = torch.zeros_like(parameters)
     step = torch.full_like(parameters, FIRST_STEP)
     unused = (used - 1) * UNUSED_OUTPUT
-    weight = y.sum(dim=2, keepdim=True)
+    weight = y.sum(dim=1, keepdim=True)
     for _ in range(RPROP_STEPS):
-        hidden = torch.baddbmm(b1, x, w1).sigmoid_().mul_(used)
-        output = torch.baddbmm(b2 + unused, hidden, w2)
+        hidden = torch.baddbmm(b1, w1, x).sigmoid_().mul_(used)
+        output = torch.baddbmm(b2 + unused, w2, hidden)
         # d loss / d (input of the output layer)
         if squared:
             output.sigmoid_()
             to_output = (output * weight).sub_(y).mul_(output).mul_(1 - output)
         else:
-            to_output = output.softmax(dim=2).mul_(weight).sub_(y)
-        to_hidden = (to_output @ w2.mT).mul_(hidden).mul_(1 - hidden)
-        torch.mul(w2, decay, out=to_w2).baddbmm_(hidden.mT, to_output)
-        torch.sum(to_output, dim=1, keepdim=True, out=to_b2)
-        torch.mul(w1, decay, out=to_w1).baddbmm_(x.mT, to_hidden)
-        torch.sum(to_hidden, dim=1, keepdim=True, out=to_b1)
+            to_output = output.softmax(dim=1).mul_(weight).sub_(y)
+        to_hidden = (w2.mT @ to_output).mul_(hidden).mul_(1 - hidden)
+        torch.mul(w2, decay, out=to_w2).baddbmm_(to_output, hidden.mT)
+        torch.sum(to_output, dim=2, keepdim=True, out=to_b2)
+        torch.mul(w1, decay, out=to_w1).baddbmm_(to_hidden, x.mT)
+        torch.sum(to_hidden, dim=2, keepdim=True, out=to_b1)
         _rprop(parameters, gradient, before, step)
     return [w1, b1, w2, b2]
 
@@ -211,14 +212,16 @@ def _rprop(
 ) -> None:
     """Make one step of Rprop in place, as torch.optim.Rprop does, on all parameters in one row.
 
-    A step grows while the sign of its gradient stays; where it turned, it shrinks and waits.
-    torch's own takes a tenth more time, and seconds on first use, when it imports a compiler.
+    A step grows while the sign of its gradient stays; where it turned, it shrinks and waits. Where
+    that is so is 1, elsewhere 0, to be multiplied: masks take several times as long, as in torch's
+    own, which besides takes seconds on first use, when it imports a compiler.
     """
     turn = before.mul_(gradient)
-    grown = torch.where(turn > 0, GROW, 1.0)
-    turned = turn < 0
-    step.mul_(grown.masked_fill_(turned, SHRINK)).clamp_(*STEP_RANGE)
-    gradient.masked_fill_(turned, 0)
+    turned = turn.clone().lt_(0)
+    stays = turn.gt_(0)
+    factor = stays.mul_(GROW - 1).add_(1).sub_(turned, alpha=1 - SHRINK)
+    step.mul_(factor).clamp_(*STEP_RANGE)
+    gradient.mul_(turned.neg_().add_(1))
     parameters.addcmul_(gradient.sign(), step, value=-1)
     before.copy_(gradient)
 
