@@ -111,14 +111,16 @@ def model_for(
     targets: Sequence[HardwareConfig] = (),
     peaks: Profiles | None = None,
     extrapolate: bool = False,
+    has_further: bool = False,
 ) -> Model:
     """The model as it is where it fits the profiles' GPU and base, else turned to them.
 
     targets: where to predict that GPU, by default at the clocks that it offers; peaks: see
     `Model.for_gpu`. extrapolate: beyond the trained settings too, at the targets, or by default
-    at what the GPU offers up to FARTHEST times beyond. Raises InputError where the predictor of
-    time cannot predict another GPU, the peaks of the GPU are not known, a clock is above what it
-    reaches, or the profiles are times alone.
+    at what the GPU offers up to FARTHEST times beyond. has_further: points will be added to the
+    profiles; they move a curve over all clocks, whichever are asked for. Raises InputError where
+    the predictor of time cannot predict another GPU, the peaks of the GPU are not known, a clock
+    is above what it reaches, or the profiles are times alone.
     """
     predictor = model.predictors["time"]
     is_its_own = (model.device, model.base) == (profiles.device, profiles.base)
@@ -140,7 +142,9 @@ def model_for(
     grid = trained
     if targets:
         _require_reachable(device, trained, targets)
-        grid = ConfigGrid.spanning([profiles.base, *targets])
+        points = [point.config for point in profiles.points]
+        offered = trained if has_further or points else ()
+        grid = ConfigGrid.spanning([profiles.base, *targets, *points, *offered])
     elif extrapolate:
         grid = offered_grid(device, profiles, predictor.trained_grids(), FARTHEST)
     turned = model.for_gpu(profiles.device, grid, profiles.base, peaks)
@@ -189,7 +193,7 @@ def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
         return []
     offered = {
         "cu_count": (device.cu_count,) if len(model.grid.cu_count) > 1 else (),
-        "engine_mhz": device.engine_clocks_mhz() or _even_clocks(device),
+        "engine_mhz": _engine_clocks(device),
         "memory_mhz": device.memory_clocks_mhz(),
     }
     base = profiles.base.as_dict()
@@ -220,7 +224,7 @@ def offered_grid(
     clocks = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
     if device is not None:
         clocks = {
-            "engine_mhz": device.engine_clocks_mhz() or _even_clocks(device),
+            "engine_mhz": _engine_clocks(device),
             "memory_mhz": device.memory_clocks_mhz(),
         }
     axes = []
@@ -234,8 +238,10 @@ def offered_grid(
     return ConfigGrid((base.cu_count,), *axes)
 
 
-def _even_clocks(device: Device) -> tuple[float, ...]:
-    """Even steps up to the highest known clock [MHz]; empty where none is known."""
+def _engine_clocks(device: Device) -> tuple[float, ...]:
+    """The clocks that a GPU offers [MHz], else even steps up to the highest that is known."""
+    if listed := device.engine_clocks_mhz():
+        return listed
     known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
     highest = max((clock for clock in known if clock), default=0.0)
     return _even_steps(highest) if highest else ()

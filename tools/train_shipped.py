@@ -207,7 +207,10 @@ def from_two_clocks(files: dict[str, Path]) -> dict[str, dict[str, dict[str, flo
         time = BoardTime().fit(*map(list, zip(*training, strict=True)))
         times = time.predict_interval(profiles, 0.9, table.grid)
         power, _ = power_of_any_gpu(files, left_out=table.device)
-        powers = power.with_times(times).predict_interval(profiles, 0.9, table.grid)
+        powers, of_nvidia_smi = (
+            power.with_times(times).predict_interval(one, 0.9, table.grid)
+            for one in (profiles, without_counters(profiles))
+        )
         known = {base.engine_mhz, second_mhz, *clocks_not_reached(table)}
         new = [clock not in known for clock in clocks]
         errors[name] = {
@@ -218,13 +221,25 @@ def from_two_clocks(files: dict[str, Path]) -> dict[str, dict[str, dict[str, flo
             [errors[name][quantity][figure] for quantity in ("time", "power")]
             for figure in ("mean_error_percent", "intervals_hold_percent")
         )
+        alone = of_surfaces(of_nvidia_smi, table.relative("power", base), new)
         rules = simple_rules(profiles, table, new)
         print(
             f"{name}, from {base.engine_mhz:g} and {second_mhz:g} MHz: time {off[0]} % off "
             f"({rules}), intervals hold {hold[0]} %; power {off[1]} % off, intervals hold "
-            f"{hold[1]} %"
+            f"{hold[1]} %, by nvidia-smi alone {alone['mean_error_percent']} % off, hold "
+            f"{alone['intervals_hold_percent']} %"
         )
     return errors
+
+
+def without_counters(profiles: Profiles) -> Profiles:
+    """What `nvidia-smi` tells of runs: times and powers."""
+    return replace(
+        profiles,
+        counter_names=(),
+        counters=np.empty((len(profiles.kernels), 0)),
+        metadata={"profile_kind": "sampled"},
+    )
 
 
 def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlscale.cli import options
 from mlscale.counters.kernel_use import device_with_peaks
+from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.table import Table
@@ -168,7 +169,9 @@ def read(
             _config(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
         ]
         peak_profiles = _peaks(peaks, profiles)
-        model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate)
+        model = model_for(
+            model, profiles, targets, peak_profiles, arguments.extrapolate, has_further
+        )
     if model.trained_range is None:
         why = f"as {name} is trained on all settings asked for, and on all that the GPU offers"
         options.refuse_unused(arguments, ["extrapolate"], why)
@@ -351,10 +354,13 @@ def _config(
 
     Raises InputError.
     """
-    most = device_with_peaks(device).cu_count
-    complete = {"cu_count": float(most), **(usual or {}), **settings}
-    if complete["cu_count"] > most:
-        raise InputError(f"{device} has {most} compute units, not {complete['cu_count']:g}")
+    known = known_device(device)
+    whole = {"cu_count": float(known.cu_count)} if known else {}
+    complete = {**whole, **(usual or {}), **settings}
+    if known and complete["cu_count"] > known.cu_count:
+        raise InputError(
+            f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"
+        )
     if missing := [axis for axis in AXES if axis not in complete]:
         raise InputError(f"the configuration gives no {' and no '.join(missing)}")
     return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])

@@ -68,6 +68,23 @@ def test_two_logs_are_enough(capsys: Capture, fast: Path, slow: Path) -> None:
     assert not any("not used" in warning for warning in document["warnings"])
 
 
+@pytest.mark.parametrize("engine_mhz", [400, 1500])
+def test_where_is_asked_changes_no_answer(
+    capsys: Capture, fast: Path, slow: Path, engine_mhz: int
+) -> None:
+    """A curve through both logs is the same, whichever clocks are printed; 400 MHz is beyond."""
+    given = ["predict", fast, "--also", slow, "--format", "json"]
+    at = f"engine={engine_mhz},memory=2619"
+    alone, beside = (
+        json.loads(succeed(capsys, *given, "--at", at, *more)[0])["predictions"][0]
+        for more in ((), ("--at", "engine=1170,memory=2619", "--at", "engine=900,memory=2619"))
+    )
+    for name, value in alone.items():
+        if isinstance(value, float):
+            assert value == pytest.approx(beside[name], rel=1e-6), name
+    assert 300 * 400 / 1170 < alone["power_w"] < 480  # no less than in proportion to the clock
+
+
 def test_one_log_says_what_the_second_is(capsys: Capture, tmp_path: Path, fast: Path) -> None:
     message = refuse(capsys, tmp_path, "advise", fast)
     assert "run it once more at a lower engine clock, about 1170 MHz" in message
@@ -88,6 +105,15 @@ class TestAGpuThatTheTableLacks:
         assert 600 < document["whole_run"]["best"]["engine_mhz"] < 1755
         assert document["whole_run"]["best"]["energy_mj"] < 110 * 10_000
         assert any("even steps up to the clock of the first" in w for w in document["warnings"])
+
+    def test_is_predicted_where_it_is_asked(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = log(tmp_path / "fast.csv", 1755, 100, 110, name=self.NAME)
+        slow = log(tmp_path / "slow.csv", 1170, 120, 70, name=self.NAME)
+        at = ["--base", "cu=36", "--at", "engine=1170", "--format", "json"]
+        document = json.loads(succeed(capsys, "predict", fast, "--also", slow, *at)[0])
+        [prediction] = document["predictions"]
+        assert prediction["time_ms"] == pytest.approx(12_000, rel=0.01)
+        assert prediction["power_w"] == pytest.approx(70, rel=0.01)
 
     def test_is_logged_at_its_highest_clock_first(self, capsys: Capture, tmp_path: Path) -> None:
         fast = log(tmp_path / "fast.csv", 1755, 100, 110, name=self.NAME)

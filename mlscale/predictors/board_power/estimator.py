@@ -315,7 +315,8 @@ class _FurtherPower:
 
 
 def _has_further_power(profiles: Profiles) -> bool:
-    return any(point.power_w is not None for point in profiles.points)
+    powers = [point.power_w for point in profiles.points if point.power_w is not None]
+    return bool(powers) and not np.isnan(powers).all(axis=0).any()
 
 
 def _sound(table: Measurements) -> Measurements:
