@@ -68,7 +68,7 @@ def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
         f"on {', '.join(OF_SAMPLED_RUNS)} and boards with their chips:"
     )
     raise InputError(
-        f"{why} run it once more at a lower engine clock, about {second_clock_mhz(profiles.base)} "
+        f"{why} run it once more at another engine clock, about {second_clock_mhz(profiles)} "
         "MHz, and give that log too, with --also LOG; or give a kernel profiler's export"
     )
 

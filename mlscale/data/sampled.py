@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.devices import find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -25,6 +26,7 @@ LARGEST_FALL = 0.15  # of power, from one clock to the next higher
 UNEXPLAINED = 1.1  # of times that the clock explains
 LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run scales
 SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
+LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
 POWER_NOISE = 1.05  # of board power between two runs of the same work
 
 
@@ -67,9 +69,17 @@ def clocks_not_reached(measurements: Measurements) -> dict[float, float]:
     return {clock: over for clock, over in clocks if over > UNEXPLAINED}
 
 
-def second_clock_mhz(base: HardwareConfig) -> int:
-    """The engine clock at which a second run tells most [MHz]."""
-    return round(SECOND_CLOCK * base.engine_mhz)
+def second_clock_mhz(profiles: Profiles) -> int:
+    """The engine clock at which a second run tells most [MHz]: below the base's, if it is not low.
+
+    Low is what a model predicts at most a little below: see LOW.
+    """
+    device, base_mhz = find_device(profiles.device), profiles.base.engine_mhz
+    offered = device.engine_clocks_mhz() if device else ()
+    sheet_mhz = device.datasheet.engine_mhz if device and device.datasheet else 0.0
+    highest = max(base_mhz, sheet_mhz, *offered)
+    below = SECOND_CLOCK * base_mhz
+    return round(below if below >= LOW * highest else base_mhz / SECOND_CLOCK)
 
 
 def require_same_work(
@@ -91,7 +101,7 @@ def require_same_work(
         raise InputError(
             f"{table.source}: ran at {configs[0].engine_mhz:g} MHz, as the base at "
             f"{base.engine_mhz:g} or nearly so, which does not tell how times scale; run the same "
-            f"work at about {second_clock_mhz(base)} MHz"
+            f"work at about {second_clock_mhz(profiles)} MHz"
         )
     positions = {name: k for k, name in enumerate(profiles.kernels)}
     known = [positions[kernel] for kernel in kernels]

@@ -87,8 +87,10 @@ def test_where_is_asked_changes_no_answer(
 
 def test_one_log_says_what_the_second_is(capsys: Capture, tmp_path: Path, fast: Path) -> None:
     message = refuse(capsys, tmp_path, "advise", fast)
-    assert "run it once more at a lower engine clock, about 1170 MHz" in message
+    assert "run it once more at another engine clock, about 1170 MHz" in message
     assert "--also LOG" in message
+    low = log(tmp_path / "low.csv", 990, 100, 250)  # half of 1980 MHz: two thirds are too low
+    assert "about 1485 MHz" in refuse(capsys, tmp_path, "advise", low)
 
 
 class TestAGpuThatTheTableLacks:
