@@ -14,7 +14,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 
 PROFILE_KIND = "sampled"
 # DCGM's own names, and those of nvidia-smi.
@@ -27,6 +27,7 @@ UNEXPLAINED = 1.1  # of times that the clock explains
 LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run scales
 SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
+COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
 POWER_NOISE = 1.05  # of board power between two runs of the same work
 
 
@@ -88,7 +89,7 @@ def require_same_work(
     """Raise InputError unless a table's rows can be the profiled runs at other engine clocks.
 
     kernels and configs: of each row. Times rise by no more than the clock falls, and power falls
-    with it.
+    with it. Warns where a time is known too coarsely.
     """
     base = profiles.base
     if memories := sorted({at.memory_mhz for at in configs} - {base.memory_mhz}):
@@ -109,6 +110,17 @@ def require_same_work(
     powers = np.full(len(table), np.nan)
     if table.has_values("power_w") and profiles.power_w is not None:
         powers = table.positive("power_w") / profiles.power_w[known]
+    sample_ms = max(
+        (ms for one in (profiles, table) for ms in one.metadata.get("sample_ms", {}).values()),
+        default=0.0,
+    )
+    shortest_ms = float(min(profiles.time_ms[known].min(), table.positive("time_ms").min()))
+    if sample_ms > COARSE * shortest_ms:
+        warn(
+            f"{table.source}: times are known to one sample, {sample_ms:.4g} ms, "
+            f"{sample_ms / shortest_ms:.0%} of the shortest run, so the intervals are too narrow; "
+            "let the runs take longer, or sample more often"
+        )
     for row, (clock, time, power) in enumerate(zip(clocks, times, powers, strict=True)):
         where = f"{table.source}: '{kernels[row]}' at {configs[row].engine_mhz:g} MHz"
         at_base = f"at {base.engine_mhz:g} MHz"

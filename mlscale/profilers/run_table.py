@@ -165,7 +165,6 @@ def append(table: Table, new: Table, source: str) -> Table:
         "source": "; ".join(dict.fromkeys([old.get("source", ""), new.metadata["source"]])),
         "utilisation_sources": {n: "; ".join(dict.fromkeys(t)) for n, t in sources.items()},
         "launches": {**old.get("launches", {}), **new.metadata["launches"]},
-        "busy_spans": {**old.get("busy_spans", {}), **new.metadata.get("busy_spans", {})},
         "feature_status": {
             name: max(status, statuses.get(name, status), key=rank.index)
             for name, status in new.metadata["feature_status"].items()
@@ -175,7 +174,8 @@ def append(table: Table, new: Table, source: str) -> Table:
     if idle_ms:  # a constant of each application, whatever its clocks
         is_further = not set(new.text["application"]) <= set(table.text["application"])
         metadata["idle_ms"] = sum(idle_ms) if is_further else idle_ms[0]
-    if not metadata["busy_spans"]:  # a profiler's export has none
-        del metadata["busy_spans"]
+    for name in ("busy_spans", "sample_ms"):  # of logs alone
+        if of_kernels := {**old.get(name, {}), **new.metadata.get(name, {})}:
+            metadata[name] = of_kernels
     text = {name: [*table.text[name], *new.text[name]] for name in new.text}
     return Table(source, text, numbers, metadata)

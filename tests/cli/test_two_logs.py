@@ -124,6 +124,14 @@ class TestAGpuThatTheTableLacks:
         assert "give the run at the highest clock first" in capsys.readouterr().err
 
 
+def test_a_run_of_few_samples_is_told(capsys: Capture, tmp_path: Path) -> None:
+    """One sample of 100 ms in a run of 2 s is 5 %."""
+    fast = log(tmp_path / "fast.csv", 1755, 20, 480)
+    slow = log(tmp_path / "slow.csv", 1170, 24, 300)
+    _, told = succeed(capsys, "predict", fast, "--also", slow)
+    assert "known to one sample, 100 ms, 5% of the shortest run" in told
+
+
 class TestRefusals:
     def test_two_logs_without_also(
         self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path

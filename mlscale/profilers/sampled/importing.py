@@ -94,7 +94,7 @@ def import_logs(
             column: np.array([row.numbers.get(column, math.nan) for row in rows])
             for column in columns
         },
-        metadata=_metadata(next(iter(tools)), rows),
+        metadata=_metadata(next(iter(tools)), rows, facts),
     )
     return SampledTable(
         table=table,
@@ -230,7 +230,7 @@ def _lacking_flags(
     return flags
 
 
-def _metadata(tool: str, rows: Sequence[_Row]) -> dict[str, Any]:
+def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any]:
     titles = dict.fromkeys(row.log.title for row in rows)
     shares = [name for name in SHARES if any(name in row.numbers for row in rows)]
     has_power = any("power_w" in row.numbers for row in rows)
@@ -243,6 +243,11 @@ def _metadata(tool: str, rows: Sequence[_Row]) -> dict[str, Any]:
         "source": ", ".join(dict.fromkeys(Path(row.log.source).name for row in rows)),
         "utilisation_sources": {name: f"mean of {', '.join(titles)}" for name in shares},
         "busy_spans": {row.kernel: f"{Path(row.log.source).name}: {row.span}" for row in rows},
+        "sample_ms": {
+            row.kernel: round(1e3 * row.span.period_s, 3)
+            for row in rows
+            if facts.time_ms is None and row.span.period_s is not None
+        },
         "feature_status": {},
         "launches": {},
     }

@@ -329,6 +329,7 @@ def test_metadata_says_what_the_numbers_are(tmp_path: Path) -> None:
         "gpu_utilisation": "mean of nvidia-smi --query-gpu"
     }
     assert "a tenth of its highest" in table.metadata["busy_spans"]["run"]
+    assert table.metadata["sample_ms"] == {"run": 1e3 * PERIOD_S}
 
 
 def test_the_power_of_an_instant_is_preferred_to_a_smoothed_one(tmp_path: Path) -> None:
