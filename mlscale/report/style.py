@@ -25,6 +25,7 @@ AXIS_LABELS = {
     "memory_mhz": "memory clock [MHz]",
 }
 HATCH = "//"
+DPI = 150
 
 
 def with_origin(table: str, origin: str | None) -> str:
@@ -47,13 +48,23 @@ def new_figure(width: float, height: float, title: str = "", fontsize: int = 11)
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write STEM.png and STEM.svg; the same figure gives the same files. Raises InputError."""
     written = []
+    _lay_out(figure)
     for kind in ("png", "svg"):
         path = stem.with_name(f"{stem.name}.{kind}")
         metadata = {"Date": None} if kind == "svg" else {}
         with whole_file(path) as temporary, rc_context({"svg.hashsalt": "mlscale"}):
-            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+            figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
         written.append(path)
     return written
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the panels once and for all: else each file places them anew and draws twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        figure.dpi = DPI
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
