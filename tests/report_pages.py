@@ -66,7 +66,14 @@ def report(
     kernels: Sequence[int] = (0,),
     source: Source = SOURCE,
 ) -> Node:
+    if model is None and profiles is None and source is SOURCE:
+        return _of_new_profiles(tuple(kernels))
     return parse(page(model or trained(), profiles or new_profiles(), kernels, source))
+
+
+@cache
+def _of_new_profiles(kernels: tuple[int, ...]) -> Node:
+    return parse(page(trained(), new_profiles(), kernels, SOURCE))
 
 
 def map_cells(table: Node) -> list[Node]:

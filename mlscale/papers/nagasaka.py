@@ -130,9 +130,6 @@ def fit_ridge(
     >>> print(alpha.ravel().round(6), beta.round(6))
     [2. 1.] [1. 2.]
     """
-    from sklearn import config_context
-    from sklearn.linear_model import ridge_regression
-
     x, y = _training(columns, values)
     strength = np.asarray(penalties, dtype=np.float64)
     if strength.ndim != 1 or not ((strength >= 0) & np.isfinite(strength)).all():
@@ -141,17 +138,13 @@ def fit_ridge(
     varies = spread > _CONSTANT * np.abs(x).max(axis=0)
     scale = np.where(varies, spread, np.inf)
     standard, centred = (x - x.mean(axis=0)) / scale, y - y.mean()
-    penalised = strength > 0
     weights = np.zeros((len(strength), x.shape[1]))
     if varies.any():
-        # Least squares drops what depends on other columns, which the SVD at no penalty does not.
-        weights[~penalised] = np.linalg.lstsq(standard, centred, rcond=None)[0]
-        targets = np.repeat(centred[:, None], penalised.sum(), axis=1)
-        # Checking its own arguments takes scikit-learn longer than fits this small.
-        with config_context(skip_parameter_validation=True):
-            weights[penalised] = ridge_regression(
-                standard, targets, strength[penalised], solver="svd", check_input=False
-            )
+        left, sizes, right = np.linalg.svd(standard, full_matrices=False)
+        # Without what depends on other columns, cut where numpy.linalg.lstsq cuts.
+        own = sizes > np.finfo(np.float64).eps * max(x.shape) * sizes[0]
+        shrunk = sizes[own] / (sizes[own] ** 2 + strength[:, None])
+        weights = shrunk * (centred @ left[:, own]) @ right[own]
     alpha = weights / scale
     return alpha, y.mean() - alpha @ x.mean(axis=0)
 

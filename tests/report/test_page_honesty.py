@@ -237,7 +237,8 @@ class TestHostileText:
         root = self.check(text)
         first = root.all("section", "kernel")[0]
         assert first.all("dd")[0].text == first.all("dd")[1].text == visible(text)
-        assert visible(text) in root.one("nav").texts("a")
+        link = root.one("nav").texts("a")[0]  # beyond 60 characters without the middle
+        assert (link[:40], link[-19:]) == (visible(text)[:40], visible(text)[-19:])
 
     def test_a_name_of_thousands_of_characters_is_shortened_but_once_whole(self) -> None:
         long = "void gemm<" + "float, " * 600 + ">"
