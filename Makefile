@@ -11,14 +11,14 @@ demo: $(READY)
 	$(BIN)/mlscale demo -o out/demo
 
 test: $(READY)
-	$(BIN)/pytest -n 2 -m 'not slow'
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow'
 
 # Whole studies on real measurements, notebooks, killed processes.
 test-slow: $(READY)
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 coverage: $(READY)
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# The tests' processes share the processor already; before NumPy and torch are imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 def pytest_configure() -> None:
     """Let signals interrupt, whoever started the tests: background jobs and nohup ignore some."""

@@ -70,16 +70,25 @@ def run(command: list[Any], **options: Any) -> subprocess.CompletedProcess[bytes
     return subprocess.run(command, check=False, timeout=60, **options)
 
 
+MAKE = ("datasets", "make", "hd7970", "--seed", "1", "-o")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What the command writes with all streams open."""
+    table = tmp_path_factory.mktemp("made") / "t.parquet"
+    assert run([*MLSCALE, *MAKE, table], capture_output=True).returncode == 0
+    return table.read_bytes()
+
+
 @pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&- <&-"])
-def test_a_stream_that_is_closed(tmp_path: Path, closed: str) -> None:
+def test_a_stream_that_is_closed(tmp_path: Path, made: bytes, closed: str) -> None:
     """Nothing is told to nobody, and the file is the same as always: not its first lines."""
     shell = ["sh", "-c", f'"$@" {closed}', "sh", *MLSCALE]
-    table, expected = tmp_path / "t.parquet", tmp_path / "expected.parquet"
-    make = ("datasets", "make", "hd7970", "--seed", "1", "-o")
-    assert run([*MLSCALE, *make, expected], capture_output=True).returncode == 0
-    done = run([*shell, *make, table], capture_output=True)
+    table = tmp_path / "t.parquet"
+    done = run([*shell, *MAKE, table], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert table.read_bytes() == expected.read_bytes()
+    assert table.read_bytes() == made
 
 
 @pytest.mark.parametrize("words", [["devices", "list"], ["advise", "--help"], ["no-command"]])

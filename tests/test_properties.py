@@ -32,7 +32,7 @@ NEVER_SLOWER = (
     *("no-scaling", "engine-bound", "core-bound", "memory-bound", "max-overlap"),
     "board-time",
 )
-factors = st.lists(st.floats(0.25, 4), min_size=4, max_size=4)
+factors = st.lists(st.floats(0.25, 4), min_size=3, max_size=3)
 
 
 @cache

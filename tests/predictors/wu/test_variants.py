@@ -8,7 +8,7 @@ import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Measurements, Nearest, Wu, load, save, study, train
+from mlscale import ConfigGrid, Measurements, Nearest, Wu, load, save, study, train
 from mlscale.predictors.wu.clusters import CU_AXIS
 
 MID = made.GRID.mid
@@ -94,13 +94,15 @@ def test_a_broken_number_of_clusters_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["cluster-count", "oracle"])
 def test_the_papers_studies_take_a_base_as_an_array(name: str) -> None:
+    """Not of the base that they take by themselves, the grid's mid."""
     data = made.measurements(per_group=2, power=False)
-    base = made.GRID.index(MID)
+    lowest = made.GRID.config((0, 0, 0))
     frames = [
         study(name, {"made": data}, base=one, seeds=1, jobs=1)
-        for one in (np.array(base), HardwareConfig(*MID.as_dict().values()))
+        for one in (np.array([0, 0, 0]), lowest)
     ]
     assert frames[0].equals(frames[1])
+    assert set(frames[0]["cu_count"]) == {lowest.cu_count}
 
 
 def test_auto_with_few_applications_takes_the_default() -> None:
