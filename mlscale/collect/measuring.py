@@ -32,7 +32,6 @@ finally:
         _modules["torch"] = _torch
 
 _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
-_LANGUAGES = {"cuda": "CUDA", "hip": "HIP", "opencl": "OpenCL"}
 
 
 def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
@@ -146,8 +145,9 @@ def measure(entry: Entry, plan: Plan, cu_count: int, cache: Path) -> list[dict[s
     Raises InputError where a configuration failed, and whatever kernel_tuner raises where the
     kernel cannot be compiled or run, or gives a wrong result.
     """
-    gc.collect()  # else kernel_tuner's last run would hold its memory of the device
     case, device = entry.case(), plan.device
+    if device.backend == "cuda":
+        gc.collect()  # else kernel_tuner's last run would hold its memory of the device
     results, _ = tune_kernel(
         **_launch(entry, device, case.arguments),
         tune_params=parameters(entry, plan, cu_count),
@@ -169,7 +169,7 @@ def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dic
         "problem_size": entry.threads,
         "grid_div_x": ["block_size_x"],
         "arguments": [np.ascontiguousarray(a) if a.shape else a for a in arguments],
-        "lang": _LANGUAGES[device.backend],
+        "lang": device.backend,
         "defines": {"KERNEL": entry.name, **entry.macros},
         "platform": device.platform,
         "device": device.place,
