@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.sampled.log import Lines, Sample, is_whole_row, number, values_of
 
 # Ours, the factor, and DCGM's names: dcgmi's column, dcgm-exporter's metric, the SDK's tag.
@@ -58,12 +58,14 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
     host: str | None = None
     scrapes: dict[str, dict[str, float]] = {}
     names: dict[str, str | None] = {}  # by GPU; a line need not say it
+    of_instances = 0
     for line, text in lines:
         match = _METRIC.match(text)
         if match is None or match["metric"] not in _EXPORTER:
             continue
         labels = dict(_LABEL.findall(match["labels"]))
         if labels.get("GPU_I_ID"):
+            of_instances += 1
             continue
         if host not in (None, labels.get("Hostname", host)):
             raise InputError(
@@ -78,6 +80,11 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
             yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu)))
             scrapes[gpu] = {}
         scrapes[gpu][match["metric"]] = value
+    if of_instances:
+        warn(
+            f"{path}: {of_instances} lines are of MIG instances and left out: they share the "
+            "clock and the power of the whole GPU"
+        )
     for gpu, scrape in scrapes.items():
         yield Sample(gpu, names[gpu], None, _by_our_names(scrape))
 

@@ -123,7 +123,10 @@ def logs_of(samples: Iterable[Sample], path: Path, title: str) -> list[SampledLo
     for sample in samples:
         by_gpu.setdefault(sample.gpu, []).append(sample)
     if not by_gpu:
-        raise InputError(f"{path}: has a header of {title} but no samples of a whole GPU")
+        raise InputError(
+            f"{path}: has a header of {title} but no samples of a whole GPU; MIG instances are not "
+            "read"
+        )
     return [_log(str(path), title, gpu, of_gpu) for gpu, of_gpu in sorted(by_gpu.items(), key=_key)]
 
 

@@ -364,6 +364,20 @@ def test_a_line_without_labels_leaves_the_gpus_name(tmp_path: Path) -> None:
     assert imported.table.text["device"] == ["a100-sxm4-40gb"]
 
 
+def test_lines_of_mig_instances_are_told(tmp_path: Path) -> None:
+    """The clock is the whole GPU's, the activity a slice's."""
+    labels = 'gpu="0",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1"'
+    text = (
+        f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} 0.9\n"
+        'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1200\nDCGM_FI_DEV_POWER_USAGE{gpu="0"} 200\n'
+    )
+    with (
+        pytest.warns(DataWarning, match="1 lines are of MIG instances and left out"),
+        pytest.raises(InputError, match="power is all that tells busy from idle"),
+    ):
+        load(write(tmp_path, text), time_ms=5.0)
+
+
 @pytest.mark.parametrize(
     ("clocks", "message"),
     [
