@@ -84,6 +84,19 @@ def test_names_lead_to_the_device_table() -> None:
     assert mapping.device_key("Cray-1") is None
 
 
+def test_what_is_said_of_a_value_is_of_the_formula_that_gave_it() -> None:
+    """By hand: 10 x 100 / (1 s x 1 kHz x 1 CU) = 1, and 64 bytes x (3 + 1) / 256 bytes = 1."""
+    counters = {"VALUInsts": 10.0, "Wavefronts": 100.0}
+    counters |= {"TCC_EA0_RDREQ_sum": 3.0, "TCC_EA0_WRREQ_sum": 1.0}
+    facts = {"time_s": 1.0, "engine_hz": 1e3, "cu_count": 1.0, "peak_bytes_per_s": 256.0}
+    scope = FormulaScope.of("rocprof", counters, {}, facts)
+    feature = mapping.table_features("rocprof", scope)["V_IPC"]
+    assert (feature.value, feature.status) == (1.0, "nearest")
+    share = mapping.peak_shares("rocprof", scope)["dram_utilisation"]
+    assert share.value == 1.0
+    assert share.source.startswith("DRAM requests of 64 bytes: an upper bound = 64*({TCC_EA0_")
+
+
 class TestLanguage:
     def scope(self, **counters: float) -> FormulaScope:
         return FormulaScope(

@@ -8,7 +8,7 @@ from synthetic import kernels as made
 
 from mlscale.data.measurements import Measurements
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.importance import ALL, BEST, SHUFFLED, shuffled_errors
+from mlscale.studies.importance import ALL, BEST, SHUFFLED, ImportanceStudy, shuffled_errors
 from mlscale.studies.splits import folds
 from mlscale.studies.study import plan, study
 
@@ -75,3 +75,29 @@ def test_shuffling_is_the_mean_over_the_training_kernels(measurements: Measureme
         surfaces = prediction.predictor.predict(replace(profiles, counters=changed))
         means.append(replace(prediction, surfaces=surfaces).errors.mean())
     assert shuffled_errors(prediction)["law"] == pytest.approx([np.mean(means)])
+
+
+def test_rows_count_kernels_once_and_every_seed(measurements: Measurements) -> None:
+    """By hand: two seeds of the same two kernels."""
+    planned = ImportanceStudy(name="importance", tables={"made": measurements}, seeds=2)
+    results = [
+        {
+            "table": "made",
+            "quantity": "time",
+            "features": "raw",
+            "part": part,
+            "kernels": ["a", "b"],
+        }
+        for part in planned.parts
+    ]
+    head = planned.head(results)
+    assert (head["n_kernels"], head["n_seeds"]) == (2, 2)
+
+
+def test_files_have_the_base_in_columns(
+    measurements: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = measurements.grid.mid.as_dict()
+    monkeypatch.setattr(ImportanceStudy, "rows", lambda *_: [{"base": base, "mape": 1.0}])
+    planned = ImportanceStudy(name="importance", tables={"made": measurements})
+    assert planned.files([]) == {"importance": [{**base, "mape": 1.0}]}
