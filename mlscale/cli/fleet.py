@@ -27,6 +27,7 @@ from mlscale.cli.text import printable
 from mlscale.data.fleet import Fleet, digest, row_groups
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.parquet import parquet_file, write_tables
+from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import remove_unfinished, write_text
 from mlscale.model import Model, feature_warnings
@@ -113,37 +114,39 @@ def _subject(
 def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: Work) -> None:
     """Do the work, resume it, or find it done, and say what came of it. Raises InputError."""
     fleet, command = work.fleet, arguments.command
-    asked = (fleet.columns, fleet.device, fleet.base, fleet.profiled_only, work.targets, work.terms)
-    numbers = [group.number for group in fleet.groups]
-    mark = joblib.hash((__version__, command, digest(fleet.groups), numbers, of.model, asked))
+    content = (digest(fleet.groups), [group.number for group in fleet.groups])
+    of_fleet = (fleet.columns, fleet.device, fleet.base, fleet.profiled_only)
+    settings = (command, *of_fleet, work.targets, work.terms)
+    fingerprint = joblib.hash((__version__, content, of.model, settings))
     with ExitStack() as stack:
         folder = stack.enter_context(options.output_folder(arguments.output))
-        document = finished_document(folder / DOCUMENT, mark, "fleet")
+        document = finished_document(folder / DOCUMENT, fingerprint, "fleet")
         if document is None and not Progress.is_in(folder) and any(folder.glob("*.parquet")):
             raise InputError(f"{folder}: holds other Parquet files; name another folder")
         if document is None or not arguments.resume or Progress.is_in(folder):
             client = stack.enter_context(connected(arguments.dask)) if arguments.dask else None
-            kept = stack.enter_context(Progress(folder, mark, arguments.resume, "fleet"))
-            kept.done = {n: part for n, part in kept.done.items() if _is_whole(work, n, part)}
+            progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume, "fleet"))
+            done = progress.done.items()
+            progress.done = {n: part for n, part in done if _is_whole(work, n, part)}
             calls = [(of.model, work, number) for number in range(len(fleet.groups))]
             jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
-            running = _checked(work, sweep(do_part, calls, jobs, kept, client))
+            running = _checked(work, sweep(do_part, calls, jobs, progress, client))
             try:
-                parts = in_order(running, len(calls), kept, arguments.output)
+                parts = in_order(running, len(calls), progress, arguments.output)
                 result = _document(of, work, parts)
             except InputError:
                 if not any(folder.glob("*.parquet")):
-                    kept.remove()
+                    progress.remove()
                 raise
             remove_unfinished(folder)
             document = {
                 "fleet": command,
                 "tables": [of.profile_name],
                 **result,
-                "fingerprint": mark,
+                "fingerprint": fingerprint,
             }
             write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
-            kept.remove()
+            progress.remove()
     _tell(document, arguments)
 
 
@@ -206,18 +209,19 @@ def _document(of: subject.Subject, work: Work, parts: Sequence[Row]) -> Row:
     """What is known of the whole fleet, and with terms the advice for the whole run."""
     notes = dict.fromkeys(note for part in parts for note in part["warnings"])
     kernels = sum(part["kernels"] for part in parts)
-    whole = [number for number, part in enumerate(parts) if part["bytes"]]
-    if not whole:
+    numbers = [number for number, part in enumerate(parts) if part["bytes"]]
+    if not numbers:
         raise InputError(f"{of.profile_name}: no kernel has counters")
-    counts = {"kernels": kernels, "parts": len(whole)}
+    counts = {"kernels": kernels, "parts": len(numbers)}
     if work.terms is None:
         return {**counts, "warnings": [*of.notes, *notes]}
     launches = sum(part["launches"] for part in parts)
-    said = any(part["says_launches"] for part in parts)
+    says_launches = any(part["says_launches"] for part in parts)
     files = {group.path: n for n, group in enumerate(work.fleet.groups) if parts[n]["bytes"]}
     idle_ms = sum(parts[number]["idle_ms"] for number in files.values())
-    run = Run(kernels, launches if said else None, idle_ms, 100.0)
-    sums = reduce(add, (_sums(work.path(number)) for number in whole))
+    is_of_monitor = is_sampled(of.profiles.metadata)
+    run = Run(kernels, launches if says_launches else None, idle_ms, 100.0, is_of_monitor)
+    sums = reduce(add, (_sums(work.path(number)) for number in numbers))
     advice = advise_run(of.model, sums, work.terms, run, [*of.notes, *notes])
     return {**counts, **run_document(of.model, advice)}
 

@@ -19,7 +19,7 @@ from mlscale.papers.wang_chu import CASES
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
 from mlscale.papers.wang_chu_readings import READINGS
 from mlscale.studies.wang_chu import MODELS, TABLE_6, WangChuErrors, reading_rows, table_errors
-from mlscale.text import spreadsheet_cell
+from mlscale.text import counted, spreadsheet_cell
 
 TABLE_VI = "table-vi"
 
@@ -225,7 +225,7 @@ def _readings_text(document: dict[str, Any]) -> str:
 
 def _subject(document: dict[str, Any]) -> str:
     base = HardwareConfig(**document["base"])
-    kernels = f"{document['n_kernels']} kernels"
+    kernels = counted(document["n_kernels"], "kernel")
     return f"{document['table']}: {kernels} on {document['device']}, base {base}"
 
 

@@ -1,4 +1,4 @@
-"""What predict, advise and report work on: a profile from any file, and the model that fits it."""
+"""What predict, advise, report and show work on: a profile, and the model that fits it."""
 
 import argparse
 from collections.abc import Mapping, Sequence

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mlscale import __version__
 from mlscale.cli import options
 from mlscale.errors import InputError, UsageError
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
@@ -122,8 +123,9 @@ def run(arguments: argparse.Namespace) -> None:
     save(model, output)
     print(
         f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
-        f"{len(model.card['kernels'])} kernels of {len(model.card['applications'])} applications, "
-        f"{model.grid.size} configurations of {model.device}, base {base}"
+        f"{counted(len(model.card['kernels']), 'kernel')} of "
+        f"{counted(len(model.card['applications']), 'application')}, "
+        f"{counted(model.grid.size, 'configuration')} of {model.device}, base {base}"
     )
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(o.device for o, _ in others)}")

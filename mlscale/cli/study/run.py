@@ -33,7 +33,7 @@ def carry_out(
 
     fingerprint = study.fingerprint()
     with ExitStack() as stack:
-        folder = kept = client = None
+        folder = progress = client = None
         if arguments.output:
             folder = stack.enter_context(options.output_folder(arguments.output))
             finished = finished_document(folder / DOCUMENT, fingerprint)
@@ -42,25 +42,25 @@ def carry_out(
         if arguments.dask:
             client = stack.enter_context(connected(arguments.dask))
         if folder:
-            kept = stack.enter_context(Progress(folder, fingerprint, arguments.resume))
+            progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume))
         jobs = min(os.cpu_count() or 1, len(study.parts))
-        running = study.run(jobs, kept, client)
+        running = study.run(jobs, progress, client)
         try:
-            results = in_order(running, len(study.parts), kept, arguments.output)
+            results = in_order(running, len(study.parts), progress, arguments.output)
         except InputError:
-            if kept:
-                kept.remove()
+            if progress:
+                progress.remove()
             raise
         document = {**study.document(results), "fingerprint": fingerprint}
         written = []
-        if folder and kept:
+        if folder and progress:
             tables = study.files(results)
             for name, rows in tables.items():
                 written.append(_write_rows(folder / f"{name}.{arguments.format}", rows))
             written += draw(study, folder, document, tables) if draw else []
             write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
             written.append(folder / DOCUMENT)
-            kept.remove()
+            progress.remove()
     return document, written
 
 
@@ -83,12 +83,12 @@ def finished_document(path: Path, fingerprint: str, what: str = "study") -> Docu
 
 
 def in_order(
-    running: Iterator[tuple[int, Any]], total: int, kept: Progress | None, folder: str | None
+    running: Iterator[tuple[int, Any]], total: int, progress: Progress | None, folder: str | None
 ) -> list[Any]:
     """Return all results in order, with a progress bar; an interrupt says what is kept."""
     from tqdm import tqdm
 
-    done = len(kept.done) if kept else 0
+    done = len(progress.done) if progress else 0
     results: dict[int, Any] = {}
     bar = tqdm(total=total, initial=done, unit="part", disable=None, leave=False)
     try:
@@ -97,10 +97,10 @@ def in_order(
                 results[number] = result
                 bar.update(len(results) > done)
     except KeyboardInterrupt:
-        if not kept:
+        if not progress:
             raise
         raise KeyboardInterrupt(
-            f"interrupted; {len(kept.done)} of {total} parts are kept in {folder}; "
+            f"interrupted; {len(progress.done)} of {total} parts are kept in {folder}; "
             "go on with --resume"
         ) from None
     return [results[number] for number in range(total)]
