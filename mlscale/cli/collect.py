@@ -101,6 +101,7 @@ def _plan_text(plan: Plan) -> str:
     settings = {n: ", ".join(map(str, v)) or "as they are" for n, v in plan.settings.items()}
     power = f"{plan.power_s:g} s a sample" if plan.power_s else "not measured"
     minutes = samples * (_SAMPLE_S + plan.power_s) / 60
+    where = "on" if shutil.which(device.profiler) else "not on"
     lines = {
         "device": f"{device.name} by {device.backend}, {device.cu_count} CUs",
         "kernels": f"{len(plan.entries)}: {', '.join(entry.name for entry in plan.entries)}",
@@ -108,17 +109,10 @@ def _plan_text(plan: Plan) -> str:
         **settings,
         "clocks": why_fixed(device) if device.backend != "opencl" else "",
         "power": "; ".join(filter(None, [power, device.lacks_sensors])),
-        "counters": _counters_text(device.profiler),
+        "counters": f"by {device.profiler}, {where} the path" if device.profiler else "none",
         "samples": f"{samples}, about {minutes:.1f} min (an estimate)",
     }
     return "\n".join(f"{name + ':':<12}{what}" for name, what in lines.items() if what)
-
-
-def _counters_text(profiler: str) -> str:
-    if not profiler:
-        return "none"
-    where = "is on the path" if shutil.which(profiler) else "is not on the path: none"
-    return f"by {profiler}, where it may count (docs/collecting.md); it {where}"
 
 
 def _collect(arguments: argparse.Namespace, plan: Plan) -> str:

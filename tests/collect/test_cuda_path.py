@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Capture, succeed
 from synthetic import cuda_gpu
 
 from mlscale.collect import device, recording
@@ -125,6 +126,28 @@ def test_memory_is_given_back(measured: Any, gpu: cuda_gpu.Gpu) -> None:
     """Of the runs before the last one: two buffers of a run are left."""
     measured()
     assert sum(buffer is not None for buffer in gpu.buffers) == 2
+
+
+def test_a_launch_for_a_profiler(gpu: cuda_gpu.Gpu) -> None:
+    """Once, on all SMs."""
+    measuring.main("cuda", "small", ["copy_1m"])
+    assert gpu.sms_used == [132]
+
+
+def test_the_dry_run_of_a_user_who_is_not_root(
+    gpu: cuda_gpu.Gpu, capsys: Capture, monkeypatch: Any
+) -> None:
+    """It says which counts the driver grants, and what is there in place of clocks."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    out, _ = succeed(capsys, "collect", "--dry-run", "--kernels", "copy")
+    lines = dict(line.split(":", 1) for line in out.splitlines())
+    assert lines["CUs"].strip() == "16, 40, 56, 72, 88, 104, 120, 132 (green contexts)"
+    assert "need no rights" in lines["clocks"]
+    assert "mlscale advise LOG --also LOG" in out
+    assert lines["power"].strip() == "2 s a sample"
+    assert lines["counters"].strip() == "by ncu, not on the path"
+    assert lines["samples"].strip() == "24, about 1.0 min (an estimate)"  # 3 kernels x 8 counts
 
 
 def test_the_device(gpu: cuda_gpu.Gpu) -> None:
