@@ -96,7 +96,8 @@ def parquet_file(path: Path, content: Any = None, where: str = "") -> Iterator[A
 def as_read(table: Table) -> Table:
     """The table without control characters in its names, a device of its own made known."""
     for name, cells in table.text.items():
-        table.text[name] = [without_controls(cell) for cell in cells]
+        if not "".join(cells).isprintable():
+            table.text[name] = [without_controls(cell) for cell in cells]
     register_facts(table.metadata, table.source)
     return table
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -187,12 +188,9 @@ class FeatureScaling:
             values = np.where(missing, self.median, values)
         scaled = values - self.minimum
         scaled /= self._width
-        unusual = missing | (values < self.minimum) | (values > self.maximum)
-        flags: list[tuple[str, ...]] = [()] * len(values)
-        for k in np.flatnonzero(unusual.any(axis=1)).tolist() if unusual.any() else ():
-            flags[k] = self._flags(values[k], scaled[k], missing[k])
+        flags = self._flags(values, scaled, missing)
         np.maximum(scaled, 0.0, out=scaled)  # both take a fifth of the time of np.clip
-        return np.minimum(scaled, 1.0, out=scaled), tuple(flags)
+        return np.minimum(scaled, 1.0, out=scaled), flags
 
     @cached_property
     def _optional(self) -> set[str]:
@@ -246,23 +244,28 @@ class FeatureScaling:
         """The features that a profile must have."""
         return tuple(n for n, may in zip(self.names, self.may_be_missing, strict=True) if not may)
 
-    def _flags(self, filled: Floats, scaled: Floats, missing: Mask) -> tuple[str, ...]:
-        absent = [name for name, is_missing in zip(self.names, missing, strict=True) if is_missing]
-        flags = [f"missing: {', '.join(absent)}"] if absent else []
-        for f, name in enumerate(self.names):
-            low, high = self.minimum[f], self.maximum[f]
-            if missing[f]:
-                continue
-            if low == high and filled[f] != low:
-                flags.append(f"{name} {filled[f]:.4g} differs from the one trained value {low:.4g}")
-            elif filled[f] < low or filled[f] > high:
-                over = max(-scaled[f], scaled[f] - 1)
-                side, limit = ("below", low) if filled[f] < low else ("above", high)
-                flags.append(
-                    f"{name} {filled[f]:.4g} {side} trained {limit:.4g} "
-                    f"by {100 * over:.3g} % of the range"
+    def _flags(self, values: Floats, scaled: Floats, missing: Mask) -> Flags:
+        """What each kernel lacks, then what of it is outside the training kernels' range."""
+        outside = ~missing & ((values < self.minimum) | (values > self.maximum))
+        if not (outside.any() or missing.any()):
+            return ((),) * len(values)
+        flags: list[list[str]] = [[] for _ in values]
+        for k in np.flatnonzero(missing.any(axis=1)).tolist():
+            flags[k].append(f"missing: {', '.join(compress(self.names, missing[k]))}")
+        kernels, features = np.nonzero(outside)
+        percent = 100 * np.maximum(-scaled[outside], scaled[outside] - 1)
+        lows, highs = self.minimum.tolist(), self.maximum.tolist()
+        cells = (kernels.tolist(), features.tolist(), values[outside].tolist(), percent.tolist())
+        for k, f, value, over in zip(*cells, strict=True):
+            name, low, high = self.names[f], lows[f], highs[f]
+            if low == high:
+                flags[k].append(f"{name} {value:.4g} differs from the one trained value {low:.4g}")
+            else:
+                side, limit = ("below", low) if value < low else ("above", high)
+                flags[k].append(
+                    f"{name} {value:.4g} {side} trained {limit:.4g} by {over:.3g} % of the range"
                 )
-        return tuple(flags)
+        return tuple(map(tuple, flags))
 
     def state(self) -> dict[str, Any]:
         """Return arrays and JSON values for the model file."""
