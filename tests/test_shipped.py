@@ -81,6 +81,12 @@ class TestOfferedGrid:
         low = offered_grid(device, profiles("", HardwareConfig(128, 2520.0, 5001.0)), TRAINED)
         assert low.memory_mhz == (5001.0, 10251.0, 10501.0)
 
+    def test_a_radeons_clocks_end_near_the_rated_one(self) -> None:
+        # The driver takes 500 to 5000 MHz, the sheet says 2500; training went down to half.
+        at = HardwareConfig(96, 2400.0, 1249.0)
+        grid = offered_grid(load_device("rx7900xtx"), profiles("", at), TRAINED)
+        assert (grid.engine_mhz[0], grid.engine_mhz[-1]) == (1313.0, 2625.0)
+
     def test_even_steps_where_the_list_is_not_known(self) -> None:
         device: Device = load_device("mi300x")
         assert not device.engine_clocks_mhz()

@@ -13,6 +13,8 @@ from typing import Any, get_args
 
 from mlscale.errors import InputError
 
+ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
+
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
@@ -170,11 +172,15 @@ class Device:
         """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
 
         They are the multiples of the step within the range, rounded down: a V100 in steps of
-        7.5 MHz lists 135, 142, 150, … Empty where range or step is not known.
+        7.5 MHz lists 135, 142, 150, … Those of AMD's that are far above the rated clock are left
+        out: its driver accepts them, but they never run. Empty where range or step is not known.
         """
         if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
             return ()
-        return multiples_mhz(*self.engine_clock_range_mhz, self.engine_clock_step_mhz)
+        low, high = self.engine_clock_range_mhz
+        if self.vendor == "AMD" and self.datasheet is not None:
+            high = min(high, ABOVE_RATED * self.datasheet.engine_mhz)
+        return multiples_mhz(low, high, self.engine_clock_step_mhz)
 
     def memory_clocks_mhz(self) -> tuple[float, ...]:
         """The memory clocks that the vendor's tool lists, ascending; empty where not known."""
