@@ -121,9 +121,11 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: Work) -
     with ExitStack() as stack:
         folder = stack.enter_context(options.output_folder(arguments.output))
         document = finished_document(folder / DOCUMENT, fingerprint, "fleet")
-        if document is None and not Progress.is_in(folder) and any(folder.glob("*.parquet")):
+        parts_there = sum(1 for _ in folder.glob("*.parquet"))
+        if document is None and parts_there and not Progress.is_in(folder):
             raise InputError(f"{folder}: holds other Parquet files; name another folder")
-        if document is None or not arguments.resume or Progress.is_in(folder):
+        is_lost = document is not None and parts_there < document["parts"]
+        if document is None or is_lost or not arguments.resume or Progress.is_in(folder):
             client = stack.enter_context(connected(arguments.dask)) if arguments.dask else None
             progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume, "fleet"))
             done = progress.done.items()

@@ -201,6 +201,9 @@ class TestStopped:
         assert content(stopped) == content(tmp_path / "whole")
         again, _ = succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
         assert again == resumed
+        (stopped / "part-000001.parquet").unlink()
+        succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
+        assert content(stopped) == content(tmp_path / "whole")
 
     def test_what_is_whole_is_not_done_again(
         self,
@@ -273,31 +276,6 @@ class TestRefused:
         given = ("advise", table, "--model", MODEL, "--base", "cu=80,engine=1380,memory=877")
         assert problem in refuse(capsys, tmp_path, *given, "-o", f"{tmp_path}/o/")
 
-    def test_files_of_other_columns(self, capsys: Capture, tmp_path: Path) -> None:
-        (tmp_path / "in").mkdir()
-        write_fleet(tmp_path / "in" / "a.parquet")
-        write_fleet(tmp_path / "in" / "b.parquet", launches=None)
-        given = ("predict", tmp_path / "in", "--model", MODEL, "-o", f"{tmp_path}/o/")
-        said = refuse(capsys, tmp_path, *given)
-        assert said.endswith("b.parquet: column 'launches' is not in all files of the fleet")
-
-    @pytest.mark.parametrize(
-        ("name", "problem"),
-        [
-            ("none.parquet", "there is no such file or folder"),
-            ("f.csv", "a fleet is a Parquet file, or a folder of them"),
-            ("in", "holds no Parquet file"),
-        ],
-    )
-    def test_what_is_no_fleet(
-        self, capsys: Capture, tmp_path: Path, name: str, problem: str
-    ) -> None:
-        (tmp_path / "f.csv").write_text("kernel,time_ms\nk,1\n")
-        (tmp_path / "in").mkdir()
-        (tmp_path / "in" / "_unfinished.parquet").touch()
-        given = ("predict", tmp_path / name, "--model", MODEL, "-o", f"{tmp_path}/o/")
-        assert f"{name}: {problem}" in refuse(capsys, tmp_path, *given)
-
     def test_a_file_where_the_results_should_go(self, capsys: Capture, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
         write_fleet(tmp_path / "in" / "a.parquet")
@@ -306,16 +284,6 @@ class TestRefused:
         assert refuse(capsys, tmp_path, *given).endswith(
             "o: is a file; give the name of a folder to write to"
         )
-
-    def test_other_files_of_a_folder_are_named(self, capsys: Capture, tmp_path: Path) -> None:
-        (tmp_path / "in").mkdir()
-        write_fleet(tmp_path / "in" / "a.parquet")
-        for name in ("b.csv", "c.csv", "_SUCCESS", ".a.parquet.crc"):
-            (tmp_path / "in" / name).touch()
-        _, err = succeed(
-            capsys, "predict", tmp_path / "in", "--model", MODEL, "-o", f"{tmp_path}/o/"
-        )
-        assert "only its Parquet files are of the fleet, not b.csv and 1 more" in err
 
     def test_nothing_is_kept_of_a_fleet_without_counters(
         self, capsys: Capture, tmp_path: Path

@@ -1,0 +1,60 @@
+"""Which files are a fleet: their row groups, and what is told of the rest."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from synthetic.tidy import refused
+
+from mlscale.data.fleet import row_groups
+from mlscale.errors import DataWarning
+
+
+def write(path: Path, *names: str, rows: int = 3) -> None:
+    """Rows of zeros, two in a row group."""
+    pq.write_table(pa.table({name: [0.0] * rows for name in names}), path, row_group_size=2)
+
+
+def test_the_row_groups_of_a_folder_stand_in_the_order_of_its_files(tmp_path: Path) -> None:
+    write(tmp_path / "b.parquet", "time_ms")
+    write(tmp_path / "a.pq", "time_ms", rows=2)
+    write(tmp_path / "c.parquet", "time_ms", rows=0)
+    groups, columns = row_groups(tmp_path)
+    assert [(group.path.name, group.number) for group in groups] == [
+        ("a.pq", 0), ("b.parquet", 0), ("b.parquet", 1),
+    ]  # fmt: skip
+    assert columns == ("time_ms",)
+
+
+def test_files_of_other_columns(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", "time_ms", "launches")
+    write(tmp_path / "b.parquet", "time_ms")
+    with refused("b.parquet: column 'launches' is not in all files of the fleet$"):
+        row_groups(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("none.parquet", "there is no such file or folder"),
+        ("f.csv", "a fleet is a Parquet file, or a folder of them"),
+        ("in", "holds no Parquet file"),
+        ("empty.parquet", "has no rows"),
+    ],
+)
+def test_what_is_no_fleet(tmp_path: Path, name: str, problem: str) -> None:
+    (tmp_path / "f.csv").write_text("kernel,time_ms\nk,1\n")
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in" / "_unfinished.parquet", "time_ms")
+    write(tmp_path / "empty.parquet", "time_ms", rows=0)
+    with refused(f"{name}: {problem}"):
+        row_groups(tmp_path / name)
+
+
+def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", "time_ms")
+    for name in ("b.csv", "c.csv", "_SUCCESS", ".a.parquet.crc"):
+        (tmp_path / name).touch()
+    with pytest.warns(DataWarning, match="only its Parquet files .*, not b.csv and 1 more$"):
+        row_groups(tmp_path)
