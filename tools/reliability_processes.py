@@ -148,6 +148,7 @@ class Studies:
                 os.killpg(study.pid, signal.SIGKILL)
                 break
             time.sleep(0.1)
+        faults += _half_written(output, whole)
         if status:
             return faults + self._resumed(output)
         return faults + ([] if _contents(output) == whole else ["other files"])
@@ -165,21 +166,18 @@ class Studies:
         """Kill a study late, damage what it kept of its units, and resume it."""
         output = self.folder / f"progress-{number}"
         whole = self.whole
-        study = begun(*STUDY, self.table, "-o", output)
+        study = begun_copy(self._words(output), os.devnull, os.devnull)
         kept = output / "progress.jsonl"
-        while study.poll() is None:
+        while study.exitcode is None:
             if kept.exists() and kept.read_bytes().count(b"\n") > 2 + number % 4:
                 study.kill()
-                break
-            time.sleep(0.02)
-        ended(study)
+            study.join(0.01)
         if kept.exists():
             random = Random(f"{self.seed} progress {number}")  # noqa: S311
             kept.write_bytes(damaged(kept.read_bytes(), random))
-        status, said = ended(begun(*STUDY, self.table, "-o", output, "--resume"))
-        if status:
-            return in_one_line(status, said)
-        return [] if _contents(output) == whole else ["the resumed study has other files"]
+        faults = tried(*self._words(output), "--resume", processor_s=60)
+        is_refused = not (output / "study.json").exists()
+        return faults if is_refused or _contents(output) == whole else [*faults, "other files"]
 
     def two_writers(self, number: int) -> Faults:
         """Begin the same study twice at once in one folder."""
