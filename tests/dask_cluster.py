@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 
-def two_workers() -> Any:
-    """A context manager: a cluster of two worker processes; the test is skipped without Dask."""
+def workers(count: int = 2) -> Any:
+    """A context manager: a cluster of so many processes; the test is skipped without Dask."""
     distributed = pytest.importorskip("distributed")
     return distributed.LocalCluster(
-        n_workers=2,
+        n_workers=count,
         threads_per_worker=1,
         processes=True,
         dashboard_address=None,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import Capture, refuse, succeed
-from dask_cluster import two_workers
+from dask_cluster import workers
 
 from mlscale.cli import fleet
 from mlscale.cli.main import main
@@ -361,7 +361,7 @@ def test_a_killed_worker_changes_nothing(
     monkeypatch.setattr(fleet, "PART", PART)  # as in the workers
     add, killed = Progress.add, []
     given = ("advise", write_fleet(tmp_path / "f.parquet", rows=2), "--model", MODEL)
-    with two_workers() as cluster:
+    with workers() as cluster:
 
         def add_and_kill(self: Progress, number: int, result: Any) -> None:
             add(self, number, result)

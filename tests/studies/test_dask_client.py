@@ -12,15 +12,13 @@ from typing import Any
 
 import pytest
 from command import refuse, succeed
-from dask_cluster import two_workers
+from dask_cluster import workers
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.records import PROGRESS, Progress
 from mlscale.studies import dask_client
-
-distributed = pytest.importorskip("distributed")
 
 Capture = pytest.CaptureFixture[str]
 
@@ -38,13 +36,13 @@ def table(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """For tests that kill nothing."""
-    with two_workers() as cluster:
+    with workers() as cluster:
         yield cluster
 
 
 @pytest.fixture
 def doomed_cluster() -> Iterator[Any]:
-    with two_workers() as cluster:
+    with workers() as cluster:
         yield cluster
 
 
@@ -111,7 +109,7 @@ def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_without_workers(capsys: Capture, table: Path, tmp_path: Path) -> None:
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as empty:
+    with workers(0) as empty:
         address = empty.scheduler_address
         message = refuse(capsys, tmp_path, *STUDY, table, "--dask", address, "-o", tmp_path / "o")
     assert message == (
@@ -136,7 +134,7 @@ def test_workers_need_no_module_of_the_user_s(
         [line[1:] for line in lines if line[:1] == [name]] for name in ("mine", "no-scaling")
     )
     assert own == same
-    with distributed.Client(cluster) as client:
+    with pytest.importorskip("distributed").Client(cluster) as client:
         imported = client.submit(import_module, "mine_on_dask")
         assert "No module named 'mine_on_dask'" in str(imported.exception())
 
@@ -144,6 +142,7 @@ def test_workers_need_no_module_of_the_user_s(
 @pytest.fixture(params=[None, b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def listener(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of something that is not Dask: it says nothing, hangs up, or greets."""
+    pytest.importorskip("distributed")
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
