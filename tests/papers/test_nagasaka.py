@@ -65,6 +65,14 @@ class TestRidge:
         assert found_alpha == pytest.approx(np.array([[alpha]]), abs=1e-10)
         assert found_beta == pytest.approx([beta], abs=1e-10)
 
+    def test_columns_that_depend_on_each_other_share(self) -> None:
+        """By hand: of a, 3 a and -a / 7 each takes a third of the slope of a alone, Sxy / Sxx."""
+        a, noise = np.random.default_rng(0).normal(size=(2, 30))
+        y = 2 * a + noise
+        slope = np.cov(a, y)[0, 1] / np.var(a, ddof=1)
+        alpha, _ = nagasaka.fit_ridge(np.stack([a, 3 * a, -a / 7], axis=1), y, [0])
+        assert alpha[0] == pytest.approx(slope * np.array([1 / 3, 1 / 9, -7 / 3]))
+
     def test_several_penalties_are_as_one_by_one(self) -> None:
         x, y = problem(0, 12, 3)
         together = nagasaka.fit_ridge(x, y, [0.0, 1.0, 30.0])
