@@ -86,7 +86,7 @@ def test_measured_points(tmp_path: Path, capsys: Capture) -> None:
     assert len(document["figures"]) == 4
     printed, _ = succeed(capsys, *COMMAND, "--measured", points)
     assert "GTX 980, measured" in printed
-    assert "Error against 1 measured throughputs" in printed
+    assert "Error against 1 measured throughput [" in printed
 
 
 @pytest.mark.parametrize(
