@@ -192,13 +192,12 @@ def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
         device = registry.dataset(arguments.file).device
     measurements = read_nv_dvfs(file, device, arguments.incomplete)
     measurements.write(output)
-    c, e, m = measurements.grid.shape
     power = "with" if measurements.power_samples is not None else "without"
     return (
-        f"{output}: {len(measurements.kernels)} kernels of "
-        f"{len(set(measurements.applications))} applications on {measurements.device}, "
-        f"{c} CU counts x {e} engine clocks x {m} memory clocks, "
-        f"{len(measurements.counter_names)} counters, {power} power"
+        f"{output}: {counted(len(measurements.kernels), 'kernel')} of "
+        f"{counted(len(set(measurements.applications)), 'application')} on {measurements.device}, "
+        f"{measurements.grid.text}, {counted(len(measurements.counter_names), 'counter')}, "
+        f"{power} power"
     )
 
 
@@ -289,7 +288,8 @@ def _summary(imported: "ImportedTable", each: bool) -> str:
             f"{number(imported.time_ms)} ms of the run's kernels; "
         )
     return (
-        f"{covered}{imported.kernels} kernels from {imported.launches} launches "
+        f"{covered}{counted(imported.kernels, 'kernel')} from "
+        f"{imported.launches} {'launch' if imported.launches == 1 else 'launches'} "
         f"({'one row for each' if each else 'means'}) on {imported.table.text['device'][0]} at "
         f"{imported.config}; Table II: {statuses.count('exact')} exact, "
         f"{statuses.count('nearest')} nearest, {statuses.count('missing')} missing"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options
+from mlscale.text import counted
 
 FORMAT = "kernel-tuner"
 
@@ -46,9 +47,10 @@ def run(arguments: argparse.Namespace, output: Path) -> str:
     }
     power = "with" if "power_w" in table.numbers else "without"
     return (
-        f"{output}: {len(set(table.text['kernel']))} kernels of "
-        f"{len(set(table.text['application']))} applications on {table.text['device'][0]}, "
-        f"{settings['engine_mhz']} engine clocks x {settings['memory_mhz']} memory clocks, "
+        f"{output}: {counted(len(set(table.text['kernel'])), 'kernel')} of "
+        f"{counted(len(set(table.text['application'])), 'application')} on "
+        f"{table.text['device'][0]}, {counted(settings['engine_mhz'], 'engine clock')} x "
+        f"{counted(settings['memory_mhz'], 'memory clock')}, "
         f"{len(table)} rows, {power} power; left out: {imported.failed} configurations that "
         f"failed, {imported.off_clock} that ran more than 2 % off their clock"
     )

@@ -108,7 +108,7 @@ class TestMadeFile:
         out, err = succeed(capsys, *given)
         assert out == (
             f"{tmp_path}/t.csv: 8 kernels of 5 applications on p100, "
-            "1 CU counts x 2 engine clocks x 2 memory clocks, 4 counters, with power\n"
+            "1 CU count x 2 engine clocks x 2 memory clocks, 4 counters, with power\n"
         )
         assert err == ""
 
@@ -219,7 +219,8 @@ class TestPublicFiles:
         out, _ = succeed(capsys, "import", "dvfs", renamed, "-o", tmp_path / "t.parquet")
         assert out.startswith(
             f"{tmp_path}/t.parquet: 30 kernels of 27 applications on {device}, "
-            f"1 CU counts x {engines} engine clocks x {memories} memory clocks, "
+            f"1 CU count x {engines} engine clocks x "
+            f"{memories} memory clock{'s' if memories > 1 else ''}, "
         )
         assert out.endswith(" counters, with power\n")
 

@@ -69,7 +69,7 @@ class TestImport:
     def test_says_what_came_of_it(self, capsys: Capture, tmp_path: Path) -> None:
         table, out = import_ncu(capsys, tmp_path)
         assert out == (
-            f"{table}: 1 kernels from 1 launches (means) on made-gpu at {BASE}; "
+            f"{table}: 1 kernel from 1 launch (means) on made-gpu at {BASE}; "
             "Table II: 4 exact, 10 nearest, 8 missing\n"
         )
         [row] = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
@@ -110,7 +110,7 @@ class TestImport:
         files = [written(tmp_path, "m.log", NVPROF_METRICS), written(tmp_path, "t", NVPROF_TRACE)]
         given = ["--base", "engine=1000,memory=500", "-o", tmp_path / "t.parquet"]
         out, _ = succeed(capsys, "import", "nvprof", *files, *given)
-        assert "1 kernels from 2 launches (means) on p100 at cu=56,engine=1000" in out
+        assert "1 kernel from 2 launches (means) on p100 at cu=56,engine=1000" in out
 
     def test_the_share_that_counters_cover_comes_first(
         self, capsys: Capture, tmp_path: Path
@@ -137,7 +137,7 @@ class TestImport:
         given += ["-o", tmp_path / "t.csv"]
         assert "says no time of 'u'" in refuse(capsys, tmp_path, *given)
         out, err = succeed(capsys, *given, "--skip-untimed")
-        assert ": 1 kernels from 1 launches" in out
+        assert ": 1 kernel from 1 launch" in out
         assert "warning" in err
         assert "says no time of 'u' (grid 16, block 128); left out" in err
 
@@ -185,7 +185,7 @@ class TestImport:
         export, table = written(tmp_path, "run.csv", long_page()), tmp_path / "profile.csv"
         given = ["import", "--device", "made-gpu", "--base", BASE, "ncu", export, "-o", table]
         out, _ = succeed(capsys, *given)
-        assert out.startswith(f"{table}: 1 kernels from 1 launches (means) on made-gpu at {BASE}")
+        assert out.startswith(f"{table}: 1 kernel from 1 launch (means) on made-gpu at {BASE}")
 
 
 class TestTrainAndPredict:

@@ -137,7 +137,7 @@ def test_real_files_are_known_by_their_checksum(
     file, table = data_folder / "sampled" / name, tmp_path / "t.parquet"
     out, err = succeed(capsys, "import", "dvfs", file, "-o", table)
     assert "138 kernels of 6 applications" in out
-    assert "1 CU counts x 10 engine clocks x 1 memory clocks, 7 counters, with power" in out
+    assert "1 CU count x 10 engine clocks x 1 memory clock, 7 counters, with power" in out
     data = read(table)
     if "rtx8000" in name:
         # The four kernels that the notes on the data name, and no other.
@@ -158,7 +158,7 @@ def test_the_real_a100_file_is_known_by_its_checksum(
     file, table = data_folder / "sampled" / "a100-spec-accel-dcgm.csv", tmp_path / "t.parquet"
     out, err = succeed(capsys, "import", "dvfs", file, "-o", table)
     assert "19 kernels of 19 applications on a100-sxm4-80gb" in out
-    assert "61 engine clocks x 1 memory clocks, 10 counters, with power" in out
+    assert "61 engine clocks x 1 memory clock, 10 counters, with power" in out
     assert err.count("warning") == 1
     assert "'kmeans': its time" in err
     data = read(table)
