@@ -12,6 +12,11 @@ from typing import Any
 
 from mlscale.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked, and nothing of killed processes taken away
+    fcntl = None  # type: ignore[assignment]
+
 _PART = ".mlscale-part"  # ends the names of files that are being written
 
 ByteProgress = Callable[[int], object]  # is called with numbers of bytes as they are read
@@ -55,13 +60,15 @@ def whole_file(path: Path) -> Iterator[Path]:
             os.close(handle)
 
 
-def _held_part(folder: Path | None) -> tuple[int, Path]:
+def _held_part(folder: Path | None) -> tuple[int | None, Path]:
     """Make a hidden file there, locked as long as the handle is open and the process lives."""
-    import fcntl
     import tempfile
 
     while True:
         handle, name = tempfile.mkstemp(_PART, ".", folder)
+        if fcntl is None:  # an open file could not be replaced there
+            os.close(handle)
+            return None, Path(name)
         with suppress(OSError):  # of a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         if (part := Path(name)).exists():  # nobody took it away before it was locked
@@ -87,8 +94,9 @@ def only_writer(folder: Path) -> Iterator[None]:
     The system lets go of it when the process ends, however that is. What a killed one had begun
     to write is taken away. Raises InputError when another process holds it.
     """
-    import fcntl
-
+    if fcntl is None:
+        yield
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # of a file system without locks
@@ -106,8 +114,8 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 def remove_unfinished(folder: Path) -> None:
     """Take away what killed processes had begun to write: the part files that nobody holds."""
-    import fcntl
-
+    if fcntl is None:
+        return
     with os.scandir(folder) as entries:
         parts = [e.path for e in entries if e.name.startswith(".") and e.name.endswith(_PART)]
     for part in parts:

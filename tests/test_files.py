@@ -207,6 +207,19 @@ class TestUnfinishedFiles:
         write_text(tmp_path / "new.txt", "text")
         assert names(tmp_path) == [part.name, "new.txt"]
 
+    def test_without_locks_of_the_system_files_are_written_and_nothing_is_taken_away(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As on Windows, where an open file cannot be replaced either."""
+        part = tmp_path / ".other.mlscale-part"
+        part.touch()
+        monkeypatch.setattr("mlscale.files.fcntl", None)
+        handles = len(names(Path("/proc/self/fd")))
+        with only_writer(tmp_path), whole_file(tmp_path / "new.txt") as temporary:
+            assert len(names(Path("/proc/self/fd"))) == handles
+            temporary.write_text("whole", encoding="utf-8")
+        assert names(tmp_path) == [part.name, "new.txt"]
+
     def test_a_part_that_is_taken_away_before_it_is_locked_is_made_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

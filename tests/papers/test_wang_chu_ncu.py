@@ -83,7 +83,7 @@ def test_the_export_itself_is_predicted(tmp_path: Path, capsys: pytest.CaptureFi
     base = ["--base", "engine=1500,memory=3201"]
     assert main(["literature", "wang-chu", str(path), "--absolute", *base]) == 0
     direct = capsys.readouterr().out
-    assert "1 kernels on h200, base cu=132,engine=1500,memory=3201" in direct
+    assert "1 kernel on h200, base cu=132,engine=1500,memory=3201" in direct
     assert "specification only" in direct
     assert main(["import", "ncu", str(path), *base, "-o", str(table)]) == 0
     capsys.readouterr()
