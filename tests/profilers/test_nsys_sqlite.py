@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic.traces import BUSY_S, SPAN_S, F, G, write_sqlite
+from synthetic.traces import write_sqlite
 
 from mlscale import DataWarning, InputError
 from mlscale.profilers import ImportedTable, import_exports
@@ -26,25 +26,6 @@ def change(path: Path, *statements: str) -> Path:
             database.execute(statement)
         database.commit()
     return path
-
-
-def test_launches_names_sizes_span_and_gpu(tmp_path: Path) -> None:
-    """The run of LAUNCHES; 8 x 2 workgroups of 128 threads, 4 of 64 x 2."""
-    table = load(write_sqlite(tmp_path / "run 1%#?.sqlite")).table
-    assert table.text["device"][0] == "a100-sxm4-40gb"
-    assert table.text["kernel"] == [F, G]
-    assert table.numbers["launches"].tolist() == [2, 1]
-    assert table.numbers["time_ms"] == pytest.approx([0.04, 0.02])
-    assert table.numbers["workgroups"].tolist() == [16, 4]
-    assert table.numbers["workgroup_size"].tolist() == [128, 128]
-    assert table.metadata["idle_ms"] == pytest.approx(1e3 * (SPAN_S - BUSY_S))
-
-
-def test_of_several_gpus_one_is_chosen(tmp_path: Path) -> None:
-    path = write_sqlite(tmp_path / "run.sqlite", devices=(0, 1, 1))
-    with pytest.raises(InputError, match=r"GPUs 0 \(1 launches\), 1 \(2 launches\); choose"):
-        load(path)
-    assert load(path, gpu="1").launches == 2
 
 
 def test_without_kernels(tmp_path: Path) -> None:

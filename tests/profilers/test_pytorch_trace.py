@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic.traces import BUSY_S, SPAN_S, F, G, chrome_trace, write_json
+from synthetic.traces import chrome_trace, write_json
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports, json_chunks
@@ -22,19 +22,6 @@ def load(path: Path, **options: Any) -> ImportedTable:
     return import_exports([path], base=CLOCKS, **options)
 
 
-@pytest.mark.parametrize("name", ["run.json", "run.pt.trace.json.gz"])
-def test_launches_sizes_span_and_gpu(tmp_path: Path, name: str) -> None:
-    """The run of LAUNCHES; operators, copies and annotations are no kernels."""
-    table = load(write_json(tmp_path / name, chrome_trace())).table
-    assert table.text["device"][0] == "a100-sxm4-40gb"
-    assert table.text["kernel"] == [F, G]
-    assert table.numbers["launches"].tolist() == [2, 1]
-    assert table.numbers["time_ms"] == pytest.approx([0.04, 0.02])
-    assert table.numbers["workgroups"].tolist() == [16, 4]
-    assert table.numbers["workgroup_size"].tolist() == [128, 128]
-    assert table.metadata["idle_ms"] == pytest.approx(1e3 * (SPAN_S - BUSY_S))
-
-
 def test_times_since_1970_keep_their_nanoseconds(tmp_path: Path) -> None:
     """A float holds 1.7e15 us to within a quarter of one: 1 ns of idle would be lost."""
     text = json.dumps(chrome_trace())
@@ -45,13 +32,6 @@ def test_times_since_1970_keep_their_nanoseconds(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(text)
     assert load(path).table.metadata["idle_ms"] == pytest.approx(1e-6, rel=1e-3)
-
-
-def test_of_several_gpus_one_is_chosen(tmp_path: Path) -> None:
-    path = write_json(tmp_path / "run.json", chrome_trace(devices=(0, 1, 1)))
-    with pytest.raises(InputError, match=r"GPUs 0 \(1 launches\), 1 \(2 launches\); choose"):
-        load(path)
-    assert load(path, gpu="1").launches == 2
 
 
 def test_what_it_says_of_the_gpu_may_come_last(tmp_path: Path) -> None:
