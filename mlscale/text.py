@@ -80,8 +80,9 @@ def with_ranges(texts: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """How many there are: '1 kernel', '2 kernels'."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """How many there are: '1 kernel', '2 kernels', '2 launches'."""
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number} {noun}{'' if number == 1 else plural}"
 
 
 def listed(kernels: Sequence[str]) -> str:

@@ -152,8 +152,10 @@ def _change(
         bound = "at least" if is_least == (known >= 0) else "at most"
         side = "" if word(known) == word(percent) else f" % {word(known)}"
         return f"{text} ({coverage}{bound} {percent_in_words(known)}{side})"
+    near, far = sorted(ends, key=abs)
     if low * high >= 0:
-        near, far = sorted((abs(low), abs(high)))
         return f"{text} ({coverage}{percent_in_words(near)} to {percent_in_words(far)})"
+    if percent_in_words(near) == percent_in_words(0):
+        return f"{text} ({coverage}up to {percent_in_words(far)} % {word(far)})"
     sides = f"{percent_in_words(low)} % {negative} to {percent_in_words(high)} % {positive}"
     return f"{text} ({coverage}{sides})"

@@ -289,7 +289,7 @@ def _summary(imported: "ImportedTable", each: bool) -> str:
         )
     return (
         f"{covered}{counted(imported.kernels, 'kernel')} from "
-        f"{imported.launches} {'launch' if imported.launches == 1 else 'launches'} "
+        f"{counted(imported.launches, 'launch')} "
         f"({'one row for each' if each else 'means'}) on {imported.table.text['device'][0]} at "
         f"{imported.config}; Table II: {statuses.count('exact')} exact, "
         f"{statuses.count('nearest')} nearest, {statuses.count('missing')} missing"

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlscale.cli import options
 from mlscale.cli.text import columns, number
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import read
 from mlscale.errors import InputError
 from mlscale.papers.nagasaka_inputs import (
@@ -25,6 +26,7 @@ from mlscale.studies.nagasaka import (
     select_cases,
     set_errors,
 )
+from mlscale.text import counted
 
 NOTE = f"""\
 Error of the power at the base; every kernel is estimated once in ten folds by a model that was
@@ -122,10 +124,10 @@ def _as_text(document: dict[str, Any]) -> str:
     for model in document["models"]:
         case = (model["table"], model["kernels"])
         rows = [row for row in document["rows"] if (row["table"], row["kernels"]) == case]
-        base = ",".join(f"{axis.split('_')[0]}={v:g}" for axis, v in model["base"].items())
         blocks.append(
             f"{model['table']}: {model['n_kernels']} kernels ({model['kernels']}) on "
-            f"{model['device']}, base {base}, {rows[0]['n_shuffles']} shuffles; error [%], "
+            f"{model['device']}, base {HardwareConfig(**model['base'])}, "
+            f"{counted(rows[0]['n_shuffles'], 'shuffle')}; error [%], "
             f"MSE [W²]{_left_out_text(model)}\n{_errors_text(rows)}"
         )
         blocks.append(_model_text(model))

@@ -17,7 +17,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError, warn
 from mlscale.profilers.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
-from mlscale.text import shortened, without_controls
+from mlscale.text import counted, shortened, without_controls
 
 _DAMAGED = re.compile(r"[\ufffd\ud800-\udfff]")  # what stood for no character when it was decoded
 
@@ -283,7 +283,7 @@ class FileContent:
             return gpu
         launches = ", ".join(
             f"{number or 'one that it does not name'}"
-            f" ({sum(group.launches for group in groups_of[number].values())} launches)"
+            f" ({counted(sum(one.launches for one in groups_of[number].values()), 'launch')})"
             for number in sorted(groups_of)
         )
         lacks = "" if gpu is None else f"has no launches on GPU {gpu}; "

@@ -230,6 +230,24 @@ class TestOfCaps:
         assert said in text
         assert text.endswith(f"; {OPEN_INTERVAL}.")
 
+    @pytest.mark.parametrize(
+        ("saved", "said"),
+        [
+            ((-0.04, 19.2), "10 % less energy (up to 19 % less energy)"),
+            ((-19.2, 0.04), "10 % less energy (up to 19 % more energy)"),
+            ((-0.06, 19.2), "10 % less energy (0.1 % more energy to 19 % less energy)"),
+        ],
+    )
+    def test_an_end_that_is_nothing_is_not_told_as_a_side(
+        self, saved: tuple[float, float], said: str
+    ) -> None:
+        """Expected: by hand; what is below 0.05 % is 0.0 in the sentence's digits."""
+        caps = self.capped()
+        assert caps.best is not None
+        assert caps.best.run is not None
+        best = replace(caps.best, run=replace(caps.best.run, saving_range=saved))
+        assert said in cap_verdict(replace(caps, best=best), advice("energy"))
+
     def test_a_cap_that_changes_nothing(self) -> None:
         said = cap_verdict(self.capped(binds=False), advice("energy"))
         assert said == "Leave the power cap at 400 W: nothing is predicted to need less energy."

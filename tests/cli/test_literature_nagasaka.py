@@ -93,7 +93,7 @@ def test_text(capsys: Capture, table: Callable[..., Path]) -> None:
     one = table(tex_cache_transactions=TEXTURE, local_load_transactions=loads)
     out, _ = succeed(capsys, *COMMAND, one, table(name="other"), *QUICK)
     for words in (
-        "made: 24 kernels (all) on made-gpu, base cu=2,engine=1000,memory=1000, 1 shuffles",
+        "made: 24 kernels (all) on made-gpu, base cu=2,engine=1000,memory=1000, 1 shuffle;",
         "made: 23 kernels (as in the paper)",
         "\nwithout k3: texture reads, or fewer than 4 blocks per CU\n",
         "other: 24 kernels (all)",

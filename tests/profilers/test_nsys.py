@@ -111,7 +111,7 @@ class TestTrace:
         """f ran on GPU 0 and 1, g on 1."""
         names = [f"NVIDIA A100-SXM4-40GB ({number})" for number in (0, 1, 1)]
         text = gpu_trace(names)
-        with pytest.raises(InputError, match=r"GPUs 0 \(1 launches\), 1 \(2 launches\); choose"):
+        with pytest.raises(InputError, match=r"GPUs 0 \(1 launch\), 1 \(2 launches\); choose"):
             read(tmp_path, text, device=None, base=CLOCKS)
         with pytest.raises(InputError, match="has no launches on GPU 5; is of GPUs 0"):
             read(tmp_path, text, device=None, base=CLOCKS, gpu="5")

@@ -46,6 +46,6 @@ class TestTracedLaunches:
 
     def test_of_several_gpus_one_is_chosen(self, tmp_path: Path, name: str, write: Write) -> None:
         path = write(tmp_path / name, (0, 1, 1))
-        with pytest.raises(InputError, match=r"GPUs 0 \(1 launches\), 1 \(2 launches\); choose"):
+        with pytest.raises(InputError, match=r"GPUs 0 \(1 launch\), 1 \(2 launches\); choose"):
             import_exports([path], base=CLOCKS)
         assert import_exports([path], base=CLOCKS, gpu="1").launches == 2

@@ -7,9 +7,8 @@ from typing import Any
 from mlscale.advice.objectives import COSTS, Limits
 from mlscale.cli.options import add_limits, whole_number
 from mlscale.cli.study import options
-from mlscale.cli.study.text import means_together, origins, two_digits
+from mlscale.cli.study.text import conditions, means_together, origins, two_digits
 from mlscale.cli.text import columns
-from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.runs import LAUNCH_SIGMA, MOST_APPLICATIONS
 from mlscale.text import shortened
@@ -103,8 +102,7 @@ def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
     return (
         f"{first['table']}: regret of {first['objective']} [%]{under}, "
         f"{first[f'n_{what}s']} {'random ' if document['runs'] else ''}{what}s"
-        f"{beyond if first['n_beyond_limits'] else ''}, base {HardwareConfig(**first['base'])}, "
-        f"{document['protocol']}, {first['n_seeds']} seeds, {document['clusters']} clusters; "
+        f"{beyond if first['n_beyond_limits'] else ''}, {conditions(document, first)}; "
         f"the optimum saves {first['best_saving_mean']:.1f} %\n{columns(headers, lines)}"
     )
 

@@ -8,6 +8,7 @@ from mlscale.cli.options import configuration
 from mlscale.cli.study import options
 from mlscale.cli.study.text import (
     MEAN_HEADERS,
+    conditions,
     means_together,
     origins,
     summary_cells,
@@ -141,9 +142,7 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     notes += note
     return (
         f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
-        f"base {HardwareConfig(**first['base'])}, {document['protocol']}{trained}, "
-        f"{first['n_seeds']} seeds, {document['clusters']} clusters\n"
-        f"{columns(headers, lines)}{notes}"
+        f"{conditions(document, first, trained)}\n{columns(headers, lines)}{notes}"
     )
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli.study import options
-from mlscale.cli.study.text import origins, two_digits
+from mlscale.cli.study.text import conditions, origins, two_digits
 from mlscale.cli.text import columns
-from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Rows, Study, grouped
 from mlscale.studies.importance import ALL, BEST, NAMED, SHUFFLED
 
@@ -68,8 +67,7 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     ]
     return (
         f"{first['table']}: error of {first['quantity']} [%], wu with {first['features']} "
-        f"features, {first['n_kernels']} kernels, base {HardwareConfig(**first['base'])}, "
-        f"{document['protocol']}, {first['n_seeds']} seeds, {document['clusters']} clusters\n"
+        f"features, {first['n_kernels']} kernels, {conditions(document, first)}\n"
         f"{columns(['shuffled', *headers, f'among best {NAMED} %'], shuffled)}\n\n"
         f"{columns(['features', *headers], subsets)}"
     )

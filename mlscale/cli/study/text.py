@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mlscale.cli.text import columns
+from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study
+from mlscale.text import counted
 
 MEAN_HEADERS = ("MAPE", "std. error", "median", "p90", "worst", "worst kernel")
 
@@ -12,6 +14,14 @@ MEAN_HEADERS = ("MAPE", "std. error", "median", "p90", "worst", "worst kernel")
 def origins(study: Study) -> dict[str, str | None]:
     """Return where the data of each table come from, as it says; None where it does not."""
     return {name: data.metadata.get("origin") for name, data in study.tables.items()}
+
+
+def conditions(document: Row, row: Row, trained: str = "") -> str:
+    """Say how a row was come by: base, protocol, what was trained on, seeds and clusters."""
+    return (
+        f"base {HardwareConfig(**row['base'])}, {document['protocol']}{trained}, "
+        f"{counted(row['n_seeds'], 'seed')}, {document['clusters']} clusters"
+    )
 
 
 def summary_cells(row: Row) -> list[str]:

@@ -153,7 +153,7 @@ class TestTrainOn:
         text, _ = succeed(capsys, *given, "-o", tmp_path / "out")
         head = (
             "real: error of time [%], 8 kernels, base cu=8,engine=1000,memory=800, "
-            "train-on micro (15 kernels), 1 seeds, 8 clusters"
+            "train-on micro (15 kernels), 1 seed, 8 clusters"
         )
         assert text.splitlines()[0] == head
         assert "Left out of the training, as they are tested: app-latency1." in text.splitlines()
