@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.grid import AXES, ENDS, ConfigGrid, step_weights
 from mlscale.data.surfaces import Surfaces
 
-ENDS = ("lowest", "highest")
 WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
 
 
@@ -35,20 +34,6 @@ def positions(grid: ConfigGrid, within: ConfigGrid) -> Indices | None:
         return None
     indices = [[getattr(within, a).index(step) for step in getattr(grid, a)] for a in AXES]
     return np.ravel_multi_index(np.ix_(*indices), within.shape).ravel()
-
-
-def step_weights(
-    steps: Sequence[float] | Floats, to: Sequence[float] | Floats, going_on: Sequence[str] = ()
-) -> Floats:
-    """Return weights (T, S) of an axis' S steps in the values at T settings; see `carried`."""
-    known, own = np.log(np.array(steps, float)), np.log(np.array(to, float))
-    weights = np.transpose([np.interp(own, known, one) for one in np.eye(len(known))])
-    beyond = {"lowest": (0, 1, own < known[0]), "highest": (-1, -2, own > known[-1])}
-    for end in going_on if len(known) > 1 else ():
-        first, second, rows = beyond[end]
-        over = (own[rows] - known[first]) / (known[first] - known[second])
-        weights[rows, first], weights[rows, second] = 1 + over, -over
-    return np.asarray(weights)
 
 
 def distance_beyond(trained: ConfigGrid, grid: ConfigGrid) -> Floats:

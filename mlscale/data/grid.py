@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.text import counted, plain_number
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
 BASE_NAMES = ("mid", "highest")
+ENDS = ("lowest", "highest")  # of an axis
 MOST_CONFIGURATIONS = 1_000_000  # of a grid; what a file asks for beyond is no grid of a GPU
 SHORT_NAMES = {"cu_count": "cu", "engine_mhz": "engine", "memory_mhz": "memory"}
 
@@ -219,6 +221,27 @@ def parse_settings(text: str) -> dict[str, float]:
         if axis == "cu_count" and settings[axis] != int(settings[axis]):
             raise InputError(f"'{value}' in '{text}' must be a whole number of compute units")
     return settings
+
+
+def step_weights(
+    steps: Sequence[float] | Floats, to: Sequence[float] | Floats, going_on: Sequence[str] = ()
+) -> Floats:
+    """Return weights (T, S) of an axis' S steps in the values at T settings, linear in logarithms.
+
+    Beyond the first and the last step the value there stays, but at the ends in `going_on` (of
+    ENDS), where it goes on as between the two outermost steps.
+    """
+    known, own = np.log(np.array(steps, float)), np.log(np.array(to, float))
+    if len(known) == 1:
+        return np.ones((len(own), 1))
+    least = -np.inf if "lowest" in going_on else known[0]
+    most = np.inf if "highest" in going_on else known[-1]
+    own = np.clip(own, least, most)
+    lower = np.clip(np.searchsorted(known, own, side="right") - 1, 0, len(known) - 2)
+    share = (own - known[lower]) / (known[lower + 1] - known[lower])
+    weights, rows = np.zeros((len(own), len(known))), np.arange(len(own))
+    weights[rows, lower], weights[rows, lower + 1] = 1 - share, share
+    return weights
 
 
 def format_steps(steps: tuple[float, ...]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, Index, format_steps
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, Index, format_steps, step_weights
 from mlscale.errors import InputError, extra_named
 
 if TYPE_CHECKING:
@@ -105,31 +105,22 @@ def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tup
     """Take positive values (K, C, E, M) at one configuration: (K,), and whether between steps."""
     if all(getattr(config, axis) in getattr(grid, axis) for axis in AXES):
         return values[(slice(None), *grid.index(config))], False
-    logs = np.log(values)
-    between = False
-    for axis in AXES:
-        steps = np.array(getattr(grid, axis), dtype=np.float64)
-        target = float(getattr(config, axis))
-        if not steps[0] <= target <= steps[-1]:
-            raise InputError(
-                f"{axis} {target:g} is outside the grid ({format_steps(getattr(grid, axis))}); "
-                "the model does not extrapolate unless asked to (--extrapolate)"
-            )
-        upper = int(np.searchsorted(steps, target))
-        if steps[upper] == target:
-            logs = logs[:, upper]
-            continue
-        between = True
-        weight = np.log(target / steps[upper - 1]) / np.log(steps[upper] / steps[upper - 1])
-        logs = (1 - weight) * logs[:, upper - 1] + weight * logs[:, upper]
-    return np.exp(logs), between
+    logs = np.log(values).reshape(len(values), -1)
+    return np.exp(logs @ configuration_weights(grid, config)), True
 
 
-def step_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
-    """Return the weight (N,) of each configuration's logarithm in that at `config`."""
+def configuration_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
+    """Return the weight (N,) of each of a grid's configurations in the logarithm at `config`.
+
+    Raises InputError outside the grid's range.
+    """
     weights = np.ones(1)
     for axis in AXES:
-        line = ConfigGrid(**{a: (getattr(config, a),) for a in AXES} | {axis: getattr(grid, axis)})
-        alone = np.exp(np.eye(line.size)).reshape(-1, *line.shape)
-        weights = np.outer(weights, np.log(interpolate(alone, line, config)[0])).ravel()
+        steps, setting = getattr(grid, axis), getattr(config, axis)
+        if not steps[0] <= setting <= steps[-1]:
+            raise InputError(
+                f"{axis} {setting:g} is outside the grid ({format_steps(steps)}); "
+                "the model does not extrapolate unless asked to (--extrapolate)"
+            )
+        weights = np.outer(weights, step_weights(steps, [setting])).ravel()
     return weights

@@ -17,7 +17,7 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import step_weights
+from mlscale.data.surfaces import configuration_weights
 from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
@@ -153,7 +153,7 @@ def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> M
         )
     rows, logs = [np.empty((0, outputs))], []
     for point in profiles.points:
-        weights, none = step_weights(grid, point.config)[None], np.zeros((1, grid.size))
+        weights, none = configuration_weights(grid, point.config)[None], np.zeros((1, grid.size))
         rows.append(np.hstack([weights, none]) if with_power else weights)
         logs.append(np.log(point.time_ms / profiles.time_ms))
         if with_power and point.power_w is not None:

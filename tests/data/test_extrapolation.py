@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from synthetic import kernels as made
 
 from mlscale.data.extrapolation import (
-    ENDS,
     WIDENING,
     by_power_laws,
     carried,
@@ -15,7 +14,7 @@ from mlscale.data.extrapolation import (
     positions,
     widened,
 )
-from mlscale.data.grid import ConfigGrid
+from mlscale.data.grid import ENDS, ConfigGrid
 from mlscale.data.surfaces import Surfaces
 
 INNER = ConfigGrid((8,), (500.0, 1000.0), (700.0, 1400.0))

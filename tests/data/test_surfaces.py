@@ -11,7 +11,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Surfaces
-from mlscale.data.surfaces import interpolate, step_weights
+from mlscale.data.surfaces import configuration_weights, interpolate
 
 BASE = HardwareConfig(8, 800.0, 700.0)
 exponents = st.floats(-2.0, 1.0)
@@ -149,13 +149,13 @@ def test_outside_the_range_is_refused(config: HardwareConfig, problem: str) -> N
         surfaces_of((-1.0, -1.0, 0.0)).at(config)
 
 
-def test_step_weights_of_a_large_grid_need_little_memory() -> None:
+def test_configuration_weights_on_a_large_grid_need_little_memory() -> None:
     """By hand: halfway in the logarithm between 2 steps of each clock, a quarter for each corner.
 
     Of 250 000 configurations, whose square would need 500 GB.
     """
     steps = tuple(float(2**k) for k in range(2)) + tuple(5.0 + k for k in range(498))
     grid = ConfigGrid((4,), steps, steps)
-    weights = step_weights(grid, HardwareConfig(4, 2**0.5, 2**0.5)).reshape(500, 500)
+    weights = configuration_weights(grid, HardwareConfig(4, 2**0.5, 2**0.5)).reshape(500, 500)
     assert weights[:2, :2] == pytest.approx(0.25)
     assert weights.sum() == pytest.approx(1)

@@ -19,7 +19,7 @@ from mlscale import (
     next_points,
     train,
 )
-from mlscale.data.surfaces import step_weights
+from mlscale.data.surfaces import configuration_weights
 from mlscale.predictors import conditioning
 from mlscale.predictors.base import UsesMeasuredPoints
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -173,7 +173,9 @@ class TestProperties:
 
     def test_the_weights_between_steps_are_those_of_interpolation(self) -> None:
         # By hand: sqrt(500 * 700) is half way in the logarithm; memory on a step.
-        weights = step_weights(made.CLOCKS, HardwareConfig(16, np.sqrt(500.0 * 700.0), 2000.0))
+        weights = configuration_weights(
+            made.CLOCKS, HardwareConfig(16, np.sqrt(500.0 * 700.0), 2000.0)
+        )
         expected = np.zeros(made.CLOCKS.shape)
         expected[0, :2, 1] = 0.5
         assert weights == pytest.approx(expected.ravel())

@@ -22,8 +22,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, inputs
-from mlscale.data.extrapolation import step_weights
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
 
 Array = Any  # of NumPy or torch
 

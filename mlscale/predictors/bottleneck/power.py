@@ -7,8 +7,8 @@ import numpy as np
 
 from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
-from mlscale.data.extrapolation import carried, step_weights
-from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.data.extrapolation import carried
+from mlscale.data.grid import AXES, ConfigGrid, step_weights
 from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, base_position
 from mlscale.predictors.bottleneck.process import standardised
 from mlscale.predictors.conditioning import SurfacePrior

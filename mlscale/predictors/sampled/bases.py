@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, shaped
-from mlscale.data.extrapolation import step_weights
+from mlscale.data.grid import step_weights
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.intervals import restored_scores
 from mlscale.predictors.sampled.inputs import SampledInputs
