@@ -22,13 +22,13 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError
+from mlscale.file_kinds import MODEL, require_kind
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.model import Model
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
-FORMAT = "mlscale model"
 FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # of all members unpacked, and of all arrays where they are named
@@ -58,7 +58,7 @@ def save(model: Model, path: Path | str) -> None:
         raise InputError(f"{path}: a model {turned} is not saved; save what it was")
     arrays: list[np.ndarray[Any, Any]] = []
     document = {
-        "format": FORMAT,
+        "format": MODEL,
         "format_version": FORMAT_VERSION,
         "device": model.device,
         **grid_state(model.grid, model.base),
@@ -126,6 +126,7 @@ def predictor_names(path: Path | str) -> list[str]:
 def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return a model file's document, and its members. Raises InputError."""
     content = read_bytes(path)
+    require_kind(content, path, MODEL)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _check_members(archive.infolist())
@@ -133,7 +134,7 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     except _UNREADABLE as error:
         raise InputError(f"{path}: is not a whole mlscale model file: {error}") from None
     document = parse_json_object(members.get(_DOCUMENT, b"{}"), f"{path}: {_DOCUMENT}", True)
-    if document.get("format") != FORMAT:
+    if document.get("format") != MODEL:
         raise InputError(f"{path}: is not an mlscale model file")
     version = document.get("format_version")
     if version != FORMAT_VERSION:

@@ -1,6 +1,7 @@
 """What predict, advise, report and show work on: a profile, and the model that fits it."""
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from mlscale.data.table import Table
 from mlscale.data.tables import is_tidy, read_table
 from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
+from mlscale.file_kinds import MODEL, require_kind
+from mlscale.files import read_bytes
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
@@ -198,7 +201,20 @@ def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str
         raise UsageError(f"{first} is a model too; give --model or MODEL PROFILE, not both")
     if not others:
         raise UsageError(f"{first} is a model; name the profile to predict too")
+    _require_model(options.input_file(first), others[0])
     return first, others
+
+
+def _require_model(path: Path, table: str) -> None:
+    """Raise InputError on a file before a table that is known to be no model."""
+    if os.path.isfile(path):  # noqa: PTH113, which raises on some names
+        try:
+            require_kind(read_bytes(path), path, MODEL)
+        except InputError as error:
+            raise InputError(
+                f"{error}; a file before a table ({table}) is taken for its model: give the table "
+                "alone, or name the model with --model"
+            ) from None
 
 
 def _is_model(text: str) -> bool:

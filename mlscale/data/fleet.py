@@ -50,15 +50,15 @@ class Fleet:
         """The kernels of a row group, at most so many at a time. Raises InputError."""
         for table in group.tables(most):
             profiles = profiles_by_row(table, self.base, self.device)
-            counted = profiles.counted
-            if not counted.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
+            with_counters = profiles.with_counters
+            if not with_counters.all() and set(profiles.counter_names) - {*OF_LAUNCH}:
                 if not self.profiled_only:
                     raise InputError(
-                        f"{group}: {table.row(int(counted.argmin()))}: has no counters, and of a "
-                        "fleet no mean of the others is known to stand for them; leave such "
-                        "kernels out with --profiled-only"
+                        f"{group}: {table.row(int(with_counters.argmin()))}: has no counters, "
+                        "and of a fleet no mean of the others is known to stand for them; leave "
+                        "such kernels out with --profiled-only"
                     )
-                profiles = profiles.select(np.flatnonzero(counted).tolist())
+                profiles = profiles.select(np.flatnonzero(with_counters).tolist())
             if profiles.kernels:
                 self._check_power(group, profiles)
                 yield profiles

@@ -102,16 +102,16 @@ class Profiles:
 
         The others are known by their time alone, from a trace, perhaps with grid and block.
         """
-        counted = self.counted
-        return counted | (not counted.any())
+        with_counters = self.with_counters
+        return with_counters | (not with_counters.any())
 
     @property
     def are_times_alone(self) -> bool:
         """Whether no kernel was profiled."""
-        return not self.counted.any()
+        return not self.with_counters.any()
 
     @property
-    def counted(self) -> Mask:
+    def with_counters(self) -> Mask:
         """Which kernels have any counter, (K,)."""
         columns = [name not in OF_LAUNCH for name in self.counter_names]
         return np.asarray(np.isfinite(self.counters[:, columns]).any(axis=1))

@@ -13,6 +13,7 @@ from mlscale.data.devices import load_device
 from mlscale.data.table import LEAST, MOST, Table, missing_column
 from mlscale.data.tables import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
+from mlscale.file_kinds import GPU, require_kind
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row
@@ -41,7 +42,9 @@ class MeasuredGpu:
 
 def read_gpu_file(path: Path) -> MeasuredGpu:
     """Read it. Raises InputError where it is another file, or of a device that is not known."""
-    document = parse_json_object(read_bytes(path), str(path))
+    content = read_bytes(path)
+    require_kind(content, path, GPU)
+    document = parse_json_object(content, str(path))
     try:
         row, unit = document["wang_chu"], document["compute_unit"]
         for numbers in (row or {}, unit):
@@ -58,7 +61,8 @@ def read_gpu_file(path: Path) -> MeasuredGpu:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{path}: is no gpu.json of 'mlscale collect --micro' ({type(error).__name__}: {error})"
+            f"{path}: is not a gpu.json of 'mlscale collect --micro' "
+            f"({type(error).__name__}: {error})"
         ) from None
 
 

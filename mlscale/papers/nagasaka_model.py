@@ -15,6 +15,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
+from mlscale.file_kinds import POWER_MODEL, require_kind
 from mlscale.files import parse_json_object, read_bytes, write_text
 from mlscale.papers.nagasaka import LinearPowerModel, estimate_power_w
 from mlscale.papers.nagasaka_inputs import (
@@ -27,8 +28,6 @@ from mlscale.papers.nagasaka_inputs import (
     reads_textures,
     variable_rates,
 )
-
-FORMAT = "nagasaka power model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ class FittedPowerModel:
             strict=True,
         )
         return {
-            "format": FORMAT,
+            "format": POWER_MODEL,
             "format_version": 1,
             "device": self.device,
             "base": self.base.as_dict(),
@@ -156,9 +155,11 @@ class FittedPowerModel:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote. Raises InputError on another file, or a damaged one."""
-        document = parse_json_object(read_bytes(path), str(path), only_finite=True)
-        if document.get("format") != FORMAT or document.get("format_version") != 1:
-            raise InputError(f"{path}: is no model of 'literature nagasaka-fit'")
+        content = read_bytes(path)
+        require_kind(content, path, POWER_MODEL)
+        document = parse_json_object(content, str(path), only_finite=True)
+        if document.get("format") != POWER_MODEL or document.get("format_version") != 1:
+            raise InputError(f"{path}: is not a model of 'mlscale literature nagasaka-fit'")
         try:
             return cls._of(document)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -368,7 +368,7 @@ def _as_list(base: Bases) -> list[Base]:
 def single_gpu(predictor: Predictor, training: Training, base: Bases) -> TrainingSet:
     """Return the one training set of a predictor that learns from one GPU at a time.
 
-    Raises InputError on none or several, and on a table without kernels.
+    Raises InputError on none or several, and on a table without kernels or of one configuration.
     """
     sets = training_sets(predictor, training, base)
     if len(sets) != 1:
@@ -377,6 +377,8 @@ def single_gpu(predictor: Predictor, training: Training, base: Bases) -> Trainin
         )
     if not sets[0][0].kernels:
         raise InputError(f"'{predictor.name}' needs at least one training kernel")
+    if sets[0][0].grid.size == 1:
+        raise InputError(f"'{predictor.name}' needs two configurations at least")
     return sets[0]
 
 

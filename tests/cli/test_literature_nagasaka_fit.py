@@ -121,7 +121,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
-            ({"format": "other"}, "is no model of 'literature nagasaka-fit'"),
+            ({"format": "other"}, "is not a model of 'mlscale literature nagasaka-fit'"),
             ({"variables": [{"name": "rm -rf"}]}, "there is no variable 'rm -rf'"),
             ({"intercept_w": "much"}, "is damaged"),
             ({"base": {}}, "is damaged"),

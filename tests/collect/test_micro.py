@@ -197,7 +197,7 @@ class TestGpuFile:
         path = tmp_path / "other.json"
         path.write_text(content)
         message = refuse(capsys, tmp_path, "literature", "survey", "--gpu", path)
-        assert "is no gpu.json of 'mlscale collect --micro'" in message
+        assert "is not a gpu.json of 'mlscale collect --micro'" in message
 
     def test_a_gpu_that_the_device_table_lacks(
         self, gpu_file: Path, capsys: Capture, tmp_path: Path

@@ -131,6 +131,12 @@ class TestRateBound:
             with refused(f"'{name}' learns from one GPU at a time, not from {count} tables"):
                 create(name).fit(tables, [MID] * count)
 
+    @pytest.mark.parametrize("name", ["mean-surface", "nearest", "extra-trees", "wu"])
+    def test_a_table_of_one_configuration_tells_nothing(self, name: str) -> None:
+        table = made.measurements(grid=ConfigGrid.spanning([MID]))
+        with refused(f"^'{name}' needs two configurations at least$"):
+            create(name).fit(table, MID)
+
 
 class TestMeanSurface:
     def test_by_hand(self) -> None:

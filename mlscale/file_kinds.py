@@ -1,0 +1,53 @@
+"""What kind of file a reader was given in place of its own, and which command reads that kind."""
+
+import json
+from pathlib import Path
+
+from mlscale.errors import InputError
+
+MODEL, POWER_MODEL, GPU = "mlscale model", "nagasaka power model", "gpu.json"
+_OWN = {
+    MODEL: "a whole mlscale model file",
+    POWER_MODEL: "a model of 'mlscale literature nagasaka-fit'",
+    GPU: "a gpu.json of 'mlscale collect --micro'",
+}
+_READERS = {
+    MODEL: "a model file, for --model of 'mlscale predict' and 'mlscale advise'",
+    POWER_MODEL: "a power model, for 'mlscale literature nagasaka-estimate'",
+    GPU: "a gpu.json, for --gpu of 'mlscale literature wang-chu' and of 'mlscale train'",
+    "device": "a device file, for --device",
+    "table": "a Parquet table, for 'mlscale train' and 'mlscale predict FILE'",
+    "text": "text, as a table or a profiler's export is, for 'mlscale predict FILE'",
+}
+
+_STARTS = {b"PK\x03\x04": MODEL, b"PAR1": "table"}
+
+
+def require_kind(content: bytes, path: Path, own: str) -> None:
+    """Raise InputError, saying what it is, where a content is known to be of another kind.
+
+    own: the kind wanted, MODEL, POWER_MODEL or GPU. What is of no kind that is known passes.
+    """
+    kind = _kind(content)
+    if kind not in (None, own):
+        raise InputError(f"{path}: is not {_OWN[own]}: it is {_READERS[kind]}")
+
+
+def _kind(content: bytes) -> str | None:
+    """Return the key of _READERS that a file's content has; None where it is not known."""
+    for start, kind in _STARTS.items():
+        if content.startswith(start):
+            return kind
+    try:
+        text = content.decode()
+        if not text.lstrip("\ufeff \n\r\t").startswith(("{", "[")):
+            return None if "\0" in text else "text"
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    if document.get("format") == POWER_MODEL:
+        return POWER_MODEL
+    keys = {"compute_unit": GPU, "key": "device"}
+    return next((kind for key, kind in keys.items() if key in document), None)
