@@ -256,6 +256,11 @@ def _rows(tuning: _Tuning, fixed: Mapping[str, float]) -> list[dict[str, Any]]:
                 row[axis] = _mhz(float(sample[name]))
                 off = abs(row[f"{axis}_observed"] / row[axis] - 1)
                 row["off_clock"] |= off > _TOLERANCE
+        if infinite := [name for name in ("time_ms", *_READINGS) if math.isinf(row[name])]:
+            raise InputError(
+                f"{tuning.path}: {row['kernel']}: {infinite[0]} is too large for a number; "
+                "measure this configuration anew, or take it out of the file"
+            )
         rows.append(row)
     return rows
 

@@ -50,6 +50,19 @@ class TestCache:
         assert "4 configurations that failed, 1 that ran more than 2 % off" in out
         assert data.grid.shape == (1, 2, 1)
 
+    @pytest.mark.parametrize(
+        ("column", "reading"),
+        [("power_w", {"nvml_power": 1e999}), ("time_ms", {"times": [3.0, 1e999, 1e999]})],
+    )
+    def test_a_number_too_large_is_refused(
+        self, capsys: Capture, tmp_path: Path, column: str, reading: dict[str, Any]
+    ) -> None:
+        document = json.dumps(cache(**GOOD, **{"1": entry(256, 600, time=4.0, **reading)}))
+        (tmp_path / "c.json").write_text(document.replace("Infinity", "1e999"))
+        given = ("import", "kernel-tuner", tmp_path / "c.json", "--base", "cu=48,memory=7001")
+        said = refuse(capsys, tmp_path, *given, "-o", tmp_path / "t.csv")
+        assert f"c.json: gemm [block_size_x=256]: {column} is too large for a number" in said
+
     def test_a_cache_that_was_not_closed(self, capsys: Capture, tmp_path: Path) -> None:
         text = json.dumps(cache(**GOOD))
         _, data = imported(capsys, tmp_path, text.removesuffix("}}") + ",")
