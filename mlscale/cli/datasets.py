@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.registry import Dataset
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the HD 7970, not measured.",
     )
     make.add_argument("dataset", choices=("hd7970",), metavar="DATASET", help="hd7970")
-    make.add_argument("--seed", type=options.seed, default=0, help="(default: %(default)s)")
+    make.add_argument("--seed", type=values.seed, default=0, help="(default: %(default)s)")
     options.add_output_table(make)
 
 

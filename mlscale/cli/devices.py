@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns, csv_text, number
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.errors import InputError
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     show.add_argument(
         "device",
-        type=options.known_device,
+        type=values.known_device,
         metavar="DEVICE",
         help="a name of the GPU, or a device file",
     )

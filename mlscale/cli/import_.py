@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.cli import import_kernel_tuner, options
+from mlscale.cli import import_kernel_tuner, options, values
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     dvfs.add_argument(
         "--device",
-        type=options.known_device,
+        type=values.known_device,
         metavar="DEVICE",
         help="the GPU it was measured on, a name of 'devices list' or a device file (default: "
         "what the file says)",
@@ -46,33 +46,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_output_table(dvfs)
     import_kernel_tuner.add_parser(formats)
-    table, export, log = _table_options(), _export_options(), _log_options()
-    formats.add_parser(
+    auto = formats.add_parser(
         "auto",
-        parents=[table, export, log],
         help="a profiler's export or a monitor's log, known by the file",
         description="Import a profiler's export or a monitor's log; which one is known by the "
         "file.",
     )
+    _add_table(auto)
+    _add_export(auto)
+    options.add_log(auto)
     for tool in TOOLS:
         layouts = ", ".join(titles(tool))
-        formats.add_parser(
-            tool, parents=[table, export], help=layouts, description=f"Import an export: {layouts}."
+        of_tool = formats.add_parser(
+            tool, help=layouts, description=f"Import an export: {layouts}."
         )
+        _add_table(of_tool)
+        _add_export(of_tool)
     for tool in sampled.TOOLS:
         logs = ", ".join(form.title for form in FORMATS if form.tool == tool)
-        formats.add_parser(
+        of_tool = formats.add_parser(
             tool,
-            parents=[table, log],
             help=f"logs: {logs}",
             description=f"Import logs of runs, averaged over the time in which the GPU works: "
             f"{logs}.",
         )
+        _add_table(of_tool)
+        options.add_log(of_tool)
 
 
-def _table_options() -> argparse.ArgumentParser:
-    """Return the options that every profiler and monitor takes."""
-    parser = argparse.ArgumentParser(add_help=False)
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    """Add the options that every profiler and monitor takes."""
     parser.add_argument(
         "file",
         nargs="+",
@@ -81,14 +84,14 @@ def _table_options() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--device",
-        type=options.device_key,
+        type=values.device_key,
         metavar="DEVICE",
         help="the GPU it was measured on: a name of 'devices list', a device file (see 'devices "
         "new'), or any other name (default: what the file says)",
     )
     parser.add_argument(
         "--base",
-        type=options.settings,
+        type=values.settings,
         metavar="CONFIG",
         help="what the GPU was set to, as far as the files do not say: "
         "cu=56,engine=1303,memory=715 (clocks in MHz)",
@@ -103,52 +106,25 @@ def _table_options() -> argparse.ArgumentParser:
         action="store_true",
         help="add the rows to TABLE if it exists, for example those of another configuration",
     )
-    parser.add_argument(
-        "--power",
-        metavar="W|FILE",
-        help="board power of all rows: watts, or a monitor's log of the run (the mean while the "
-        "GPU works)",
-    )
-    parser.add_argument("--gpu", metavar="INDEX", help="one GPU of a log or a trace of several")
+    options.add_power(parser, "of all rows")
     options.add_output_table(parser)
-    return parser
 
 
-def _export_options() -> argparse.ArgumentParser:
-    """What every profiler's sub-command takes besides."""
-    parser = argparse.ArgumentParser(add_help=False)
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    """Add what every profiler's sub-command takes besides."""
     parser.add_argument(
         "--each",
         action="store_true",
         help="a row for each launch, as repetitions (default: the mean over the launches of a "
         "kernel with the same grid and block)",
     )
-    parser.add_argument("--skip-untimed", action="store_true", help=options.SKIP_UNTIMED)
+    options.add_untimed(parser)
     parser.add_argument(
         "-v",
         "--verbose",
         action="store_true",
         help="print each feature of Table II: exact, nearest or missing, and by which formula",
     )
-    return parser
-
-
-def _log_options() -> argparse.ArgumentParser:
-    """What every monitor's sub-command takes besides."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument(
-        "--interval",
-        type=options.positive_number,
-        metavar="SECONDS",
-        help="between two samples, for a log without time stamps",
-    )
-    parser.add_argument(
-        "--time",
-        type=options.positive_number,
-        metavar="MS",
-        help="the run's true time (default: as long as the GPU works in the log)",
-    )
-    return parser
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.text import counted
 
 FORMAT = "kernel-tuner"
@@ -21,13 +21,13 @@ def add_parser(formats: Any) -> None:
     parser.add_argument("file", nargs="+", metavar="CACHE", help="a cache or a T4 file, of one GPU")
     parser.add_argument(
         "--device",
-        type=options.device_key,
+        type=values.device_key,
         metavar="DEVICE",
         help="the GPU it was measured on, where the files do not say it (a T4 file does not)",
     )
     parser.add_argument(
         "--base",
-        type=options.settings,
+        type=values.settings,
         metavar="CONFIG",
         help="what the GPU was set to, as far as it was not tuned: cu=48,memory=7001",
     )

@@ -9,7 +9,7 @@ from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, advise_cap
 from mlscale.advice.commands import Commands, cap_commands, clock_commands
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict
-from mlscale.cli import options
+from mlscale.cli import values
 from mlscale.cli.advice_table import MOST_KERNELS
 from mlscale.cli.text import columns, flag_lines, interval_cell, number, without_empty
 from mlscale.data.devices import known_device
@@ -23,8 +23,8 @@ OPTIONS = ("lever", "power_cap", "commands")
 Row = dict[str, Any]
 
 
-def add_lever(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of the lever."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the lever, power caps, and the commands."""
     parser.add_argument(
         "--lever",
         choices=LEVERS,
@@ -32,23 +32,18 @@ def add_lever(parser: argparse.ArgumentParser) -> None:
         help="what the verdict is to set: clocks, or a power cap (default: %(default)s)",
     )
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of the lever, power caps, and the commands."""
-    add_lever(parser)
     parser.add_argument(
         "--power-cap",
-        nargs="+",
-        type=options.positive_number,
-        default=[],
+        nargs="*",
+        type=values.positive_number,
         metavar="W",
-        help="tell time and energy of the run under these power caps (default with --lever cap: "
-        "from the GPU's lowest power limit to its highest)",
+        help="tell time and energy of the run under these power caps too (without W, and by "
+        "default with --lever cap: from the GPU's lowest power limit to its highest)",
     )
     parser.add_argument(
         "--commands",
         action="store_true",
-        help="print what sets and what resets it on this GPU; nothing is run",
+        help="tell what sets and what resets it on this GPU; nothing is run",
     )
 
 
@@ -101,11 +96,11 @@ class Levers:
 def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice) -> Levers:
     """What the options ask for, of the run that the advice is for. Raises InputError."""
     lever, caps, commands = arguments.lever, None, None
-    if lever == "cap" or arguments.power_cap:
+    if lever == "cap" or arguments.power_cap is not None:
         objective = arguments.minimize
         if lever != "cap" and objective == "clock":
             objective = None
-        asked = (arguments.power_cap, objective, advice.limits, arguments.static_power)
+        asked = (arguments.power_cap or (), objective, advice.limits, arguments.static_power)
         caps = advise_caps(model, profiles, *asked, advice.surfaces)
     if arguments.commands:
         device = known_device(model.device)

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns, number
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.measurements import read
-from mlscale.errors import InputError
 from mlscale.papers.nagasaka_inputs import (
     BASELINE,
     BLOCKS_PER_CU,
@@ -44,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--base",
-        type=options.configuration,
+        type=values.configuration,
         default="mid",
         help="configuration of counters, time and power, 'mid' (default) or 'highest'",
     )
@@ -58,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--shuffles",
-        type=options.whole_number,
+        type=values.whole_number,
         default=SHUFFLES,
         metavar="N",
         help="repeat the ten folds with N shuffles (default: %(default)s)",
     )
     parser.add_argument(
         "--penalty",
-        type=options.number_from_0,
+        type=values.number_from_0,
         metavar="LAMBDA",
         help="of the ridge regression (default: chosen by cross-validation inside each fold)",
     )
@@ -92,13 +90,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _read(arguments: argparse.Namespace) -> list[PowerCase]:
-    cases: dict[str, list[PowerCase]] = {}
-    for path in map(options.input_file, arguments.table):
-        if path.stem in cases:
-            raise InputError(f"two tables are named '{path.stem}'; rename one")
-        data = read(path, arguments.incomplete, arguments.repetitions)
-        cases[path.stem] = select_cases(path, data, arguments.base, arguments.counters)
-    return [case for of_table in cases.values() for case in of_table]
+    return [
+        case
+        for path, data in options.read_tables(arguments, arguments.table).items()
+        for case in select_cases(path, data, arguments.base, arguments.counters)
+    ]
 
 
 def _evaluate(cases: list[PowerCase], shuffles: int, penalty: float | None) -> list[PowerCase]:

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns
 from mlscale.data.measurements import read
 from mlscale.errors import InputError
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="TABLE", help="tidy table with nvprof counters and power")
     parser.add_argument(
         "--base",
-        type=options.configuration,
+        type=values.configuration,
         default="mid",
         help="the configuration that the model is of, 'mid' (default) or 'highest'; it estimates "
         "power there alone",

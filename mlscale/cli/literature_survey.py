@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns, number
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError, UsageError
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alpha",
         action="append",
-        type=options.whole_number,
+        type=values.whole_number,
         metavar="A",
         help="arithmetic instructions per memory instruction; may be given again "
         f"(default: {', '.join(map(str, INTENSITIES))})",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--warps",
         action="append",
-        type=options.whole_number,
+        type=values.whole_number,
         metavar="N",
         help=f"resident warps per CU; may be given again (default: {', '.join(map(str, WARPS))})",
     )

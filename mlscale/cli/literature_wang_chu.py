@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns
 from mlscale.data.devices import device_keys
 from mlscale.data.grid import HardwareConfig, parse_settings
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device",
-        type=options.device_key,
+        type=values.device_key,
         metavar="DEVICE",
         help="the GPU whose parameters to use, a name of 'devices list' or a device file "
         "(default: the table's device)",
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--base",
-        type=options.configuration,
+        type=values.configuration,
         default="mid",
         help="configuration of the counters, 'mid' (default) or 'highest'; of an export what the "
         "GPU was set to, as far as the file does not say it",
@@ -132,12 +132,7 @@ def _read(path: Path, arguments: argparse.Namespace) -> tuple[Measurements, GpuP
     if data.device != gpu.key and data.device in device_keys():
         raise InputError(f"{path}: is of device '{data.device}', not of '{gpu.key}'")
     if arguments.kernels is not None:
-        names = arguments.kernels
-        if unknown := [name for name in names if name not in data.kernels]:
-            raise InputError(
-                f"{path}: there is no kernel '{unknown[0]}'; give names of its kernels"
-            )
-        data = data.select([k for k, name in enumerate(data.kernels) if name in names])
+        data = data.select(sorted(options.positions(arguments.kernels, data.kernels, str(path))))
     return replace(data, device=gpu.key), gpu
 
 
@@ -154,7 +149,7 @@ def _measurements(path: Path, arguments: argparse.Namespace) -> Measurements:
 
 def _kernels(text: str) -> tuple[str, ...]:
     """Return names of kernels, for argparse."""
-    return TABLE_6 if text == TABLE_VI else tuple(name.strip() for name in text.split(","))
+    return TABLE_6 if text == TABLE_VI else values.names(text)
 
 
 def _document(errors: WangChuErrors, model: str, reading: str) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import argparse
 import json
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.cli.text import columns, kernel_names, number
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
-from mlscale.data.measurements import Measurements, read
+from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.studies.scaling import scaling_rows, unlike_kernels
 from mlscale.text import counted
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
     parser.add_argument(
         "--kernels",
-        type=lambda text: tuple(name.strip() for name in text.split(",")),
+        type=values.names,
         metavar="NAMES",
         help="kernels to draw, separated by commas (default: the four of each table that scale "
         "most differently)",
@@ -33,14 +33,17 @@ def run(arguments: argparse.Namespace) -> None:
     """Print what each axis gains, and draw the surfaces. Raises InputError."""
     if not arguments.output:
         options.refuse_unused(arguments, ["kernels"], "without -o DIR")
-    paths = [options.input_file(text) for text in arguments.table]
-    if doubled := [p.stem for n, p in enumerate(paths) if p.stem in [q.stem for q in paths[:n]]]:
-        raise InputError(f"two tables are named '{doubled[0]}'; rename one")
-    tables = {p.stem: read(p, arguments.incomplete, arguments.repetitions) for p in paths}
-    for path, data in zip(paths, tables.values(), strict=True):
+    tables = {}
+    for path, data in options.read_tables(arguments, arguments.table).items():
         if data.grid.size == 1:
             raise InputError(f"{path}: has a single configuration; how it scales takes several")
-    shown = {name: _shown(name, data, arguments.kernels) for name, data in tables.items()}
+        tables[path.stem] = data
+    shown = {
+        name: unlike_kernels(data, _PANELS)
+        if arguments.kernels is None
+        else options.positions(arguments.kernels, data.kernels, name)
+        for name, data in tables.items()
+    }
     document: dict[str, Any] = {
         "literature": "wu",
         "rows": [{"table": t, **row} for t, data in tables.items() for row in scaling_rows(data)],
@@ -52,15 +55,6 @@ def run(arguments: argparse.Namespace) -> None:
             drawn = [draw_scaling(folder, name, tables[name], shown[name]) for name in tables]
             document["files"] = [str(path) for paths in drawn for path in paths]
     print(json.dumps(document, indent=1) if arguments.json else _as_text(document, tables))
-
-
-def _shown(name: str, data: Measurements, asked: tuple[str, ...] | None) -> list[int]:
-    """Return the positions of the kernels to draw. Raises InputError on one that is not there."""
-    if asked is None:
-        return unlike_kernels(data, _PANELS)
-    if unknown := [kernel for kernel in asked if kernel not in data.kernels]:
-        raise InputError(f"{name}: there is no kernel '{unknown[0]}'; give names of its kernels")
-    return [data.kernels.index(kernel) for kernel in dict.fromkeys(asked)]
 
 
 def _as_text(document: dict[str, Any], tables: dict[str, Measurements]) -> str:

@@ -1,30 +1,25 @@
 """Options that several commands share, and how they are read."""
 
 import argparse
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.data.grid import BASE_NAMES, parse_settings
+from mlscale.cli import values
 from mlscale.data.public import registry
-from mlscale.data.table import MOST
 from mlscale.data.tables import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.files import only_writer
-from mlscale.text import plain_number
+from mlscale.text import near_names, shortened
 
 if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
+    from mlscale.data.measurements import Measurements
     from mlscale.model import Model
-    from mlscale.predictors.base import Predictor
 
-LARGEST_SEED = 2**32 - 1
-SKIP_UNTIMED = (
-    "leave out the kernels of an export that no file says a time of, in place of an error"
-)
+Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
 
 
 def refuse_unused(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
@@ -68,31 +63,6 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     return model
 
 
-def device_key(text: str) -> str:
-    """The key of the GPU that --device names, for argparse; a name that is not known stays.
-
-    text: a key or another name of the device table, or a device file, which is made known.
-    """
-    from mlscale.data.device_file import load_device_file
-    from mlscale.data.devices import find_device
-
-    try:
-        device = load_device_file(text) if text.endswith(".json") else find_device(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text if device is None else device.key
-
-
-def known_device(text: str) -> str:
-    """As device_key, for a GPU that must be known."""
-    from mlscale.data.devices import load_device
-
-    try:
-        return load_device(device_key(text)).key
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def add_gpu(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that uses a GPU as the models of the papers see it."""
     parser.add_argument(
@@ -121,7 +91,7 @@ def add_wu(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--counters",
-        type=lambda text: tuple(name.strip() for name in text.split(",")),
+        type=values.names,
         metavar="NAMES",
         help="features that wu uses, separated by commas (default: all of the kind)",
     )
@@ -162,6 +132,42 @@ def output_file(text: str) -> Path:
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
     return path
+
+
+def add_power(parser: Options, of: str) -> None:
+    """Add board power that no file says, and the choice of one GPU; of: what it is the power of."""
+    parser.add_argument(
+        "--power",
+        metavar="W|FILE",
+        help=f"board power {of}: watts, or a monitor's log of the run (the mean while the GPU "
+        "works)",
+    )
+    parser.add_argument("--gpu", metavar="INDEX", help="one GPU of a log or a trace of several")
+
+
+def add_log(parser: Options) -> None:
+    """Add what a monitor's log may not say."""
+    parser.add_argument(
+        "--interval",
+        type=values.positive_number,
+        metavar="SECONDS",
+        help="between two samples, for a log without time stamps",
+    )
+    parser.add_argument(
+        "--time",
+        type=values.positive_number,
+        metavar="MS",
+        help="the true time of a run that a log is of (default: as long as the GPU works in it)",
+    )
+
+
+def add_untimed(parser: Options) -> None:
+    """Add what is done with the kernels of an export that has no times of them."""
+    parser.add_argument(
+        "--skip-untimed",
+        action="store_true",
+        help="leave out the kernels of an export that no file says a time of, in place of an error",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -226,19 +232,19 @@ def add_limits(parser: argparse.ArgumentParser, of: str) -> None:
     """
     parser.add_argument(
         "--max-power",
-        type=positive_number,
+        type=values.positive_number,
         metavar="W",
         help="only where the power of each kernel is at most that",
     )
     parser.add_argument(
         "--max-time",
-        type=positive_number,
+        type=values.positive_number,
         metavar="MS",
         help=f"only where the time of {of} is at most that",
     )
     parser.add_argument(
         "--max-slowdown",
-        type=number_from_0,
+        type=values.number_from_0,
         metavar="PCT",
         help=f"only where {of} takes at most that many percent longer than at the base",
     )
@@ -249,7 +255,7 @@ def add_static_power(parser: argparse.ArgumentParser) -> None:
     """Add what makes dynamic power whole."""
     parser.add_argument(
         "--static-power",
-        type=number_from_0,
+        type=values.number_from_0,
         metavar="W",
         help="what the board draws beside power_w, where that is dynamic power",
     )
@@ -302,96 +308,29 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def predictor_names() -> str:
-    """Return what `--predictor` can name, for a help text."""
-    from mlscale.predictors import PREDICTORS
+def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":
+    """Read tables as the options of `add_reading` say. Raises InputError, on two of one name too.
 
-    return (
-        f"{', '.join(PREDICTORS)}, package.module:Class for one of your own, or default: what "
-        "'train' takes on the table"
-    )
-
-
-def predictor_name(text: str) -> str:
-    """Return the text if it is 'default' or the name of a predictor, for argparse."""
-    from mlscale.predictors import DEFAULT
-
-    if text != DEFAULT:
-        _predictor(text)
-    return text
-
-
-def own_predictor(text: str) -> "type[Predictor]":
-    """Return the class of a predictor that is not part of mlscale, for argparse."""
-    from mlscale.predictors import PREDICTORS
-
-    if text in PREDICTORS:
-        raise argparse.ArgumentTypeError(f"'{text}' is mlscale's own, and a model file says so")
-    return _predictor(text)
-
-
-def _predictor(text: str) -> "type[Predictor]":
-    from mlscale.predictors import find_predictor
-
-    try:
-        return find_predictor(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def seed(text: str) -> int:
-    """Return a seed that every library takes, for argparse."""
-    if not text.isdecimal() or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {LARGEST_SEED}")
-    return int(text)
-
-
-def whole_number(text: str) -> int:
-    """Return a whole number of at least 1, for argparse."""
-    with suppress(ValueError):
-        if plain_number(text) > MOST:
-            raise argparse.ArgumentTypeError(f"'{text[:20]}…' is more than {MOST:g}")
-        if plain_number(text) >= 1:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-
-
-def cluster_count(text: str) -> int | str:
-    """Return a number of clusters, or 'auto', for argparse."""
-    from mlscale.predictors.wu.estimator import AUTO
-
-    return text if text == AUTO else whole_number(text)
-
-
-def positive_number(text: str) -> float:
-    """Return a finite number above 0, for argparse."""
-    with suppress(ValueError):
-        if 0 < plain_number(text) < math.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is not a positive, finite number")
-
-
-def number_from_0(text: str) -> float:
-    """Return a finite number of at least 0, for argparse."""
-    with suppress(ValueError):
-        if 0 <= plain_number(text) < math.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is not a finite number of at least 0")
-
-
-def configuration(text: str) -> str:
-    """Return the text if it is 'mid', 'highest' or a configuration, for argparse.
-
-    A grid completes it.
+    A table is called as its file is, without the suffix.
     """
-    if text not in BASE_NAMES:
-        settings(text)
-    return text
+    from mlscale.data.measurements import read
+
+    tables: dict[Path, Measurements] = {}
+    for path in map(input_file, texts):
+        if path.stem in {other.stem for other in tables}:
+            raise InputError(f"two tables are named '{path.stem}'; rename one")
+        tables[path] = read(path, arguments.incomplete, arguments.repetitions)
+    return tables
 
 
-def settings(text: str) -> dict[str, float]:
-    """Return the settings of some axes or of all, for argparse."""
-    try:
-        return parse_settings(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def positions(asked: Iterable[str], kernels: Sequence[str], where: str) -> list[int]:
+    """Where the kernels stand that are asked for, in that order, each once.
+
+    where: they are looked for, for messages. Raises InputError on one that is not there.
+    """
+    for kernel in asked:
+        if kernel not in kernels:
+            near = near_names(kernel, kernels, most=1)
+            hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
+            raise InputError(f"{where} has no kernel '{kernel}'{hint}")
+    return [kernels.index(kernel) for kernel in dict.fromkeys(asked)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import further_runs, options, subject
+from mlscale.cli import further_runs, options, subject, values
 from mlscale.cli.prediction_table import write_csv, write_parquet
 from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write, printable
 from mlscale.data.grid import AXES, HardwareConfig
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at",
         action="append",
-        type=options.configuration,
+        type=values.configuration,
         default=[],
         metavar="CONFIG",
         help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "

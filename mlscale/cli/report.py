@@ -5,11 +5,8 @@ import shlex
 from pathlib import Path
 
 from mlscale.cli import further_runs, levers, options, subject
-from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.report.run_kernels import MOST_KERNELS, largest_kernels
-from mlscale.text import near_names, shortened
 
 _EXAMPLES = """\
 examples:
@@ -42,20 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_objective(parser)
     options.add_limits(parser, "the whole run, its kernels' launches summed up,")
-    levers.add_lever(parser)
-    parser.add_argument(
-        "--power-cap",
-        nargs="*",
-        type=options.positive_number,
-        metavar="W",
-        help="tell time and energy of the run under these power caps too (without W, and by "
-        "default with --lever cap: from the GPU's lowest power limit to its highest)",
-    )
-    parser.add_argument(
-        "--commands",
-        action="store_true",
-        help="show what sets and what resets the advice on this GPU",
-    )
+    levers.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
@@ -68,7 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
     limits = options.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)
-    shown = _positions(profiles, arguments.kernel)
+    if arguments.kernel is None:
+        shown = largest_kernels(profiles)
+    else:
+        shown = options.positions(arguments.kernel, profiles.kernels, "the profile")
     is_cap = arguments.lever == "cap"
     caps = () if is_cap and arguments.power_cap is None else arguments.power_cap
     source = Source(
@@ -86,18 +73,6 @@ def run(arguments: argparse.Namespace) -> None:
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
-
-
-def _positions(profiles: Profiles, asked: list[str] | None) -> list[int]:
-    """Return where the kernels stand in the profile. Raises InputError on one that is not there."""
-    if asked is None:
-        return largest_kernels(profiles)
-    for kernel in asked:
-        if kernel not in profiles.kernels:
-            near = near_names(kernel, profiles.kernels, most=1)
-            hint = f"; did you mean '{shortened(near[0])}'?" if near else ""
-            raise InputError(f"the profile has no kernel '{kernel}'{hint}")
-    return [profiles.kernels.index(kernel) for kernel in dict.fromkeys(asked)]
 
 
 def _command(arguments: argparse.Namespace) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
@@ -81,7 +81,7 @@ def add_own_predictor(parser: argparse.ArgumentParser) -> None:
     """Add the class of a predictor that a model file only names."""
     parser.add_argument(
         "--predictor",
-        type=options.own_predictor,
+        type=values.own_predictor,
         metavar="PREDICTOR",
         help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
         "by itself never imports code",
@@ -93,37 +93,20 @@ def add_facts(parser: argparse.ArgumentParser, file: str = "FILE") -> None:
     group = parser.add_argument_group(f"what {file} does not say")
     group.add_argument(
         "--device",
-        type=options.device_key,
+        type=values.device_key,
         metavar="DEVICE",
         help="the GPU it was measured on: a name of 'mlscale devices list', or a device file",
     )
     group.add_argument(
         "--base",
-        type=options.settings,
+        type=values.settings,
         metavar="CONFIG",
         help="what the GPU was set to: cu=132,engine=1980,memory=2619 (clocks in MHz); of a table "
         "with several configurations, the one to predict from",
     )
-    group.add_argument("--skip-untimed", action="store_true", help=options.SKIP_UNTIMED)
-    group.add_argument(
-        "--power",
-        metavar="W|FILE",
-        help="board power at the base: watts, or a monitor's log of the run (the mean while the "
-        "GPU works)",
-    )
-    group.add_argument("--gpu", metavar="INDEX", help="one GPU of a log or a trace of several")
-    group.add_argument(
-        "--interval",
-        type=options.positive_number,
-        metavar="SECONDS",
-        help="between two samples, for a log without time stamps",
-    )
-    group.add_argument(
-        "--time",
-        type=options.positive_number,
-        metavar="MS",
-        help="the true time of a run that a log is of (default: as long as the GPU works in it)",
-    )
+    options.add_untimed(group)
+    options.add_power(group, "at the base")
+    options.add_log(group)
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale import __version__
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
@@ -35,16 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         required=True,
-        type=options.configuration,
+        type=values.configuration,
         help="the configuration at which new kernels will be profiled: "
         "cu=32,engine=1000,memory=1375 (an axis of one step may be left out), 'mid', or "
         "'highest' (every axis at its top)",
     )
     parser.add_argument(
         "--predictor",
-        type=options.predictor_name,
+        type=values.predictor_name,
         metavar="PREDICTOR",
-        help=f"{options.predictor_names()} (default: sampled for sampled profiles, bottleneck "
+        help=f"{values.predictor_names()} (default: sampled for sampled profiles, bottleneck "
         "where it knows the GPU's peaks and the counters; else, and with --features or --clusters, "
         "wu)",
     )
@@ -64,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--clusters",
-        type=options.cluster_count,
+        type=values.cluster_count,
         metavar="K",
         help="clusters per cluster set, or 'auto': chosen by cross-validation (default: 8, or the "
         "number of kernels if smaller)",
     )
-    parser.add_argument("--seed", type=options.seed, help="of a predictor with chance (default: 0)")
+    parser.add_argument("--seed", type=values.seed, help="of a predictor with chance (default: 0)")
     options.add_gpu(parser)
     options.add_wu(parser)
     parser.add_argument(

@@ -94,6 +94,11 @@ class TestPowerCaps:
         rows = list(csv.DictReader(io.StringIO(out)))
         assert [float(row["cap_w"]) for row in rows] == [*range(200, 701, 25)]
         assert {row["too_low"] for row in rows} == {"0"}
+        out, _ = succeed(capsys, "advise", *files, "--power-cap")
+        of_clocks, caps = out.split("The run under power caps:\n")
+        assert of_clocks.startswith("Set 16 CUs")
+        swept = [line.split()[0] for line in caps.splitlines()[2:] if line[:3].strip().isdigit()]
+        assert swept == [str(watts) for watts in range(200, 701, 25)]
 
     def test_json(self, capsys: Capture, files: tuple[Path, Path]) -> None:
         given = ["--power-cap", 150, 225.6, "--format", "json"]

@@ -133,7 +133,7 @@ def test_readings_and_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr().out
     assert "reading 'delay-constant'" in printed
     assert f"MAPE {errors['delay-constant']:.2f} %" in printed
-    with pytest.raises(InputError, match="there is no kernel 'BlackScholes'"):
+    with pytest.raises(InputError, match="has no kernel 'BlackScholes'"):
         run(write(tmp_path), "--kernels", "table-vi")
     assert main([*command, "--readings", "-o", str(tmp_path)]) == 2
     assert "--output: of no effect with --readings" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def test_a_table_of_one_compute_unit_count(capsys: Capture, tmp_path: Path) -> N
 
 def test_refusals(capsys: Capture, table: Path) -> None:
     folder = table.parent / "new"
-    assert "there is no kernel 'nobody'" in refuse(
+    assert "made has no kernel 'nobody'" in refuse(
         capsys, table.parent, *COMMAND, table, "--kernels", "nobody", "-o", folder
     )
     assert "--kernels: of no effect without -o DIR" in refuse(

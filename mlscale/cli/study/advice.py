@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits
-from mlscale.cli.options import add_limits, whole_number
+from mlscale.cli import values
+from mlscale.cli.options import add_limits
 from mlscale.cli.study import options
 from mlscale.cli.study.text import conditions, means_together, origins, two_digits
 from mlscale.cli.text import columns
@@ -18,17 +19,16 @@ SUMMARIES = {
 }
 
 
-def parents(_: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
-    return [
-        options.predictors(several=True, default="all that learn and apply"),
-        options.features(several=True),
-        options.parent(_add_objectives),
-        options.parent(_add_runs),
-        options.base(),
-        options.clusters(),
-        options.common("the tables advice and choices (with --runs also runs), and figures"),
-    ]
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the options of the study."""
+    options.add_predictors(parser, "all that learn and apply")
+    options.add_features(parser)
+    _add_objectives(parser)
+    _add_runs(parser)
+    options.add_base(parser)
+    options.add_clusters(parser)
+    files = "the tables advice and choices (with --runs also runs), and figures"
+    options.add_common(parser, files)
 
 
 def _add_objectives(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
 def _add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
-        type=whole_number,
+        type=values.whole_number,
         metavar="N",
         help="advise one configuration for each of N random runs, mixes of 1 to "
         f"{MOST_APPLICATIONS} held-out applications with log-normal launches "

@@ -18,9 +18,10 @@ Clustering: what the oracle errs, with the same clusters. Misclassification: wha
 std. error: over """
 
 
-def parents(_: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
-    return options.of_wu("the tables classifier and confusion, and a picture of each matrix")
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the options of the study."""
+    files = "the tables classifier and confusion, and a picture of each matrix"
+    options.add_of_wu(parser, files)
 
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:

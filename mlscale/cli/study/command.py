@@ -17,7 +17,6 @@ from mlscale.cli.study import (
 )
 from mlscale.cli.study.run import carry_out
 from mlscale.data.measurements import Measurements
-from mlscale.errors import InputError
 from mlscale.studies.base import Study
 from mlscale.studies.study import plan, settings_of
 
@@ -35,12 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     studies = parser.add_subparsers(dest="study", required=True, metavar="STUDY")
     for name, module in MODULES.items():
         summary = module.SUMMARIES[name]
-        studies.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            parents=module.parents(name),
-        )
+        description = f"{summary[0].upper()}{summary[1:]}."
+        study = studies.add_parser(name, help=summary, description=description)
+        module.add_arguments(study, name)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -101,12 +97,5 @@ def _check_candidates(study: Study, arguments: argparse.Namespace) -> None:
 
 def _read_tables(texts: Sequence[str], arguments: argparse.Namespace) -> dict[str, Measurements]:
     """Return each table by the stem of its name. Raises InputError."""
-    from mlscale.data.measurements import read
-
-    tables: dict[str, Measurements] = {}
-    for text in texts:
-        path = options.input_file(text)
-        if path.stem in tables:
-            raise InputError(f"two tables are named '{path.stem}'; rename one")
-        tables[path.stem] = read(path, arguments.incomplete, arguments.repetitions)
-    return tables
+    tables = options.read_tables(arguments, texts)
+    return {path.stem: data for path, data in tables.items()}

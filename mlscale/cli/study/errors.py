@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli.options import configuration
+from mlscale.cli import values
 from mlscale.cli.study import options
 from mlscale.cli.study.text import (
     MEAN_HEADERS,
@@ -34,18 +34,16 @@ TRAINED = {
 }
 
 
-def parents(name: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the options of the study."""
     default = "all that apply" if name == COMPARE else "bottleneck where it applies, and wu"
-    return [
-        options.predictors(several=True, default=default),
-        options.features(several=True),
-        options.quantities(),
-        options.parent(_add_training),
-        options.base(),
-        options.clusters(),
-        options.common("the tables errors and kernels, and figures"),
-    ]
+    options.add_predictors(parser, default)
+    options.add_features(parser)
+    options.add_quantities(parser)
+    _add_training(parser)
+    options.add_base(parser)
+    options.add_clusters(parser)
+    options.add_common(parser, "the tables errors and kernels, and figures")
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +75,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--train-base",
-        type=configuration,
+        type=values.configuration,
         metavar="CONFIG",
         help="train on profiles at this base, while those of --base are predicted; for predictors "
         "that predict from other bases ('sampled') and what learns nothing",

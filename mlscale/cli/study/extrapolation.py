@@ -14,16 +14,14 @@ SUMMARIES = {
 }
 
 
-def parents(_: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
-    return [
-        options.predictors(several=True, default="bottleneck where it applies, and wu"),
-        options.features(several=True),
-        options.quantities(),
-        options.base(),
-        options.clusters(),
-        options.common("the table extrapolation"),
-    ]
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the options of the study."""
+    options.add_predictors(parser, "bottleneck where it applies, and wu")
+    options.add_features(parser)
+    options.add_quantities(parser)
+    options.add_base(parser)
+    options.add_clusters(parser)
+    options.add_common(parser, "the table extrapolation")
 
 
 def as_text(document: dict[str, Any]) -> str:

@@ -19,9 +19,10 @@ are chosen so in every fold, and the kernels that are scored had no part in it.
 increase: beyond the error with all, paired by kernel. std. error: over """
 
 
-def parents(_: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
-    return options.of_wu("the table importance, and a picture for each table and quantity")
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the options of the study."""
+    files = "the table importance, and a picture for each table and quantity"
+    options.add_of_wu(parser, files)
 
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:

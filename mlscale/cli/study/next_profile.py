@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options as shared
+from mlscale.cli import values
 from mlscale.cli.study import options
 from mlscale.cli.study.text import MEAN_HEADERS, origins, summary_cells
 from mlscale.cli.text import columns
@@ -16,36 +16,26 @@ SUMMARIES = {
 }
 
 
-def parents(_: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
-    return [
-        options.parent(_add_predictor),
-        options.quantities(),
-        options.parent(_add_points),
-        options.base(),
-        options.common("the tables next-profile and chosen, and figures"),
-    ]
-
-
-def _add_predictor(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the options of the study."""
     parser.add_argument(
         "--predictor",
         dest="predictors",
         action=options.Once,
-        type=shared.predictor_name,
+        type=values.predictor_name,
         metavar="PREDICTOR",
         help="one that makes use of further points (default: bottleneck), or package.module:Class "
         "for one of your own",
     )
-
-
-def _add_points(parser: argparse.ArgumentParser) -> None:
+    options.add_quantities(parser)
     parser.add_argument(
         "--points",
-        type=shared.whole_number,
+        type=values.whole_number,
         metavar="N",
         help="predict with 0 to N further points (default: 3)",
     )
+    options.add_base(parser)
+    options.add_common(parser, "the tables next-profile and chosen, and figures")
 
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:

@@ -1,10 +1,9 @@
-"""Options that several studies share, as parsers that a study's own takes as its parents."""
+"""Options that several studies share."""
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, values
 from mlscale.data.profiles import QUANTITIES
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 
@@ -28,36 +27,26 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def parent(add: Callable[[argparse.ArgumentParser], Any]) -> argparse.ArgumentParser:
-    """Return a parent parser with the options that `add` adds."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add(parser)
-    return parser
-
-
-def predictors(several: bool, default: str) -> argparse.ArgumentParser:
-    """Make the option that says who predicts."""
-    parser = argparse.ArgumentParser(add_help=False)
+def add_predictors(parser: argparse.ArgumentParser, default: str, several: bool = True) -> None:
+    """Add the option that says who predicts."""
     parser.add_argument(
         "--predictor",
         dest="predictors",
         action=_action(several),
-        type=options.predictor_name,
+        type=values.predictor_name,
         metavar="PREDICTOR",
-        help=f"{options.predictor_names()}{'; ' + AGAIN if several else ''} "
+        help=f"{values.predictor_names()}{'; ' + AGAIN if several else ''} "
         f"(default: {default}); the baselines stand beside",
     )
     if several:
         options.add_gpu(parser)
     options.add_wu(parser)
-    return parser
 
 
-def features(several: bool) -> argparse.ArgumentParser:
-    """Make the option that says what is computed from the counters."""
+def add_features(parser: argparse.ArgumentParser, several: bool = True) -> None:
+    """Add the option that says what is computed from the counters."""
     from mlscale.counters.features import FEATURE_KINDS, WITH_POWER
 
-    parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--features",
         action=_action(several),
@@ -65,58 +54,52 @@ def features(several: bool) -> argparse.ArgumentParser:
         help="with +power the power at the base is a feature too, for power alone"
         f"{'; ' + AGAIN if several else ''} (default: what suits the counters)",
     )
-    return parser
 
 
 def _action(several: bool) -> Any:
     return "append" if several else Once
 
 
-def quantities() -> argparse.ArgumentParser:
-    """Make the option that says what is predicted."""
-    parser = argparse.ArgumentParser(add_help=False)
+def add_quantities(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says what is predicted."""
     parser.add_argument(
         "--quantity",
         action="append",
         choices=tuple(QUANTITIES),
         help=f"{AGAIN} (default: both, where the table has power)",
     )
-    return parser
 
 
-def base() -> argparse.ArgumentParser:
-    """Make the option that says where the profile is taken, at one configuration."""
-    parser = argparse.ArgumentParser(add_help=False)
+def add_base(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says where the profile is taken, at one configuration."""
     parser.add_argument(
         "--base",
         action=Once,
-        type=options.configuration,
+        type=values.configuration,
         help="configuration to predict from, 'mid' (default) or 'highest': every axis at its top",
     )
-    return parser
 
 
-def clusters() -> argparse.ArgumentParser:
-    """Make the option that says how many clusters there are."""
-    parser = argparse.ArgumentParser(add_help=False)
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how many clusters there are."""
     parser.add_argument(
         "--clusters",
-        type=options.cluster_count,
+        type=values.cluster_count,
         metavar="K",
         help=f"in each cluster set, or 'auto': chosen inside each fold (default: "
         f"{DEFAULT_CLUSTERS})",
     )
-    return parser
 
 
-def common(files: str, split: str = "leave-one-application-out") -> argparse.ArgumentParser:
-    """Make the options of tables, of who is held out, of results, and of where the work is done.
+def add_common(
+    parser: argparse.ArgumentParser, files: str, split: str = "leave-one-application-out"
+) -> None:
+    """Add the options of tables, of who is held out, of results, and of where the work is done.
 
     files: what is written beside study.json. split: who is held out by default.
     """
     from mlscale.studies.splits import SPLITS
 
-    parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
     parser.add_argument(
         "--protocol",
@@ -127,7 +110,7 @@ def common(files: str, split: str = "leave-one-application-out") -> argparse.Arg
     )
     parser.add_argument(
         "--seeds",
-        type=options.whole_number,
+        type=values.whole_number,
         metavar="N",
         help="repeat with the seeds 0 to N-1 (default: 12 where who is held out is drawn at "
         "random, else 3); 1 for a single split",
@@ -148,16 +131,13 @@ def common(files: str, split: str = "leave-one-application-out") -> argparse.Arg
         metavar="ADDRESS",
         help="run on the Dask cluster of that scheduler, such as tcp://host:8786",
     )
-    return parser
 
 
-def of_wu(files: str) -> list[argparse.ArgumentParser]:
-    """Return the options of a study of `wu` itself; files: see `common`."""
-    return [
-        features(several=True),
-        quantities(),
-        base(),
-        clusters(),
-        parent(options.add_wu),
-        common(files),
-    ]
+def add_of_wu(parser: argparse.ArgumentParser, files: str) -> None:
+    """Add the options of a study of `wu` itself; files: see `add_common`."""
+    add_features(parser)
+    add_quantities(parser)
+    add_base(parser)
+    add_clusters(parser)
+    options.add_wu(parser)
+    add_common(parser, files)

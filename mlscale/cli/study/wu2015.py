@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli.options import add_wu, configuration, refuse_unused
+from mlscale.cli import values
+from mlscale.cli.options import add_wu, refuse_unused
 from mlscale.cli.study import options
 from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
@@ -31,17 +32,18 @@ SUMMARIES = {
 }
 
 
-def parents(name: str) -> list[argparse.ArgumentParser]:
-    """Return the parsers with the options of the study."""
-    shared = [
-        options.features(several=False),
-        options.quantities(),
-        options.common("a table and figures", "holdout"),
-    ]
-    if name != BASE_CONFIGURATION:
-        return [options.parent(_add_bases), options.parent(add_wu), *shared]
-    predictors = options.predictors(several=False, default="wu")
-    return [predictors, options.parent(_add_vary), options.clusters(), *shared]
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the options of the study."""
+    if name == BASE_CONFIGURATION:
+        options.add_predictors(parser, "wu", several=False)
+        _add_vary(parser)
+        options.add_clusters(parser)
+    else:
+        _add_bases(parser)
+        add_wu(parser)
+    options.add_features(parser, several=False)
+    options.add_quantities(parser)
+    options.add_common(parser, "a table and figures", "holdout")
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -61,7 +63,7 @@ def _add_vary(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         action=options.Once,
-        type=configuration,
+        type=values.configuration,
         help="where the axes stay that --vary does not name (default: mid-grid)",
     )
 
@@ -70,7 +72,7 @@ def _add_bases(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         action="append",
-        type=configuration,
+        type=values.configuration,
         help="configuration to predict from, 'mid' or 'highest' (every axis at its top); "
         f"{options.AGAIN} (default: five over the grid)",
     )
