@@ -101,6 +101,19 @@ class TestImport:
         done = run("-X", "importtime", "-c", "from mlscale import *")
         assert imported(done.stderr).isdisjoint(HEAVY)
 
+    def test_a_large_export_is_read_without_pandas(self, tmp_path: Path) -> None:
+        """Arrow's own conversions to and from NumPy import it."""
+        header = "Index,KernelName,grd,wgr,SQ_WAVES,BeginNs,EndNs\n"
+        rows = "".join(f'{i},"f(int)",640,64,"1,000",{i}000,{i}900\n' for i in range(1, 10_000))
+        (tmp_path / "run.csv").write_text(header + rows)
+        script = (
+            "import sys, mlscale; mlscale.import_profile(sys.argv[1], device='made-gpu', "
+            "base={'cu_count': 4, 'engine_mhz': 1000, 'memory_mhz': 500})"
+        )
+        done = run("-X", "importtime", "-c", script, str(tmp_path / "run.csv"))
+        assert "pyarrow" in imported(done.stderr)
+        assert "pandas" not in imported(done.stderr)
+
     def test_another_name_is_refused_as_python_does(self) -> None:
         with pytest.raises(AttributeError, match="module 'mlscale' has no attribute 'fit'"):
             mlscale.fit  # noqa: B018

@@ -48,13 +48,18 @@ def arrow_strings(words: Iterable[str]) -> "pa.Array":
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
+def numpy_values(array: "pa.Array") -> NDArray[Any]:
+    """Return an Arrow array of numbers without nulls, which shares its memory."""
+    kind, (_, content) = np.dtype(array.type.to_pandas_dtype()), array.buffers()
+    return np.frombuffer(content, kind, len(array), kind.itemsize * array.offset)
+
+
 def numpy_floats(column: "pa.ChunkedArray") -> Floats:
     """Return a column of numbers as floats, NaN for null."""
     import pyarrow as pa
 
     array = column.cast(pa.float64(), safe=False).combine_chunks()
-    given, content = array.buffers()
-    values = np.frombuffer(content, np.float64, len(array), 8 * array.offset)
+    given, values = array.buffers()[0], numpy_values(array)
     if given is None:
         return values
     bits = np.frombuffer(given, np.uint8)

@@ -172,15 +172,15 @@ def blocks(export: Export, columns: list[int], shortest: int | None = None) -> I
     held, number, is_last = b"", 0, False
     while not is_last:
         number = number if held else export.lines.number + 1
-        text = export.lines.block()
-        data = held + text.encode()
+        further = export.lines.block()
+        data = held + further
         if not data:
             return
         block = _by_arrow(export, columns, shortest, data, number)
         if block is None:
             numbered = enumerate(data.decode().removesuffix("\n").split("\n"), number)
             block = block_of(export, columns, export.rows(shortest, numbered))
-        is_last = block.is_last = export.is_ended or not text
+        is_last = block.is_last = export.is_ended or not further
         if len(block):
             yield block
         held = b""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices, floats_of
-from mlscale.data.arrow import numpy_floats
+from mlscale.data.arrow import arrow_numbers, numpy_floats, numpy_values
 from mlscale.data.table import LARGEST_COUNTER
 from mlscale.profilers.values import MOST_DIGITS, QUICK_NUMBER, is_whole, quick_number
 
@@ -96,9 +96,7 @@ class ArrowCells:
 
     def take(self, rows: Indices) -> "ArrowCells":
         """The cells of those rows."""
-        import pyarrow as pa
-
-        return ArrowCells(self.array.take(pa.array(rows)))
+        return ArrowCells(self.array.take(arrow_numbers(rows)))
 
     def head(self, count: int) -> "ArrowCells":
         """The first cells."""
@@ -111,7 +109,7 @@ class ArrowCells:
     def labels(self) -> Labels:
         """The distinct texts."""
         encoded = self.array.dictionary_encode()
-        codes = encoded.indices.to_numpy().astype(np.intp)
+        codes = numpy_values(encoded.indices).astype(np.intp)
         return Labels(codes, encoded.dictionary.to_pylist())
 
     def unnumbered(self) -> Labels:
@@ -120,7 +118,7 @@ class ArrowCells:
 
         open_ = pc.ascii_rtrim(self.array, "]")
         begun = pc.ascii_rtrim(open_, "0123456789")
-        lengths = [pc.binary_length(array).to_numpy() for array in (self.array, open_, begun)]
+        lengths = [numpy_values(pc.binary_length(array)) for array in (self.array, open_, begun)]
         has_both = (lengths[0] == lengths[1] + 1) & (lengths[1] > lengths[2])
         if has_both.all() and pc.all(pc.ends_with(begun, " [")).as_py():
             return ArrowCells(begun).labels().renamed(lambda text: text.removesuffix(" ["))
@@ -151,8 +149,7 @@ class ArrowCells:
         is_whole = _only_digits(content) and _filled(ends)
         if not is_whole or (np.diff(ends) > MOST_DIGITS).any():
             return None
-        values: Wholes = self.array.cast(pa.int64()).to_numpy()
-        return values
+        return numpy_values(self.array.cast(pa.int64()))
 
     def begins_with_blank(self) -> bool:
         """Whether a cell begins with a blank."""

@@ -200,7 +200,7 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
             with text_chunks(path, progress) as chunks:
                 yield Export(path, TORCH_TRACE, (), 0, "", False, None, chunks)
             return
-        encoding = "utf-16" if mark[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        encoding = "utf-16" if mark[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
         file = path.open(encoding=encoding, errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -1,76 +1,76 @@
-"""The lines of an export: decoded, bounded, counted, one at a time or a block of them."""
+"""The lines of an export, bounded and counted: one at a time as text, or a block as bytes."""
 
-from collections.abc import Callable, Iterator
+from codecs import BOM_UTF8
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
+
+import numpy as np
 
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress
 
-LONGEST_LINE = 4 << 20
-BLOCK = 4 << 20  # characters
-_PROGRESS_LINES = 10_000
+LONGEST_LINE = 4 << 20  # bytes
+BLOCK = 4 << 20  # bytes
 
 
 class TextLines(Iterator[tuple[int, str]]):
     """Lines without their end and with their numbers, from 1.
 
-    progress: is called with the number of bytes read since the last call. Reading raises
-    InputError on a line that no tool writes.
+    file: one opened to replace what is no character. progress: is called with the number of bytes
+    read since the last call. Reading raises InputError on a line that no tool writes.
     """
 
     def __init__(self, path: Path, file: TextIO, progress: ByteProgress) -> None:
         self._path, self._file, self._progress = path, file, progress
-        self._position = 0
-        self.number = 0  # of the last line that was read
+        self._position = self._at = 0
+        self._data = b""  # what was read last, and in it the place up to which it was given
+        self.number = 0  # of the last line that was given
 
     def __next__(self) -> tuple[int, str]:
-        line = self._read(self._file.readline, LONGEST_LINE + 1)
-        if not line:
+        if self._at == len(self._data):
+            self._data, self._at = self._read(), 0
+        if not self._data:
             raise StopIteration
+        begin, end = self._at, self._data.index(b"\n", self._at)
+        self._at = end + 1
         self.number += 1
-        self._check(self.number, line, len(line))
-        if self.number % _PROGRESS_LINES == 0:
-            self._tell()
-        return self.number, line.rstrip("\n")
+        return self.number, self._data[begin:end].decode()
 
-    def block(self) -> str:
-        """Whole lines, some BLOCK characters of them, with their ends; '' at the end."""
-        text = self._read(self._file.read, BLOCK)
-        if not text.endswith("\n"):
-            text += self._read(self._file.readline, LONGEST_LINE + 1)
-        if text and not text.endswith("\n"):
-            text += "\n"
-        before, self.number = self.number, self.number + text.count("\n")
-        last = len(text) - 1 - text.rfind("\n", 0, -1)
-        if "\0" in text or last > LONGEST_LINE:
-            for number, line in enumerate(text.split("\n"), before + 1):
-                self._check(number, line, len(line) + 1)
-        self._tell()
-        return text
+    def block(self) -> bytes:
+        """Whole lines in UTF-8, some BLOCK bytes of them, with their ends; b'' at the end."""
+        data = self._data[self._at :] or self._read()
+        self._data, self._at = b"", 0
+        self.number += int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
+        return data
 
-    def _read(self, read: Callable[[int], str], length: int) -> str:
+    def _read(self) -> bytes:
+        binary = self._file.buffer
         try:
-            return read(length)
+            if self._file.encoding == "utf-8":  # left to the block as a whole
+                data = binary.read(BLOCK) + binary.readline(LONGEST_LINE + 1)
+            else:
+                data = (self._file.read(BLOCK) + self._file.readline(LONGEST_LINE + 1)).encode()
+            position = binary.tell()
         except OSError as error:
             raise InputError(f"{self._path}: cannot be read: {error.strerror or error}") from error
-        except UnicodeError as error:
-            raise InputError(
-                f"{self._path}: row {self.number + 1}: is damaged text: {error}"
-            ) from None
-
-    def _check(self, number: int, line: str, length: int) -> None:
-        if length > LONGEST_LINE:
-            raise InputError(
-                f"{self._path}: row {number}: is longer than {LONGEST_LINE >> 20} MiB; "
-                "this is no profiler's export"
-            )
-        if "\0" in line:
-            raise InputError(
-                f"{self._path}: row {number}: is not text; export the profiler's report as CSV"
-            )
-
-    def _tell(self) -> None:
-        position = self._file.buffer.tell()
+        if not self._position:
+            data = data.removeprefix(BOM_UTF8)
         self._progress(position - self._position)
         self._position = position
+        if data and not data.endswith(b"\n"):
+            data += b"\n"
+        last = data.rfind(b"\n", 0, -1) + 1
+        if len(data) - last > LONGEST_LINE + 1:
+            raise self._error(
+                data, last, f"longer than {LONGEST_LINE >> 20} MiB; this is no profiler's export"
+            )
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if (at := data.find(b"\0")) >= 0:
+            raise self._error(data, at, "not text; export the profiler's report as CSV")
+        return data if data.isascii() else data.decode(errors="replace").encode()
+
+    def _error(self, data: bytes, at: int, what: str) -> InputError:
+        number = self.number + data.count(b"\n", 0, at) + 1
+        return InputError(f"{self._path}: row {number}: is {what}")
