@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 
+import charts_once
 import numpy as np
 import pytest
 from html_page import parse
@@ -82,6 +83,7 @@ class TestStructure:
 
     def test_the_same_input_gives_the_same_bytes(self) -> None:
         first = page(trained("wu"), new_profiles(), (0, 1), SOURCE)
+        charts_once.forget()
         assert page(trained("wu"), new_profiles(), (0, 1), SOURCE) == first
 
     def test_a_date_is_shown_only_if_it_is_given(self) -> None:
