@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         "rows": [{"table": t, **row} for t, data in tables.items() for row in scaling_rows(data)],
     }
     if arguments.output:
-        from mlscale.report.scaling_figure import draw_scaling
+        from mlscale.report.scaling_figures import draw_scaling
 
         with options.output_folder(arguments.output) as folder:
             drawn = [draw_scaling(folder, name, tables[name], shown[name]) for name in tables]

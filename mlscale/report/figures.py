@@ -228,7 +228,7 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
     content = content.removesuffix("</svg>\n")
     content = re.sub(r' id="[\w.]+_\d+"| transform="rotate\(-0 [^"]*"', "", content)
     content = re.sub(
-        r'(<g) id="(band|front|other|base-line|base-mark|bounds|kernels)"',
+        rf'(<g) id="({_NAMED})"',
         r'\1 class="\2"',
         content,
     )
@@ -240,6 +240,12 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
     for colour_, variable in _FROM_STYLE_SHEET.items():
         content = content.replace(colour_, variable)
     return picture(content, title, WIDTH, HEIGHT)
+
+
+def chart(caption: str, figure: Figure, title: str, salt: str) -> Markup:
+    """A chart below its caption; title and salt: as for `svg`."""
+    drawn = svg(figure, title, salt)
+    return element("figure", element("figcaption", caption), drawn, class_="chart")
 
 
 def _size() -> tuple[float, float]:

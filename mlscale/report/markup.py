@@ -120,6 +120,11 @@ def block(*children: Child, is_wide: bool = False) -> Markup:
     return element("div", *children, class_="block wide" if is_wide else "block")
 
 
+def folded(summary: str, content: Markup) -> Markup:
+    """Return what a reader opens by its summary."""
+    return element("details", element("summary", summary), content)
+
+
 def paragraph(*children: Child, kind: str | None = None) -> Markup:
     """Return a paragraph, of a class if one is given."""
     return element("p", *children, class_=kind)

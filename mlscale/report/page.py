@@ -14,8 +14,8 @@ from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
-from mlscale.report.commands_section import commands_section
 from mlscale.report.kernel_report import UNITS, KernelReport, kernel_reports
+from mlscale.report.levers import commands_section
 from mlscale.report.markup import (
     Child,
     Markup,

@@ -16,6 +16,7 @@ from mlscale.report.markup import (
     Markup,
     count,
     element,
+    folded,
     joined,
     name,
     number,
@@ -150,7 +151,7 @@ def other_kernels(run: RunReport) -> Markup:
     sums = [_sum(run, run.rest, "sum", len(headers))]
     whole = table(headers, rows, words=(0, len(headers) - 1), sums=sums)
     if len(rows) > _MOST_ROWS:
-        whole = element("details", element("summary", f"All {len(rows)} as a table"), whole)
+        whole = folded(f"All {len(rows)} as a table", whole)
     one = len(rows) == 1
     return joined(
         element("h3", "The other kernel" if one else f"The other {len(rows)} kernels"),

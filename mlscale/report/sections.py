@@ -9,7 +9,7 @@ from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.features import Choice, Explanation
-from mlscale.report.figures import Curve, axis_chart, front_chart, range_bar, svg
+from mlscale.report.figures import Curve, axis_chart, chart, front_chart, range_bar
 from mlscale.report.heat_map import HeatMap
 from mlscale.report.kernel_report import UNITS, KernelReport
 from mlscale.report.markup import (
@@ -19,6 +19,7 @@ from mlscale.report.markup import (
     config_in_words,
     cu_in_words,
     element,
+    folded,
     joined,
     name,
     names,
@@ -96,12 +97,11 @@ def _maps(heat_map: HeatMap) -> Markup:
         return element("div", *maps, class_="row")
     first = sorted({heat_map.base[0], heat_map.best[0]})
     others = [c for c in range(len(counts)) if c not in first]
-    folded = element(
-        "details",
-        element("summary", f"{heat_map.name} at {len(others)} further CU counts"),
-        element("div", *(maps[c] for c in others), class_="row"),
+    summary = f"{heat_map.name} at {len(others)} further CU counts"
+    return joined(
+        element("div", *(maps[c] for c in first), class_="row"),
+        folded(summary, element("div", *(maps[c] for c in others), class_="row")),
     )
-    return joined(element("div", *(maps[c] for c in first), class_="row"), folded)
 
 
 def axis_curves(report: KernelReport) -> Markup:
@@ -118,12 +118,8 @@ def axis_curves(report: KernelReport) -> Markup:
             continue
         curves = [_curve(report, quantity, a) for quantity in report.quantities]
         title = f"{', '.join(report.quantities)} relative to the base along {label}"
-        chart = svg(
-            axis_chart(label, steps[axis], report.base[a], curves),
-            title,
-            f"{report.name!a} {axis}",
-        )
-        charts.append(element("figure", element("figcaption", label), chart, class_="chart"))
+        figure = axis_chart(label, steps[axis], report.base[a], curves)
+        charts.append(chart(label, figure, title, f"{report.name!a} {axis}"))
     band = f"Bands: {interval_in_words(report)}, as the model gives them."
     return joined(
         heading,
@@ -163,11 +159,8 @@ def pareto(report: KernelReport) -> Markup:
         for i in order
     ]
     title = "energy against time of every configuration, with the Pareto front"
-    chart = svg(front_chart(time, energy, front, base), title, f"{report.name!a} front")
-    caption = element(
-        "figcaption",
-        "Every configuration; the line joins the Pareto front, the diamond is the base",
-    )
+    figure = front_chart(time, energy, front, base)
+    caption = "Every configuration; the line joins the Pareto front, the diamond is the base"
     headers = ["on the Pareto front", "time ms", "to base", "energy mJ", "to base"]
     return joined(
         heading,
@@ -178,7 +171,7 @@ def pareto(report: KernelReport) -> Markup:
         ),
         element(
             "div",
-            element("figure", caption, chart, class_="chart"),
+            chart(caption, figure, title, f"{report.name!a} front"),
             table(headers, rows),
             class_="row",
         ),
@@ -258,9 +251,8 @@ def _all_counters(report: KernelReport) -> Markup | None:
         ]
         for counter, value in report.counters.items()
     ]
-    return element(
-        "details",
-        element("summary", f"All {len(report.counters)} counters of the profile"),
+    return folded(
+        f"All {len(report.counters)} counters of the profile",
         table(["counter", "value", "what it is", "looked at"], rows, words=(0, 2, 3), long=2),
     )
 
@@ -364,8 +356,7 @@ def every_configuration(report: KernelReport) -> Markup:
         if quantity in report.intervals:
             headers += [f"low {unit}", f"high {unit}"]
             columns += [[number(v) for v in end.flat] for end in report.intervals[quantity]]
-    return element(
-        "details",
-        element("summary", f"All {report.grid.size} configurations as a table"),
+    return folded(
+        f"All {report.grid.size} configurations as a table",
         table(headers, list(zip(*columns, strict=True)), words=()),
     )

@@ -7,8 +7,8 @@ from mlscale.advice.recommendation import Advice
 from mlscale.advice.words import time_in_words
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
 from mlscale.predictions import INTERVAL
-from mlscale.report.cap_section import power_caps
-from mlscale.report.figures import front_chart, roofline_chart, svg
+from mlscale.report.figures import chart, front_chart, roofline_chart
+from mlscale.report.levers import power_caps
 from mlscale.report.markup import (
     Child,
     Markup,
@@ -16,6 +16,7 @@ from mlscale.report.markup import (
     config_in_words,
     count,
     element,
+    folded,
     joined,
     number,
     paragraph,
@@ -46,9 +47,7 @@ _MEANINGS = {
 }
 
 
-def whole_run(
-    run: RunReport, caps: CapAdvice | None = None, commands: Markup | None = None
-) -> Markup:
+def whole_run(run: RunReport, caps: CapAdvice | None, commands: Markup | None) -> Markup:
     """The section of the run. caps, commands: the run under power caps, what sets it, if asked."""
     has_front = bool(run.advice.whole_run.front)
     return element(
@@ -143,7 +142,6 @@ def _front(advice: Advice) -> Markup:
     (ms, time_unit), (mj, energy_unit) = scales
     units = (time_unit, energy_unit)
     figure = front_chart(time / ms, energy / mj, on_front, base, best, units)
-    chart = svg(figure, title, "run front")
     caption = "The Pareto front of the run: nothing is as quick and as frugal"
     rows = [
         [
@@ -163,14 +161,10 @@ def _front(advice: Advice) -> Markup:
         heading,
         element(
             "div",
-            element("figure", element("figcaption", caption), chart, class_="chart"),
+            chart(caption, figure, title, "run front"),
             class_="row",
         ),
-        element(
-            "details",
-            element("summary", f"The {len(rows)} points of the front as a table"),
-            table(headers, rows),
-        ),
+        folded(f"The {len(rows)} points of the front as a table", table(headers, rows)),
     )
 
 
@@ -187,16 +181,10 @@ def _roofline(run: RunReport) -> Markup:
         for k, share in zip(known, shares, strict=True)
     ]
     core, dram = (np.array([getattr(run.places[k], q) for k in known]) for q in ("core", "dram"))
-    chart = roofline_chart(core, dram, np.array(shares), labels)
+    figure = roofline_chart(core, dram, np.array(shares), labels)
     title = "use of DRAM bandwidth against use of the core's busiest unit, a dot for each kernel"
     caption = "A dot is a kernel, as large as its share of the run; numbers as in the table below"
-    figure = element(
-        "figure",
-        element("figcaption", caption),
-        svg(chart, title, "roofline"),
-        class_="chart",
-    )
-    return joined(heading, figure)
+    return joined(heading, chart(caption, figure, title, "roofline"))
 
 
 def _bounds(run: RunReport) -> Markup:

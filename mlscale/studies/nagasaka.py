@@ -206,13 +206,13 @@ def fit_all(
     return fit_power_model(rates, inputs.power_w, penalty), penalty
 
 
-def fit_model(case: PowerCase, name: str, shuffles: int = SHUFFLES) -> FittedPowerModel:
+def fit_model(case: PowerCase, name: str) -> FittedPowerModel:
     """Return the model of all kernels of a case with a set of counters, to save and estimate with.
 
     Its error is that of kernels held out with their application. Raises InputError.
     """
     inputs = replace(case.inputs, sets={name: case.inputs.sets[name]})
-    (errors,) = set_errors(inputs, ("application",), shuffles)
+    (errors,) = set_errors(inputs, ("application",), SHUFFLES)
     model, penalty = fit_all(inputs, name)
     rates = inputs.matrix(name)
     return FittedPowerModel(

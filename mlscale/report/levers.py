@@ -1,14 +1,18 @@
-"""The run under power caps: a curve and a table."""
+"""What sets an advice, on the page: power caps, and the commands of the GPU's vendor."""
 
 import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint
+from mlscale.advice.commands import Commands, cap_commands, clock_commands
+from mlscale.advice.recommendation import Advice
+from mlscale.data.devices import known_device
 from mlscale.predictions import INTERVAL
-from mlscale.report.figures import Curve, axis_chart, svg
+from mlscale.report.figures import Curve, axis_chart, chart
 from mlscale.report.markup import (
     Child,
     Markup,
     block,
+    bullets,
     element,
     joined,
     number,
@@ -60,9 +64,8 @@ def _chart(caps: CapAdvice) -> Markup | None:
         Curve("energy", energy),
     ]
     figure = axis_chart("power cap [W]", [cap_w for cap_w, _ in runs], None, curves)
-    caption = element("figcaption", "Time and energy of the run, to those at the base")
-    chart = svg(figure, "time and energy of the run over the power cap", "power caps")
-    return element("figure", caption, chart, class_="chart")
+    caption = "Time and energy of the run, to those at the base"
+    return chart(caption, figure, "time and energy of the run over the power cap", "power caps")
 
 
 def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[Child]:
@@ -84,3 +87,30 @@ def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[C
         saved and range_in_words(saved),
         notes,
     ]
+
+
+def commands_section(device: str, advice: Advice | None, caps: CapAdvice | None) -> Markup:
+    """The commands for the clocks of the whole run and, where one is best, for a power cap.
+
+    advice: None where clocks are not to be set.
+    """
+    gpu, parts = known_device(device), []
+    if advice is not None:
+        run = advice.whole_run
+        parts.append(_shown("The clocks", clock_commands(gpu, run.best.config, run.base.config)))
+    if caps is not None and caps.best is not None and caps.binds:
+        of_cap = f"{'Or a' if parts else 'A'} power cap of {caps.best.cap_w:g} W"
+        parts.append(_shown(of_cap, cap_commands(gpu, caps.best.cap_w)))
+    if not parts:
+        parts.append(paragraph("Nothing to set: the power cap stays as it is."))
+    return joined(element("h3", "Commands"), *parts)
+
+
+def _shown(what: str, commands: Commands) -> Markup:
+    """Commands to copy, and what to know of them."""
+    lines = [*commands.to_set, "# to undo it", *commands.to_reset] if commands.to_set else []
+    return joined(
+        paragraph(f"{what}; mlscale runs none of it, and tried none of it on a GPU:"),
+        element("pre", joined(*lines, between=Markup("\n"))) if lines else None,
+        bullets(commands.notes) if commands.notes else None,
+    )
