@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Iterator
 
 from mlscale.cli.main import COMMANDS, parser_of
+from mlscale.cli.options import FILES
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
-FILES = (
-    "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
-)  # fmt: skip
 FOLDERS = ("DIR",)
 
 

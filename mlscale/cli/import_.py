@@ -3,9 +3,9 @@
 import argparse
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mlscale.cli import import_kernel_tuner, options, values
+from mlscale.cli import options, values
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
@@ -22,30 +22,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add a sub-command for each format."""
     formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
-    dvfs = formats.add_parser(
-        "dvfs",
-        help="the measurement files of NV-DVFS-Benchmark, and sampled ones in the A100's form",
-        description="Import a measurement file of NV-DVFS-Benchmark, with nvprof's counters or "
-        "with DCGM's shares, or a file in the form of the A100's sampled profiles.",
-    )
-    dvfs.add_argument(
-        "file", metavar="FILE", help="the file to import, or a name of 'datasets list'"
-    )
-    dvfs.add_argument(
-        "--device",
-        type=values.known_device,
-        metavar="DEVICE",
-        help="the GPU it was measured on, a name of 'devices list' or a device file (default: "
-        "what the file says)",
-    )
-    dvfs.add_argument(
-        "--incomplete",
-        choices=("error", "drop"),
-        default="error",
-        help="what to do with a kernel that lacks configurations (default: %(default)s)",
-    )
-    options.add_output_table(dvfs)
-    import_kernel_tuner.add_parser(formats)
+    _add_datasets(formats)
     auto = formats.add_parser(
         "auto",
         help="a profiler's export or a monitor's log, known by the file",
@@ -72,6 +49,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         _add_table(of_tool)
         options.add_log(of_tool)
+
+
+def _add_datasets(formats: Any) -> None:
+    """Add the formats that hold a whole training table."""
+    dvfs = formats.add_parser(
+        "dvfs",
+        help="the measurement files of NV-DVFS-Benchmark, and sampled ones in the A100's form",
+        description="Import a measurement file of NV-DVFS-Benchmark, with nvprof's counters or "
+        "with DCGM's shares, or a file in the form of the A100's sampled profiles.",
+    )
+    dvfs.add_argument(
+        "file", metavar="FILE", help="the file to import, or a name of 'datasets list'"
+    )
+    dvfs.add_argument(
+        "--device",
+        type=values.known_device,
+        metavar="DEVICE",
+        help="the GPU it was measured on, a name of 'devices list' or a device file (default: "
+        "what the file says)",
+    )
+    dvfs.add_argument(
+        "--incomplete",
+        choices=("error", "drop"),
+        default="error",
+        help="what to do with a kernel that lacks configurations (default: %(default)s)",
+    )
+    options.add_output_table(dvfs)
+    tuned = formats.add_parser(
+        "kernel-tuner",
+        help="caches of kernel_tuner and T4 files with tuned clocks",
+        description="Import caches of kernel_tuner or T4 files: each configuration of the tuned "
+        "parameters is a kernel, each file an application, and the tuned clocks are the grid.",
+    )
+    tuned.add_argument("file", nargs="+", metavar="CACHE", help="a cache or a T4 file, of one GPU")
+    tuned.add_argument(
+        "--device",
+        type=values.device_key,
+        metavar="DEVICE",
+        help="the GPU it was measured on, where the files do not say it (a T4 file does not)",
+    )
+    tuned.add_argument(
+        "--base",
+        type=values.settings,
+        metavar="CONFIG",
+        help="what the GPU was set to, as far as it was not tuned: cu=48,memory=7001",
+    )
+    options.add_output_table(tuned)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -132,8 +156,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = options.output_file(arguments.output)
     if arguments.format == "dvfs":
         text = _import_dvfs(arguments, output)
-    elif arguments.format == import_kernel_tuner.FORMAT:
-        text = import_kernel_tuner.run(arguments, output)
+    elif arguments.format == "kernel-tuner":
+        text = _import_tuned(arguments, output)
     elif options.is_table(Path(arguments.file[0])):
         raise InputError(f"{arguments.file[0]}: is a tidy table; other commands take it as it is")
     elif _is_log(arguments):
@@ -174,6 +198,27 @@ def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
         f"{counted(len(set(measurements.applications)), 'application')} on {measurements.device}, "
         f"{measurements.grid.text}, {counted(len(measurements.counter_names), 'counter')}, "
         f"{power} power"
+    )
+
+
+def _import_tuned(arguments: argparse.Namespace, output: Path) -> str:
+    from mlscale.data.tables import write_table
+    from mlscale.profilers.kernel_tuner import import_tuned
+
+    imported = import_tuned([Path(f) for f in arguments.file], arguments.device, arguments.base)
+    write_table(imported.table, output)
+    table = imported.table
+    settings = {
+        name: len(set(table.numbers[name].tolist())) for name in ("engine_mhz", "memory_mhz")
+    }
+    power = "with" if "power_w" in table.numbers else "without"
+    return (
+        f"{output}: {counted(len(set(table.text['kernel'])), 'kernel')} of "
+        f"{counted(len(set(table.text['application'])), 'application')} on "
+        f"{table.text['device'][0]}, {counted(settings['engine_mhz'], 'engine clock')} x "
+        f"{counted(settings['memory_mhz'], 'memory clock')}, "
+        f"{len(table)} rows, {power} power; left out: {imported.failed} configurations that "
+        f"failed, {imported.off_clock} that ran more than 2 % off their clock"
     )
 
 

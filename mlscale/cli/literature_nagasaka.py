@@ -1,13 +1,12 @@
 """mlscale literature nagasaka: board power from counters per second, on tables of measurements."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns, number, print_document
 from mlscale.data.grid import HardwareConfig
 from mlscale.papers.nagasaka_inputs import (
     BASELINE,
@@ -86,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
             figures["figures"] = [
                 str(path) for path in draw_figures(folder, cases, arguments.counters)
             ]
-    print(json.dumps(figures, indent=1) if arguments.json else _as_text(figures))
+    print_document(figures, arguments.json, _as_text)
 
 
 def _read(arguments: argparse.Namespace) -> list[PowerCase]:

@@ -1,14 +1,13 @@
 """mlscale literature nagasaka-estimate: the power of kernels by a model of nagasaka-fit."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlscale.cli import options
-from mlscale.cli.text import columns, csv_text, flag_lines, kernel_names, number
+from mlscale.cli.text import columns, csv_text, flag_lines, kernel_names, number, print_document
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.surfaces import absolute_percentage_error
@@ -45,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     if output is not None:
         rows = [{**row, "flags": "; ".join(row["flags"])} for row in document["estimates"]]
         write_text(output, csv_text(rows))
-    print(json.dumps(document, indent=1) if arguments.json else _text(document))
+    print_document(document, arguments.json, _text)
 
 
 def _profiles(path: Path, model: FittedPowerModel) -> Profiles:

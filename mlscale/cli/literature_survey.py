@@ -1,14 +1,14 @@
 """mlscale literature survey: the models of Volkov's survey, side by side, and their figures."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns, number, print_document
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
     if measured_gpu := _measured_gpu(arguments):
         measured = _measured(measured_gpu, arguments)
-        print(json.dumps(measured, indent=1) if arguments.json else _measured_text(measured))
+        print_document(measured, arguments.json, _measured_text)
         return
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
@@ -90,8 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
             "throughput": throughput_rows(intensities, warps, arguments.cu),
         }
         _draw(own, intensities, arguments, OWN_CU, arguments.cu)
-        text = "\n\n".join([OWN_NOTE, *_throughput_text(own["throughput"]), *_figures(own)])
-        print(json.dumps(own, indent=1) if arguments.json else text)
+        print_document(own, arguments.json, _own_text)
         return
     most = load_device(DEVICE).max_waves_per_cu
     if warps[-1] > most:
@@ -104,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
         "warps_needed": warps_needed_rows(intensities, most),
     }
     _draw(document, intensities, arguments, "GTX 980", GTX_980)
-    print(json.dumps(document, indent=1) if arguments.json else _as_text(document, most))
+    print_document(document, arguments.json, partial(_as_text, most=most))
 
 
 def _measured_gpu(arguments: argparse.Namespace) -> MeasuredGpu | None:
@@ -171,6 +170,11 @@ def _draw(
 def _figures(document: dict[str, Any]) -> list[str]:
     """The files of the figures, for the text; none where none were drawn."""
     return ["\n".join(document["figures"])] if "figures" in document else []
+
+
+def _own_text(document: dict[str, Any]) -> str:
+    """Return the throughput of a CU that was given, and where the figures are."""
+    return "\n\n".join([OWN_NOTE, *_throughput_text(document["throughput"]), *_figures(document)])
 
 
 def _measured_text(document: dict[str, Any]) -> str:

@@ -1,13 +1,12 @@
 """mlscale literature wang-chu: the analytical model of Wang and Chu on a table of measurements."""
 
 import argparse
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, print_document
 from mlscale.data.devices import device_keys
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.measurements import Measurements, from_table, read
@@ -107,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
         }
         if arguments.readings:
             document["readings"] = reading_rows(data, base, gpu)
-            print(json.dumps(document, indent=1) if arguments.json else _readings_text(document))
+            print_document(document, arguments.json, _readings_text)
             return
         errors = table_errors(data, base, model, gpu, arguments.reading)
     except InputError as error:
@@ -117,7 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
         with options.output_folder(arguments.output) as folder:
             files = _write(folder, f"{gpu.key}, base {base}\n{MODELS[model]}", errors, gpu)
             document["files"] = [str(file) for file in files]
-    print(json.dumps(document, indent=1) if arguments.json else _as_text(document))
+    print_document(document, arguments.json, _as_text)
 
 
 def _read(path: Path, arguments: argparse.Namespace) -> tuple[Measurements, GpuParameters]:

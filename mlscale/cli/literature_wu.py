@@ -1,11 +1,11 @@
 """mlscale literature wu: how the kernels of a table scale, as in Fig. 1 of Wu et al."""
 
 import argparse
-import json
+from functools import partial
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, kernel_names, number
+from mlscale.cli.text import columns, kernel_names, number, print_document
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
         with options.output_folder(arguments.output) as folder:
             drawn = [draw_scaling(folder, name, tables[name], shown[name]) for name in tables]
             document["files"] = [str(path) for paths in drawn for path in paths]
-    print(json.dumps(document, indent=1) if arguments.json else _as_text(document, tables))
+    print_document(document, arguments.json, partial(_as_text, tables=tables))
 
 
 def _as_text(document: dict[str, Any], tables: dict[str, Measurements]) -> str:

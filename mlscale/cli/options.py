@@ -2,10 +2,11 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import values
 from mlscale.data.public import registry
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
     from mlscale.data.measurements import Measurements
     from mlscale.model import Model
+
+# How help texts call what a user has in a file.
+FILES = (
+    "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
+)  # fmt: skip
 
 Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
 
@@ -32,6 +38,42 @@ def refuse_unused(arguments: argparse.Namespace, names: Iterable[str], why: str)
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{flags}: of no effect {why}")
+
+
+def command_again(arguments: argparse.Namespace, without: Iterable[str] = ()) -> str:
+    """The command as it could be given again, with the names of files without their folders.
+
+    without: options to leave out, by their names in the namespace.
+    """
+    words, options = [], []
+    for action in arguments.parser._actions:  # noqa: SLF001, as argparse has no public list
+        value = vars(arguments).get(action.dest)
+        if value is None or value == action.default or action.dest in without:
+            continue
+        repeated = value if isinstance(value, list) else [value]
+        texts = [_again(one, action.metavar in FILES) for one in repeated]
+        match action.option_strings:
+            case []:
+                words += texts
+            case [flag, *_] if action.nargs == 0:
+                options.append(flag)
+            case [flag, *_] if isinstance(action, argparse._AppendAction):  # noqa: SLF001
+                options += [word for text in texts for word in (flag, text)]
+            case [flag, *_]:
+                options += [flag, *texts]
+    return shlex.join([*arguments.parser.prog.split(), *words, *options])
+
+
+def _again(value: Any, is_file: bool) -> str:
+    """A value of an option as it is given."""
+    if isinstance(value, type):
+        return f"{value.__module__}:{value.__qualname__}"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={number:g}" for name, number in value.items())
+    if isinstance(value, tuple):
+        return ",".join(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return Path(text).name if is_file else text
 
 
 def input_file(text: str) -> Path:

@@ -1,8 +1,6 @@
 """mlscale report: one HTML page on what a model predicts of profiled kernels."""
 
 import argparse
-import shlex
-from pathlib import Path
 
 from mlscale.cli import further_runs, levers, options, subject
 from mlscale.files import write_text
@@ -61,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     source = Source(
         of.model_name,
         of.profile_name,
-        _command(arguments),
+        options.command_again(arguments),
         arguments.date,
         arguments.static_power,
         of.notes,
@@ -73,43 +71,3 @@ def run(arguments: argparse.Namespace) -> None:
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    """Return the command as it could be given again; of files the name alone."""
-    words = ["mlscale", "report", *(Path(file).name for file in arguments.file)]
-    for name in ("model", "device", "power", "weights"):
-        if getattr(arguments, name) is not None:
-            words += [f"--{name}", Path(getattr(arguments, name)).name]
-    if arguments.base:
-        words += ["--base", ",".join(f"{axis}={v:g}" for axis, v in arguments.base.items())]
-    for name in ("gpu", "interval", "time"):
-        if getattr(arguments, name) is not None:
-            words += [f"--{name}", str(getattr(arguments, name))]
-    if own := arguments.predictor:
-        words += ["--predictor", f"{own.__module__}:{own.__qualname__}"]
-    for name in ("profiled_only", "skip_untimed", "extrapolate"):
-        words += [f"--{name.replace('_', '-')}"] * getattr(arguments, name)
-    for kernel in arguments.kernel or []:
-        words += ["--kernel", kernel]
-    for also in arguments.also:
-        file, at, config = also.rpartition("@")
-        named = f"{Path(file).name}@{config}" if at and "=" in config else Path(also).name
-        words += ["--also", named]
-    words += _further_options(arguments)
-    return shlex.join([*words, "-o", Path(arguments.output).name])
-
-
-def _further_options(arguments: argparse.Namespace) -> list[str]:
-    """Return objective, limits, static power, lever, power caps and date as they were given."""
-    words = ["--minimize", arguments.minimize] if arguments.minimize else []
-    for name in ("max_power", "max_time", "max_slowdown", "static_power"):
-        if getattr(arguments, name) is not None:
-            words += [f"--{name.replace('_', '-')}", f"{getattr(arguments, name):g}"]
-    words += ["--lever", "cap"] * (arguments.lever == "cap")
-    if arguments.power_cap is not None:
-        words += ["--power-cap", *(f"{cap:g}" for cap in arguments.power_cap)]
-    words += ["--commands"] * arguments.commands
-    if arguments.date:
-        words += ["--date", arguments.date]
-    return words

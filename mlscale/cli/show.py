@@ -1,13 +1,12 @@
 """mlscale show: what a model was trained on and holds, and its clusters for profiled kernels."""
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, subject
-from mlscale.cli.text import columns, kernel_names, number
+from mlscale.cli.text import columns, kernel_names, number, print_document
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.model import Model
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         with options.output_folder(arguments.output) as folder:
             document["files"] = [str(path) for path in _draw(folder, model, arguments.model)]
-    print(json.dumps(document, indent=1) if arguments.json else _as_text(document))
+    print_document(document, arguments.json, _as_text)
 
 
 def _draw(folder: Path, model: Model, name: str) -> list[Path]:

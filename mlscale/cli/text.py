@@ -2,10 +2,11 @@
 
 import csv
 import io
+import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "interval_cell",
     "kernel_names",
     "number",
+    "print_document",
     "print_or_write",
     "printable",
     "without_empty",
@@ -38,6 +40,13 @@ def print_or_write(text: str, output: str | None) -> None:
         sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     else:
         write_text(Path(output), text)
+
+
+def print_document(
+    document: dict[str, Any], as_json: bool, as_text: Callable[[dict[str, Any]], str]
+) -> None:
+    """Print what a command found out, as JSON or for a reader."""
+    print(json.dumps(document, indent=1) if as_json else as_text(document))
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -2,10 +2,8 @@
 
 import argparse
 import platform
-import shlex
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale import __version__
@@ -14,7 +12,6 @@ from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
 if TYPE_CHECKING:
-    from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
 
 HYPER_PARAMETERS = ("features", "clusters", "seed", "gpu", "loss", "log_ratios", "counters")
@@ -119,7 +116,9 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
-    model.card["made_by"] = {"command": _command(arguments, base), "versions": _versions()}
+    arguments.base = str(base)
+    command = options.command_again(arguments, without=["output"])
+    model.card["made_by"] = {"command": command, "versions": _versions()}
     save(model, output)
     print(
         f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
@@ -154,23 +153,6 @@ def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | Non
         )
         for table in tables
     ]
-
-
-def _command(arguments: argparse.Namespace, base: "HardwareConfig") -> str:
-    """Return the command as it could be given again; of files the name, and not the model's."""
-    words = ["mlscale", "train", *(Path(table).name for table in arguments.table)]
-    words += ["--base", str(base)]
-    for name in ("predictor", "features", "features_of", "clusters", "seed", "gpu", "loss"):
-        if getattr(arguments, name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
-    words += ["--log-ratios"] if arguments.log_ratios else []
-    words += ["--counters", ",".join(arguments.counters)] if arguments.counters else []
-    for application in arguments.leave_out:
-        words += ["--leave-out", application]
-    for name, usual in (("incomplete", "error"), ("repetitions", "median")):
-        if getattr(arguments, name) != usual:
-            words += [f"--{name}", getattr(arguments, name)]
-    return shlex.join(words)
 
 
 def _versions() -> dict[str, str]:

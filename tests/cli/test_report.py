@@ -16,7 +16,7 @@ from synthetic import tidy
 
 from mlscale import save, train
 from mlscale.cli.main import parser_of
-from mlscale.cli.report import _command
+from mlscale.cli.options import command_again
 
 ROOT = Path(__file__).parents[2]
 MID = made.GRID.mid
@@ -99,16 +99,17 @@ class TestTheFile:
 
     def test_has_every_option_of_the_command(self) -> None:
         given = shlex.split(
-            "mlscale report export.csv --model m.mlscale --device h100-sxm5 --power power.csv "
-            "--weights launches.csv --base engine_mhz=1980,memory_mhz=2619 --gpu 0 "
-            "--interval 0.1 --time 5.0 --predictor mlscale.predictors.regressors:Nearest "
-            "--profiled-only --skip-untimed --extrapolate --kernel gemm "
-            "--also more.csv@engine=1200 "
+            "mlscale report export.csv --model m.mlscale "
+            "--predictor mlscale.predictors.regressors:Nearest --profiled-only --extrapolate "
+            "--device h100-sxm5 --base engine_mhz=1980,memory_mhz=2619 --skip-untimed "
+            "--power power.csv --gpu 0 --interval 0.1 --time 5 --weights launches.csv "
+            "--kernel gemm --date today "
             "--minimize edp --max-power 300 --max-time 9 --max-slowdown 5 --static-power 40 "
-            "--lever cap --power-cap 200 250 --commands --date today -o r.html"
+            "--lever cap --power-cap 200 250 --commands "
+            "--also more.csv@engine=1200 --also again.csv -o r.html"
         )
         arguments = parser_of(["report"]).parse_args(given[1:])
-        assert shlex.split(_command(arguments)) == given
+        assert shlex.split(command_again(arguments)) == given
         page = arguments.parser.format_help()
         options = re.findall(r"^  (?:-o FILE, )?(--[a-z-]+)", page, re.MULTILINE)
         assert {*options} - {"--help", "--output"} <= {*given}

@@ -1,7 +1,6 @@
 """mlscale study: errors of predictors on tables of measurements, and the studies of Wu et al."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from mlscale.cli.study import (
     wu2015,
 )
 from mlscale.cli.study.run import carry_out
+from mlscale.cli.text import print_document
 from mlscale.data.measurements import Measurements
 from mlscale.studies.base import Study
 from mlscale.studies.study import plan, settings_of
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     study = plan(arguments.study, tables, **_settings(arguments))
     _check_candidates(study, arguments)
     document, written = carry_out(study, arguments, getattr(module, "draw", None))
-    print(json.dumps(document, indent=1) if arguments.json else module.as_text(document))
+    print_document(document, arguments.json, module.as_text)
     if written and not arguments.json:
         print(f"\nWritten: {', '.join(map(str, written))}")
 
