@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from mlscale.report import cap_section, figures, sections, whole_run
+from mlscale.report import figures, levers, sections, whole_run
 from mlscale.report.markup import Markup
 
 _drawn: dict[object, Markup] = {}
+_draw = figures.svg
 
 
 class _Chart:
@@ -22,14 +23,14 @@ def _svg(chart: _Chart, title: str, salt: str) -> Markup:
     key = chart.kind, pickle.dumps(chart.arguments), title, salt
     if key not in _drawn:
         figure = getattr(figures, chart.kind)(*chart.arguments)
-        _drawn[key] = figures.svg(figure, title, salt)
+        _drawn[key] = _draw(figure, title, salt)
     return _drawn[key]
 
 
 def use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of this test take their charts from those that were drawn before."""
-    for module in (sections, whole_run, cap_section):
-        monkeypatch.setattr(module, "svg", _svg)
+    monkeypatch.setattr(figures, "svg", _svg)
+    for module in (sections, whole_run, levers):
         for kind in ("axis_chart", "front_chart", "roofline_chart"):
             if hasattr(module, kind):
                 monkeypatch.setattr(module, kind, lambda *given, kind=kind: _Chart(kind, given))
