@@ -182,8 +182,7 @@ class Predictions(Mapping[str, Surfaces]):
         return configs, [(*self._between(c), *self._beyond(c)) for c in configs]
 
     def _between(self, config: HardwareConfig) -> Marks:
-        on_grid = all(getattr(config, axis) in getattr(self.grid, axis) for axis in AXES)
-        return () if on_grid else (INTERPOLATED,)
+        return () if config in self.grid else (INTERPOLATED,)
 
     def _beyond(self, config: HardwareConfig) -> Marks:
         is_inside = self.trained_range is None or self.trained_range.spans(config)

@@ -70,13 +70,9 @@ def by_power_laws(surfaces: Surfaces, grid: ConfigGrid) -> Surfaces:
     count = len(surfaces.values)
     logs = np.log(surfaces.values).reshape(count, -1)
     wider = carried(logs, surfaces.grid, grid, ENDS)
-
-    def end(own: Floats | None) -> Floats | None:
-        if own is None:
-            return None
-        off = carried(np.log(own).reshape(count, -1) - logs, surfaces.grid, grid)
-        return np.asarray(np.exp(wider + off).reshape(-1, *grid.shape))
-
-    values = np.exp(wider).reshape(-1, *grid.shape)
-    ends = end(surfaces.low), end(surfaces.high)
-    return Surfaces(grid, surfaces.base, values, surfaces.flags, *ends)
+    ends = [
+        wider + carried(np.log(end).reshape(count, -1) - logs, surfaces.grid, grid)
+        for end in (surfaces.low, surfaces.high)
+        if end is not None
+    ]
+    return Surfaces.of_logs(grid, surfaces.base, wider, surfaces.flags, ends)

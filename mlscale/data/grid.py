@@ -144,6 +144,10 @@ class ConfigGrid:
                 for memory in self.memory_mhz:
                     yield HardwareConfig(cu, engine, memory)
 
+    def __contains__(self, config: HardwareConfig) -> bool:
+        """Tell whether a configuration is one of the grid's."""
+        return all(getattr(config, axis) in getattr(self, axis) for axis in AXES)
+
     def settings(self) -> dict[str, NDArray[Any]]:
         """Return every configuration's settings by axis, (N,) each, in the order of iteration."""
         mesh = np.meshgrid(*(getattr(self, axis) for axis in AXES), indexing="ij")
@@ -160,6 +164,12 @@ class ConfigGrid:
             self.engine_mhz.index(config.engine_mhz),
             self.memory_mhz.index(config.memory_mhz),
         )
+
+    def position(self, at: Base) -> int:
+        """Return where a configuration stands in a raveled (C, E, M) array, else see `index`."""
+        c, e, m = self.index(at)
+        _, engines, memories = self.shape
+        return (c * engines + e) * memories + m
 
     def _require(self, config: HardwareConfig) -> None:
         for axis in AXES:

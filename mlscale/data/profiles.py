@@ -137,6 +137,15 @@ class Profiles:
             raise InputError("the profile has no column 'power_w'; power needs it at the base")
         return self.power_w
 
+    @property
+    def base_power_w(self) -> Floats:
+        """Power at the base [W], (K,). Raises InputError where a kernel has none."""
+        power_w = self.quantity("power")
+        if (missing := np.isnan(power_w)).any():
+            name = self.kernels[int(missing.argmax())]
+            raise InputError(f"kernel '{name}' has no 'power_w' at the base")
+        return power_w
+
     def select(self, kernels: Sequence[int]) -> "Profiles":
         """Return the profiles of some kernels, by position."""
         positions = list(kernels)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -33,6 +33,19 @@ class Surfaces:
     def __post_init__(self) -> None:
         if not self.flags:
             object.__setattr__(self, "flags", ((),) * len(self.values))
+
+    @classmethod
+    def of_logs(
+        cls,
+        grid: ConfigGrid,
+        base: HardwareConfig,
+        logs: Floats,
+        flags: tuple[tuple[str, ...], ...] = (),
+        ends: Sequence[Floats] = (),
+    ) -> Self:
+        """Return those of log ratios (K, N); ends: low and high log ratios, where there are any."""
+        factors = [np.exp(own).reshape(-1, *grid.shape) for own in (logs, *ends)]
+        return cls(grid, base, factors[0], flags, *factors[1:])
 
     def __repr__(self) -> str:
         intervals = "" if self.low is None else ", with intervals"
@@ -103,7 +116,7 @@ def without_base(errors: Floats, base: Index) -> Floats:
 
 def interpolate(values: Floats, grid: ConfigGrid, config: HardwareConfig) -> tuple[Floats, bool]:
     """Take positive values (K, C, E, M) at one configuration: (K,), and whether between steps."""
-    if all(getattr(config, axis) in getattr(grid, axis) for axis in AXES):
+    if config in grid:
         return values[(slice(None), *grid.index(config))], False
     logs = np.log(values).reshape(len(values), -1)
     return np.exp(logs @ configuration_weights(grid, config)), True

@@ -15,12 +15,13 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.extrapolation import by_power_laws, widened
-from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
+from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
+from mlscale.predictors.intervals import require_coverage
 from mlscale.predictors.reach import within_reach
 
 ROUNDING = 1e-9
@@ -243,8 +244,8 @@ def predict_surfaces(
     and 1, and where the predictor gives anything but surfaces of finite, positive factors for these
     kernels.
     """
-    if coverage is not None and not 0 < coverage < 1:
-        raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+    if coverage is not None:
+        require_coverage(coverage)
     if coverage is not None and isinstance(predictor, GivesIntervals):
         surfaces = predictor.predict_interval(profiles, coverage, grid)
     else:
@@ -258,7 +259,7 @@ def predict_surfaces(
 
 def _exact_at_base(surfaces: Surfaces) -> Surfaces:
     """Return factors of exactly 1 at the base where rounding left other last digits."""
-    if not all(getattr(surfaces.base, axis) in getattr(surfaces.grid, axis) for axis in AXES):
+    if surfaces.base not in surfaces.grid:
         return surfaces
     at_base = (slice(None), *surfaces.grid.index(surfaces.base))
     exact = {}

@@ -21,6 +21,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
+    ConditionedSurfaces,
     MeasuredRatios,
     SurfacePosterior,
     SurfacePrior,
@@ -207,9 +208,7 @@ class BoardTime(Predictor):
         They hold it on average over GPUs like those held out in training. low and high are None
         after training on one GPU alone. Raises InputError.
         """
-        if not 0 < coverage < 1:
-            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
-        return self._surfaces(profiles, grid, coverage if self.scores_.size else None)
+        return self._surfaces(profiles, grid, coverage)
 
     def widths_ahead(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -219,34 +218,24 @@ class BoardTime(Predictor):
         The mean over the clocks of half the interval of the log time; without calibrated intervals
         in standard deviations. Raises InputError.
         """
-        grid = self._grid(profiles, grid)
-        posterior = self._posterior(profiles, grid)
-        score = score_at(self.scores_, coverage) if self.scores_.size else 1.0
-        before = score * np.sqrt(posterior.before)
-        now = (before * posterior.narrowing()).mean(axis=1)
-        ahead = [posterior.further_narrowing(k) @ own / own.size for k, own in enumerate(before)]
-        return now, np.array(ahead)
+        own = self._conditioned(profiles, self._grid(profiles, grid))
+        return own.widths_ahead(score_at(self.scores_, coverage) * np.sqrt(own.posterior.before))
 
     def _surfaces(
         self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
     ) -> Surfaces:
-        grid = self._grid(profiles, grid)
-        posterior = self._posterior(profiles, grid)
+        own = self._conditioned(profiles, self._grid(profiles, grid))
+        if coverage is None or not self.scores_.size:
+            return own.surfaces()
+        return own.surfaces(score_at(self.scores_, coverage) * _scale(own.posterior))
+
+    def _conditioned(self, profiles: Profiles, grid: ConfigGrid) -> ConditionedSurfaces:
+        """Surfaces given the points; a flag says where there are none."""
+        log_clock = np.log(np.array(grid.engine_mhz) / profiles.base.engine_mhz)
+        prior = self.population_.prior(log_clock, len(profiles.kernels))
+        posterior = condition(prior, measured_ratios(profiles, grid, with_power=False))
         flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
-
-        def factors(logs: Floats) -> Floats:
-            return np.exp(logs).reshape(len(logs), *grid.shape)
-
-        values = factors(posterior.logs)
-        if coverage is None:
-            return Surfaces(grid, profiles.base, values, flags)
-        width = score_at(self.scores_, coverage) * _scale(posterior, _log_clock(grid, profiles))
-        low, high = factors(posterior.logs - width), factors(posterior.logs + width)
-        return Surfaces(grid, profiles.base, values, flags, low, high)
-
-    def _posterior(self, profiles: Profiles, grid: ConfigGrid) -> SurfacePosterior:
-        prior = self.population_.prior(_log_clock(grid, profiles), len(profiles.kernels))
-        return condition(prior, measured_ratios(profiles, grid, with_power=False))
+        return ConditionedSurfaces(grid, profiles.base, posterior, flags)
 
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""
@@ -290,13 +279,9 @@ class BoardTime(Predictor):
         return self
 
 
-def _log_clock(grid: ConfigGrid, profiles: Profiles) -> Floats:
-    return np.log(np.array(grid.engine_mhz) / profiles.base.engine_mhz)
-
-
-def _scale(posterior: SurfacePosterior, log_clock: Floats) -> Floats:
-    """What the intervals' half-widths are proportional to, (K, M): 0 at the base."""
-    return np.asarray(np.sqrt(posterior.after + RATIO_NOISE**2) * (np.abs(log_clock) > 0))
+def _scale(posterior: SurfacePosterior) -> Floats:
+    """What the intervals' half-widths are proportional to, (K, M), but for 0 at the base."""
+    return np.sqrt(posterior.after + RATIO_NOISE**2)
 
 
 def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
@@ -319,7 +304,7 @@ def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
             posterior = condition(prior, gpu.points(second))
             new = ~np.isin(gpu.positions, [gpu.base, gpu.farthest])
             error = np.abs(posterior.logs - gpu.logs)[:, new]
-            scores += list(error / _scale(posterior, gpu.log_clock)[:, new])
+            scores += list(error / _scale(posterior)[:, new])
             devices += [device] * len(error)
     weights = np.array([1 / devices.count(device) for device in devices])
     return calibrated_scores(scores, devices, weights)

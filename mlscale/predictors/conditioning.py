@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import ConfigGrid
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import configuration_weights
+from mlscale.data.surfaces import Surfaces, configuration_weights
 from mlscale.errors import InputError
 
 RATIO_NOISE = 0.01  # standard deviation of the log of a ratio of two measurements
@@ -26,6 +26,8 @@ MOST_CELLS = 1 << 26  # half a gigabyte: of points x points of all kernels, and 
 MISSING_VARIANCE = 1e6  # of a point that was not measured
 GAUSS_NEWTON_STEPS, HALVINGS, DIFFERENCE = 20, 12, 1e-4
 CLOSE = 1e-9
+LARGEST_SURPRISE = 4.0
+STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 LARGEST_MISFIT = 3.0  # times the kernels' median; a kernel beyond is scaled down
 
 
@@ -108,6 +110,11 @@ class SurfacePosterior:
         gained = np.einsum("kmp,kpq,kmq->km", self.gain, self.inverse, self.gain)
         return np.asarray(np.maximum(self.before - gained, 0))
 
+    def surprise_flags(self) -> list[tuple[str, ...]]:
+        """Return for each kernel a flag where a point surprises."""
+        surprises = self.surprise.tolist()
+        return [(STRANGE.format(own),) if own > LARGEST_SURPRISE else () for own in surprises]
+
     def narrowing(self) -> Floats:
         """Return the standard deviation after / before the points, (K, M)."""
         if not self.gain.shape[2]:
@@ -135,6 +142,53 @@ class SurfacePosterior:
 
 def _ratio(after: Floats, before: Floats) -> Floats:
     return np.divide(after, before, out=np.ones_like(before * after), where=before > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedSurfaces:
+    """Surfaces of one quantity on a grid given the points, and intervals of half-widths (K, N).
+
+    posterior: its last N outputs are of the quantity. Half-widths are of log ratios; at the base
+    they are taken as 0.
+    """
+
+    grid: ConfigGrid
+    base: HardwareConfig
+    posterior: SurfacePosterior
+    flags: tuple[tuple[str, ...], ...]
+
+    def surfaces(self, half_width: Floats | None = None) -> Surfaces:
+        """Return the surfaces, with intervals of that half-width, which knows the points."""
+        logs, ends = self._own(self.posterior.logs), []
+        if half_width is not None:
+            width = half_width * self._is_away()
+            ends = [logs - width, logs + width]
+        return Surfaces.of_logs(self.grid, self.base, logs, self.flags, ends)
+
+    def narrowing(self) -> Floats:
+        """Return the standard deviation after / before the points, (K, N)."""
+        return self._own(self.posterior.narrowing())
+
+    def widths_ahead(self, half_width: Floats) -> tuple[Floats, Floats]:
+        """Return mean half-widths over the grid, (K,), and after one more time anywhere, (K, N).
+
+        half_width: without points; what is returned knows them.
+        """
+        width, size = half_width * self._is_away(), self.grid.size
+        ahead = [
+            self._own(self.posterior.further_narrowing(k))[:size] @ own / size
+            for k, own in enumerate(width)
+        ]
+        return (width * self.narrowing()).mean(axis=1), np.array(ahead)
+
+    def _own(self, outputs: Floats) -> Floats:
+        return outputs[..., -self.grid.size :]
+
+    def _is_away(self) -> Mask:
+        """Which configurations are not the base, (N,)."""
+        settings = self.grid.settings()
+        others = [settings[axis] != getattr(self.base, axis) for axis in AXES]
+        return np.asarray(np.any(others, axis=0))
 
 
 def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> MeasuredRatios:

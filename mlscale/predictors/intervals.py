@@ -6,6 +6,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, shaped
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.errors import InputError
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
@@ -70,8 +71,19 @@ def _quantiles(values: Floats, shares: Floats, levels: Floats) -> Floats:
 
 
 def score_at(scores: Floats, coverage: float) -> float:
-    """Return the score for one coverage; scores (1001,): see `calibrated_scores`."""
-    return float(np.interp(coverage, LEVELS, scores))
+    """Return the score for one coverage; scores (1001,): see `calibrated_scores`.
+
+    1 without scores: what is proportional to it then is in units of the score. Raises InputError
+    unless the coverage is between 0 and 1.
+    """
+    require_coverage(coverage)
+    return float(np.interp(coverage, LEVELS, scores)) if scores.size else 1.0
+
+
+def require_coverage(coverage: float) -> None:
+    """Raise InputError unless a coverage is between 0 and 1."""
+    if not 0 < coverage < 1:
+        raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
 
 
 def restored_scores(saved: Floats) -> Floats:

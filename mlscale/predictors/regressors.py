@@ -52,8 +52,8 @@ class Nearest(Predictor):
         points, flags = self.scaling_.transform(profiles)
         distances = np.linalg.norm(points[:, None, :] - self.points_, axis=2)
         nearest = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours]
-        values = np.exp(self.log_surfaces_[nearest].mean(axis=1))
-        return Surfaces(self.grid_, self.base_, values, flags)
+        logs = self.log_surfaces_[nearest].mean(axis=1)
+        return Surfaces.of_logs(self.grid_, self.base_, logs, flags)
 
     def needs(self) -> tuple[str, ...]:
         """Return the features that every training kernel had."""
@@ -124,5 +124,5 @@ class ExtraTrees(Predictor):
         """Return the mean over the trees of the log surfaces."""
         on_training_grid(self.name, (self.grid_, self.base_), profiles, grid)
         points, flags = self.scaling_.transform(profiles)
-        logs = self.forest_.predict(points).reshape(len(points), *self.grid_.shape)
-        return Surfaces(self.grid_, self.base_, np.exp(logs), flags)
+        logs = self.forest_.predict(points)
+        return Surfaces.of_logs(self.grid_, self.base_, logs, flags)

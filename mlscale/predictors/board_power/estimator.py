@@ -166,9 +166,7 @@ class BoardPower(Predictor):
         intervals widen them. low and high are None after training on one GPU alone. Raises
         InputError.
         """
-        if not 0 < coverage < 1:
-            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
-        return self._surfaces(profiles, grid, coverage if self.scores_.size else None)
+        return self._surfaces(profiles, grid, coverage)
 
     def _surfaces(
         self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
@@ -186,9 +184,6 @@ class BoardPower(Predictor):
             log_time = np.log(time_factors).reshape(count, -1)
             return self.model_.log_power(own, PowerCurve(log_clock, highest, log_time))
 
-        def factors(logs: Floats) -> Floats:
-            return np.exp(logs + correction).reshape(count, *grid.shape)
-
         if times is None:
             logs = log_power(np.exp(self.model_.log_time(own, log_clock)))
         elif times.grid != grid or times.base != base:
@@ -196,20 +191,20 @@ class BoardPower(Predictor):
         else:
             logs = log_power(times.values)
         further = _FurtherPower.of(profiles, grid, log_clock)
-        correction = further.slope(logs)[:, None] * log_clock
+        corrected = logs + further.slope(logs)[:, None] * log_clock
         flags = self._flags(own, is_memory_swept=bool(log_memory.any()))
-        if coverage is None:
-            return Surfaces(grid, base, factors(logs), flags)
+        if coverage is None or not self.scores_.size:
+            return Surfaces.of_logs(grid, base, corrected, flags)
         scale = LEAST_SPREAD * ((log_clock != 0) | (log_memory != 0))
         has_further = len(further.log_clock) and self.further_scores_.size
         scores = self.further_scores_ if has_further else self.scores_
         width = score_at(scores, coverage) * (
             scale + SPREAD_PER_CLOCK * further.distance(log_clock)
         ) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
-        low, high = logs - width, logs + width
+        low, high = corrected - width, corrected + width
         if times is not None and times.low is not None and times.high is not None:
             low, high = low + (log_power(times.high) - logs), high + (log_power(times.low) - logs)
-        return Surfaces(grid, base, factors(logs), flags, factors(low), factors(high))
+        return Surfaces.of_logs(grid, base, corrected, flags, (low, high))
 
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""

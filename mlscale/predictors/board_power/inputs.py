@@ -35,7 +35,7 @@ class GpuLimits:
 
         Where the table has no limit it is the mean of the three largest powers. Raises InputError.
         """
-        power_w = board_limit_w(profiles.device) or _top(base_power_w(profiles))
+        power_w = board_limit_w(profiles.device) or _top(profiles.base_power_w)
         return cls(max(LEAST_DRAM_PEAK, _top(dram_share(profiles))), power_w)
 
 
@@ -61,19 +61,10 @@ def dram_share(profiles: Profiles) -> Floats:
     return share
 
 
-def base_power_w(profiles: Profiles) -> Floats:
-    """Board power at the base (K,) [W]. Raises InputError where a kernel has none."""
-    power_w = profiles.quantity("power")
-    if np.isnan(power_w).any():
-        name = profiles.kernels[int(np.isnan(power_w).argmax())]
-        raise InputError(f"kernel '{name}' has no 'power_w' at the base")
-    return power_w
-
-
 def shares(profiles: Profiles, limits: GpuLimits) -> dict[str, Floats]:
     """Shares (K,) of what the GPU reaches at most, NaN where that is not known. InputError."""
     dram = np.minimum(dram_share(profiles) / limits.dram, LARGEST_DRAM_SHARE)
-    power = np.maximum(base_power_w(profiles) / limits.power_w, LEAST_SHARE)
+    power = np.maximum(profiles.base_power_w / limits.power_w, LEAST_SHARE)
     return {"DRAM share": dram, "power share": power}
 
 

@@ -73,11 +73,6 @@ class GridRatios:
         )
 
 
-def base_position(grid: ConfigGrid, base: HardwareConfig) -> int:
-    """Return where the base is in a raveled (C, E, M) array. Raises InputError off the grid."""
-    return int(np.ravel_multi_index(grid.index(base), grid.shape))
-
-
 @dataclass(frozen=True, eq=False)
 class GpuPeaks:
     """One GPU at one base: its grid, and the largest uses that kernels reach on it.

@@ -24,19 +24,15 @@ from mlscale.predictors.base import (
     on_training_grid,
     training_sets,
 )
-from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks, base_position
+from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.scores import IntervalScores
 from mlscale.predictors.bottleneck.time import KernelTraits, TimeModel
-from mlscale.predictors.conditioning import SurfacePosterior, condition, measured_ratios
+from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
 from mlscale.predictors.features import Explanation
 
-LARGEST_SURPRISE = 4.0
 OTHER_GRID = "not on the grid of the training data: by the curve alone, without its correction"
-STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 NO_OTHER_GPU = "intervals as on the trained GPU: how far off another is was not measured"
-
-Flags = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +147,8 @@ class Bottleneck(Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
-        posterior, _, flags, target = self._posterior(profiles, grid)
-        gpu = target.gpu
-        values = _factors(self._own(posterior.logs, gpu), gpu)
-        return Surfaces(gpu.grid, profiles.base, values, flags)
+        own, _, _ = self._conditioned(profiles, grid)
+        return own.surfaces()
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -164,18 +158,10 @@ class Bottleneck(Predictor):
         low and high are None where they were not calibrated: not asked for, or fewer than three
         applications. Raises InputError unless coverage is between 0 and 1.
         """
-        if not 0 < coverage < 1:
-            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+        own, scale, target = self._conditioned(profiles, grid)
         if not self.scores_:
-            return self.predict(profiles, grid)
-        posterior, scale, flags, target = self._posterior(profiles, grid)
-        gpu = target.gpu
-        logs = self._own(posterior.logs, gpu)
-        width = self._score(coverage, target) * scale() * self._own(posterior.narrowing(), gpu)
-        if profiles.base in set(gpu.grid):
-            width[:, base_position(gpu.grid, profiles.base)] = 0
-        values, low, high = (_factors(x, gpu) for x in (logs, logs - width, logs + width))
-        return Surfaces(gpu.grid, profiles.base, values, flags, low, high)
+            return own.surfaces()
+        return own.surfaces(self._score(coverage, target) * scale() * own.narrowing())
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the GPUs that time was learnt from."""
@@ -227,50 +213,33 @@ class Bottleneck(Predictor):
         configuration what measuring time there is expected to leave. Without calibrated intervals
         in units of the score. Raises InputError.
         """
-        posterior, interval_scale, _, target = self._posterior(profiles, grid)
-        gpu = target.gpu
-        scale = (self._score(coverage, target) if self.scores_ else 1.0) * interval_scale()
-        scale[:, base_position(gpu.grid, gpu.base)] = 0
-        now = (scale * self._own(posterior.narrowing(), gpu)).mean(axis=1)
-        size = gpu.grid.size
-        ahead = [
-            self._own(posterior.further_narrowing(k), gpu)[:size] @ scale[k] / size
-            for k in range(len(scale))
-        ]
-        return now, np.array(ahead)
+        own, scale, target = self._conditioned(profiles, grid)
+        return own.widths_ahead(self._score(coverage, target) * scale())
 
     def _score(self, coverage: float, target: Target) -> float:
         return self.scores_.at(coverage, target.number, target.has_own_peaks)
 
-    def _posterior(
+    def _conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[SurfacePosterior, Callable[[], Floats], Flags, Target]:
-        """Return log ratios given the points, the intervals' scale (K, N), flags, and where."""
+    ) -> tuple[ConditionedSurfaces, Callable[[], Floats], Target]:
+        """Return surfaces given the points, the intervals' scale (K, N) without them, and where."""
         target = self._target(profiles, grid)
         gpu = target.gpu
         kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
         if self.power_ is not None:
-            base_w = _power_at_base(profiles)
             trained = self.time_.gpus[0].grid
             other_grid = None if gpu.grid == trained else trained
-            prior = self.power_.prior(kernels.use, base_w, gpu, time, other_grid)
+            prior = self.power_.prior(kernels.use, profiles.base_power_w, gpu, time, other_grid)
         points = measured_ratios(profiles, gpu.grid, self.power_ is not None)
         posterior = condition(prior, points)
-        flags = self.time_.flags(kernels, gpu)
-        for own, surprise in zip(flags, posterior.surprise.tolist(), strict=True):
-            own[:0] = target.notes
-            if surprise > LARGEST_SURPRISE:
-                own.append(STRANGE.format(surprise))
+        pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
+        flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)
 
         def scale() -> Floats:
             return self.time_.interval_scale(kernels, gpu, time)
 
-        return posterior, scale, tuple(map(tuple, flags)), target
-
-    def _own(self, outputs: Floats, gpu: GpuPeaks) -> Floats:
-        """Return those of outputs (..., N or 2 N) that are of the predictor's quantity."""
-        return outputs[..., -gpu.grid.size :]
+        return ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags), scale, target
 
     def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
         """Return where the profiles are predicted. Raises InputError."""
@@ -353,15 +322,3 @@ class Bottleneck(Predictor):
         if not ((rows >= 0) & (rows < len(self.kernels_))).all():
             raise ValueError("a kernel of the process has no name")
         return self
-
-
-def _power_at_base(profiles: Profiles) -> Floats:
-    base_w = profiles.quantity("power")
-    if np.isnan(base_w).any():
-        name = profiles.kernels[int(np.flatnonzero(np.isnan(base_w))[0])]
-        raise InputError(f"kernel '{name}' has no 'power_w' at the base")
-    return base_w
-
-
-def _factors(logs: Floats, gpu: GpuPeaks) -> Floats:
-    return np.exp(logs).reshape(len(logs), *gpu.grid.shape)

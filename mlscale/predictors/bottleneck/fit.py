@@ -22,7 +22,6 @@ from mlscale.predictors.bottleneck.curve import (
     GridRatios,
     KernelLoad,
     Prior,
-    base_position,
     curve_priors,
     latent_count,
 )
@@ -180,7 +179,7 @@ class PowerFit:
         _, engine, memory = self.gpu.grid.index(self.gpu.base)
         for name, step in (("core", engine), ("memory", memory)):
             values[name][step] = 0
-        values["idle_ratio"][base_position(self.gpu.grid, self.gpu.base)] = 0
+        values["idle_ratio"][self.gpu.grid.position(self.gpu.base)] = 0
         _, mean, spread = self.inputs
         return PowerModel(
             idle_w=np.exp(values["idle"] + values["idle_ratio"]),
@@ -313,7 +312,7 @@ def _gpu_loss(
 def power_posterior(fits: Sequence[PowerFit]) -> Posterior:
     """Return the posterior of fits of the power's split that run together."""
     grid, base = fits[0].gpu.grid, fits[0].gpu.base
-    at_base = base_position(grid, base)
+    at_base = grid.position(base)
     elsewhere = torch.ones(grid.size, dtype=torch.float64)
     elsewhere[at_base] = 0
     core, memory = map(torch.from_numpy, energy_weights(grid, base))

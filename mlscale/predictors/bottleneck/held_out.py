@@ -9,7 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.predictors.bottleneck.correction import Correction
-from mlscale.predictors.bottleneck.curve import GpuPeaks, base_position
+from mlscale.predictors.bottleneck.curve import GpuPeaks
 from mlscale.predictors.bottleneck.fit import GpuKernels
 from mlscale.predictors.bottleneck.time import TimeModel, blended
 from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
@@ -46,7 +46,7 @@ class HeldOutGroup:
         """Return of each kernel |log error| (N - 1,) of predicted (n, N), see `interval_scale`."""
         error = np.abs(predicted - self.kernels.log_ratios[quantity])
         scale = self.model.interval_scale(self.kernels.traits, self.gpu, self.prior)
-        at_base = base_position(self.gpu.grid, self.gpu.base)
+        at_base = self.gpu.grid.position(self.gpu.base)
         return list(np.delete(error / scale, at_base, axis=1))
 
 

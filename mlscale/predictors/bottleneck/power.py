@@ -9,7 +9,7 @@ from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.extrapolation import carried
 from mlscale.data.grid import AXES, ConfigGrid, step_weights
-from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, base_position
+from mlscale.predictors.bottleneck.curve import Array, GpuPeaks
 from mlscale.predictors.bottleneck.process import standardised
 from mlscale.predictors.conditioning import SurfacePrior
 
@@ -104,7 +104,7 @@ class PowerModel:
         energies per work are what they are at its lowest step, as voltages have a floor; above it
         they go on as between its two highest.
         """
-        base = base_position(gpu.grid, gpu.base)
+        base = gpu.grid.position(gpu.base)
         core, memory = energy_weights(gpu.grid, gpu.base, trained)
         log_core, log_memory = self.log_core @ core, self.log_memory @ memory
         idle_w, misfit = self.idle_w, self.misfit

@@ -34,8 +34,11 @@ class IntervalScores:
     def at(self, coverage: float, number: int | None, has_own_peaks: bool) -> float:
         """Return the score for a coverage on the trained GPU of that number, or on another.
 
-        Another is taken to be no easier than any trained one: few were held out.
+        Another is taken to be no easier than any trained one: few were held out. 1 without
+        intervals, see `score_at`.
         """
+        if not self:
+            return score_at(np.empty(0), coverage)
         if number is not None:
             return score_at(self.trained[number], coverage)
         elsewhere = self.known_peaks if has_own_peaks else self.mean_peaks

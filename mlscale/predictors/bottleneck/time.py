@@ -22,7 +22,6 @@ from mlscale.predictors.bottleneck.curve import (
     GpuPeaks,
     GridRatios,
     KernelLoad,
-    base_position,
     curve_priors,
     latent_count,
 )
@@ -148,7 +147,7 @@ class TimeModel:
         load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
         curve = BottleneckCurve.of(np, self.values, number, load, ratios)
         rule = rule_and_weight(kernels) if self.uses_rule else None
-        base = [base_position(gpu.grid, gpu.base)] if gpu.base in set(gpu.grid) else None
+        base = [gpu.grid.position(gpu.base)] if gpu.base in gpu.grid else None
 
         def log_ratios(latents: Floats) -> Floats:
             log_time: Floats = curve.log_time(latents)

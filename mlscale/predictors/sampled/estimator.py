@@ -8,6 +8,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.devices import are_same_chip
+from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -22,9 +23,8 @@ from mlscale.predictors.base import (
     TrainingSet,
     single_gpu,
 )
-from mlscale.predictors.bottleneck.curve import base_position
 from mlscale.predictors.conditioning import (
-    SurfacePosterior,
+    ConditionedSurfaces,
     SurfacePrior,
     condition,
     measured_ratios,
@@ -41,9 +41,7 @@ from mlscale.predictors.sampled.bases import (
 )
 
 SAME_MEMORY_CLOCK = 0.01  # by which a profile's may differ from the trained one
-LARGEST_SURPRISE = 4.0
 OTHER_BOARD = "learnt on {}, another board of the same chip"
-STRANGE = "a further point is {:.1f} standard deviations off: not like the training kernels"
 
 
 @dataclass
@@ -129,9 +127,8 @@ class Sampled(Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The surfaces on the training clocks, or on others between them. Raises InputError."""
-        own = self._knowledge(profiles)
-        values = self._factors(own.posterior.logs, own.grid, grid)
-        return Surfaces(grid or own.grid, profiles.base, values, own.flags)
+        own, _ = self._conditioned(profiles)
+        return self._on(own.surfaces(), grid)
 
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -141,17 +138,11 @@ class Sampled(Predictor):
         low and high are None where they were not calibrated: not asked for, or fewer than three
         applications. Raises InputError.
         """
-        if not 0 < coverage < 1:
-            raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
-        own = self._knowledge(profiles)
-        if not own.belief.scores.size:
-            return self.predict(profiles, grid)
-        width = own.width(coverage) * self._own(own.posterior.narrowing(), own.grid)
-        logs = self._own(own.posterior.logs, own.grid)
-        values, low, high = (
-            self._factors(x, own.grid, grid) for x in (logs, logs - width, logs + width)
-        )
-        return Surfaces(grid or own.grid, profiles.base, values, own.flags, low, high)
+        own, known = self._conditioned(profiles)
+        if not known.scores.size:
+            return self._on(own.surfaces(), grid)
+        half_width = score_at(known.scores, coverage) * known.scale * own.narrowing()
+        return self._on(own.surfaces(half_width), grid)
 
     def widths_ahead(self, profiles: Profiles, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """How wide the intervals are now, (K,), and after one more measurement, (K, N).
@@ -160,14 +151,8 @@ class Sampled(Predictor):
         each clock what measuring time there is expected to leave. Without calibrated intervals in
         units of the score. Raises InputError.
         """
-        own = self._knowledge(profiles)
-        width, posterior, size = own.width(coverage), own.posterior, own.grid.size
-        now = (width * self._own(posterior.narrowing(), own.grid)).mean(axis=1)
-        ahead = [
-            self._own(posterior.further_narrowing(k), own.grid)[:size] @ width[k] / size
-            for k in range(len(width))
-        ]
-        return now, np.array(ahead)
+        own, known = self._conditioned(profiles)
+        return own.widths_ahead(score_at(known.scores, coverage) * known.scale)
 
     def needs(self) -> tuple[str, ...]:
         """DRAM's share of the time; others may be missing."""
@@ -189,49 +174,44 @@ class Sampled(Predictor):
             usual=(inputs.low + inputs.high) / 2,
         )
 
-    def _knowledge(self, profiles: Profiles) -> "_Knowledge":
-        """What is known of profiles on the grid from their base. Raises InputError."""
+    def _conditioned(self, profiles: Profiles) -> tuple[ConditionedSurfaces, Belief]:
+        """Surfaces given the points on the grid from their base, and what was known before.
+
+        Raises InputError.
+        """
         grid = self.grid_from(profiles)
         trained, asked = np.array(self.grid_.engine_mhz), np.array(grid.engine_mhz)
-        own = belief(self.bases_, trained, asked, profiles)
-        none = np.empty((0, len(own.logs)))
-        prior = SurfacePrior(lambda _: own.logs, none, none, own.misfit)
-        points = measured_ratios(profiles, grid, self.quantity == "power")
-        posterior = condition(prior, points)
-        flags = own.inputs.flags(profiles)
-        for of_kernel, surprise in zip(flags, posterior.surprise.tolist(), strict=True):
-            if profiles.device != self.device_:
-                of_kernel.append(OTHER_BOARD.format(self.device_))
-            if surprise > LARGEST_SURPRISE:
-                of_kernel.append(STRANGE.format(surprise))
-        return _Knowledge(grid, profiles.base, own, posterior, tuple(map(tuple, flags)))
+        known = belief(self.bases_, trained, asked, profiles)
+        none = np.empty((0, len(known.logs)))
+        prior = SurfacePrior(lambda _: known.logs, none, none, known.misfit)
+        posterior = condition(prior, measured_ratios(profiles, grid, self.quantity == "power"))
+        is_other_board = profiles.device != self.device_
+        board = (OTHER_BOARD.format(self.device_),) if is_other_board else ()
+        pairs = zip(known.inputs.flags(profiles), posterior.surprise_flags(), strict=True)
+        flags = tuple((*own, *board, *surprise) for own, surprise in pairs)
+        return ConditionedSurfaces(grid, profiles.base, posterior, flags), known
 
-    def _own(self, outputs: Floats, grid: ConfigGrid) -> Floats:
-        """Of outputs (..., N or 2 N) those of the predictor's quantity."""
-        return outputs[..., -grid.size :]
+    def _on(self, surfaces: Surfaces, grid: ConfigGrid | None) -> Surfaces:
+        """The surfaces, interpolated on the grid if one is asked for.
 
-    def _factors(self, logs: Floats, known: ConfigGrid, grid: ConfigGrid | None) -> Floats:
-        """Factors (K, 1, E, 1) of log ratios on one grid, interpolated on the one asked for.
-
-        Raises InputError unless they differ in clocks between the trained ones alone.
+        Raises InputError unless it differs in clocks between the trained ones alone.
         """
-        own, asked = self._own(logs, known), grid or known
-        if (asked.cu_count, asked.memory_mhz) != (known.cu_count, known.memory_mhz):
+        known = surfaces.grid
+        if grid in (None, known):
+            return surfaces
+        if (grid.cu_count, grid.memory_mhz) != (known.cu_count, known.memory_mhz):
             raise InputError(
                 f"'{self.name}' predicts other engine clocks alone, at "
                 f"cu={known.cu_count[0]},memory={known.memory_mhz[0]:g}"
             )
         low, high = known.engine_mhz[0], known.engine_mhz[-1]
-        outside = [clock for clock in asked.engine_mhz if not low <= clock <= high]
+        outside = [clock for clock in grid.engine_mhz if not low <= clock <= high]
         if outside:
             raise InputError(
                 f"engine_mhz {outside[0]:g} is outside the trained {low:g} to {high:g}; "
                 "the model does not extrapolate"
             )
-        if asked != known:
-            at, clocks = np.log(asked.engine_mhz), np.log(known.engine_mhz)
-            own = np.array([np.interp(at, clocks, row) for row in own])
-        return np.exp(own).reshape(len(own), *asked.shape)
+        return by_power_laws(surfaces, grid)
 
     def state(self) -> State:
         """Grid, base, GPU, and what was learnt at each base."""
@@ -251,27 +231,6 @@ class Sampled(Predictor):
         if not bases or any(low >= high for low, high in itertools.pairwise(bases)):
             raise ValueError("the bases do not rise")
         return self
-
-
-@dataclass(frozen=True, eq=False)
-class _Knowledge:
-    """What is known of profiles on a grid, with their further points."""
-
-    grid: ConfigGrid
-    base: HardwareConfig
-    belief: Belief
-    posterior: SurfacePosterior
-    flags: tuple[tuple[str, ...], ...]
-
-    def width(self, coverage: float) -> Floats:
-        """Half of the interval of the log factor without further points, (K, N).
-
-        Without calibrated intervals in units of the score.
-        """
-        scores = self.belief.scores
-        width = (score_at(scores, coverage) if scores.size else 1.0) * self.belief.scale
-        width[:, base_position(self.grid, self.base)] = 0
-        return width
 
 
 def _at_bases(table: Measurements, base: HardwareConfig, count: int) -> list[TrainingSet]:
