@@ -113,6 +113,10 @@ class Measurements:
         """
         return relative_values(self.quantity(name), self.grid.index(base))
 
+    def log_ratios(self, name: str, base: Base) -> Floats:
+        """Return the logarithms of `relative`, (K, N), in the order of the grid."""
+        return np.log(self.relative(name, base)).reshape(len(self.kernels), -1)
+
     def profiles(self, base: Base) -> Profiles:
         """Return what profiling every kernel once at the base would give. Raises InputError."""
         c, e, m = self.grid.index(base)

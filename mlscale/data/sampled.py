@@ -36,6 +36,32 @@ def is_sampled(metadata: Mapping[str, Any]) -> bool:
     return metadata.get("profile_kind") == PROFILE_KIND
 
 
+def is_engine_sweep(measurements: Measurements) -> bool:
+    """Whether a table is of sampled profiles at one CU count and one memory clock."""
+    cus, _, memories = measurements.grid.shape
+    return is_sampled(measurements.metadata) and cus == memories == 1
+
+
+def require_engine_sweep(name: str, table: Measurements, least: int) -> None:
+    """Raise InputError where a predictor of that name cannot learn from a table.
+
+    least: engine clocks, at one CU count and one memory clock.
+    """
+    cus, engines, memories = table.grid.shape
+    if cus > 1 or memories > 1 or engines < least or not table.kernels:
+        raise InputError(
+            f"'{name}' learns from kernels at one CU count, one memory clock and {least} engine "
+            f"clocks or more; the table of '{table.device}' has {len(table.kernels)} kernels, "
+            f"{cus} CU counts, {engines} engine and {memories} memory clocks"
+        )
+
+
+def without_power_faults(table: Measurements) -> Measurements:
+    """The kernels whose power does not fall at a higher clock."""
+    faults = power_faults(table)
+    return table.select([k for k, name in enumerate(table.kernels) if name not in faults])
+
+
 def power_faults(measurements: Measurements) -> dict[str, str]:
     """What is wrong with a kernel's power, by kernel: it falls where the engine clock rises.
 

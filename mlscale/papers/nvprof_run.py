@@ -30,9 +30,7 @@ class NvprofRun:
 
     def optional(self, name: str) -> Floats:
         """Return a counter that may be absent: NaN where it is missing, (K,)."""
-        if not self.has(name):
-            return np.full(len(self._profiles.kernels), np.nan)
-        values = self._profiles.counter(name)
+        values = self._profiles.optional_counter(name)
         self.refuse((values < 0) | np.isinf(values), name, "is not a count")
         return values
 

@@ -22,15 +22,15 @@ from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_b
 from mlscale.errors import InputError
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.intervals import require_coverage
-from mlscale.predictors.reach import within_reach
+from mlscale.predictors.reach import exact_at_base, within_reach
 
-ROUNDING = 1e-9
 NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
 Bases = Base | Sequence[Base]
 TrainingSet = tuple[Measurements, HardwareConfig]
+TrainedGpu = tuple[str, ConfigGrid, HardwareConfig]
 
 
 class NotFittedError(InputError, AttributeError):
@@ -254,23 +254,7 @@ def predict_surfaces(
     if coverage is not None and _lacks_intervals(predictor, surfaces):
         note = NO_INTERVALS.format(predictor.quantity)
         surfaces = replace(surfaces, flags=tuple((note, *own) for own in surfaces.flags))
-    return within_reach(_exact_at_base(surfaces), predictor.quantity)
-
-
-def _exact_at_base(surfaces: Surfaces) -> Surfaces:
-    """Return factors of exactly 1 at the base where rounding left other last digits."""
-    if surfaces.base not in surfaces.grid:
-        return surfaces
-    at_base = (slice(None), *surfaces.grid.index(surfaces.base))
-    exact = {}
-    for name in ("values", "low", "high"):
-        factors = getattr(surfaces, name)
-        if factors is None or (factors[at_base] == 1).all():
-            continue
-        exact[name] = factors.copy()
-        rounded = np.abs(factors[at_base] - 1) < ROUNDING
-        exact[name][at_base] = np.where(rounded, 1.0, factors[at_base])
-    return replace(surfaces, **exact)
+    return within_reach(exact_at_base(surfaces), predictor.quantity)
 
 
 def _lacks_intervals(predictor: Predictor, surfaces: Surfaces) -> bool:
@@ -381,6 +365,17 @@ def single_gpu(predictor: Predictor, training: Training, base: Bases) -> Trainin
     if sets[0][0].grid.size == 1:
         raise InputError(f"'{predictor.name}' needs two configurations at least")
     return sets[0]
+
+
+def training_grid(trained: Sequence[TrainedGpu], profiles: Profiles) -> ConfigGrid:
+    """Return the grid of the training table of the profiles' GPU and base. Raises InputError."""
+    for device, grid, base in trained:
+        if (device, base) == (profiles.device, profiles.base):
+            return grid
+    raise InputError(
+        f"no training table is of '{profiles.device}' at {profiles.base}; "
+        "predict it as another GPU, with its grid"
+    )
 
 
 def on_training_grid(

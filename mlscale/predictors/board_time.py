@@ -15,10 +15,10 @@ from mlscale.arrays import Floats, Indices, positive, shaped
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import clocks_not_reached, is_sampled
+from mlscale.data.sampled import clocks_not_reached, is_engine_sweep, require_engine_sweep
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
+from mlscale.predictors.base import Bases, Predictor, State, Training, training_grid, training_sets
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     ConditionedSurfaces,
@@ -33,6 +33,7 @@ from mlscale.predictors.sampled.curves import TimeCurve
 
 LATENT_SDS = np.array([2.0, 0.5])  # before there are runs, of the log odds of the share and of ln p
 LOG_P_RANGE = (-1.0, 3.0)  # below, no sum of parts; above, no smoother than a maximum
+LEAST_CLOCKS = 3
 LEAST_SD = 0.05  # of a latent between runs
 LEAST_DRIFT = 0.01
 ONE_CLOCK = "no second engine clock was measured: time scales as in the training runs on average"
@@ -112,18 +113,12 @@ class GpuRuns:
 
         Raises InputError on other tables.
         """
-        cus, engines, memories = table.grid.shape
-        if cus > 1 or memories > 1 or engines < 3 or not table.kernels:
-            raise InputError(
-                "'board-time' learns from runs at one CU count, one memory clock and three engine "
-                f"clocks or more; the table of '{table.device}' has {len(table.kernels)} kernels, "
-                f"{cus} CU counts, {engines} engine and {memories} memory clocks"
-            )
+        require_engine_sweep("board-time", table, LEAST_CLOCKS)
         clocks = np.array(table.grid.engine_mhz)
         lost = clocks_not_reached(table)
         kept = np.array([clock not in lost or clock == base.engine_mhz for clock in clocks])
-        logs = np.log(table.relative("time", base)).reshape(len(table.kernels), -1)
-        return cls(table.device, np.log(clocks / base.engine_mhz)[kept], logs[:, kept])
+        logs = table.log_ratios("time", base)[:, kept]
+        return cls(table.device, np.log(clocks / base.engine_mhz)[kept], logs)
 
     @property
     def positions(self) -> Indices:
@@ -162,8 +157,7 @@ class BoardTime(Predictor):
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
         """Whether these are sampled profiles over the engine clock alone."""
-        cus, engines, memories = measurements.grid.shape
-        return is_sampled(measurements.metadata) and cus == memories == 1 and engines >= 3
+        return is_engine_sweep(measurements) and len(measurements.grid.engine_mhz) >= LEAST_CLOCKS
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Learn from the tables of one GPU or several; one table may come with several bases.
@@ -239,15 +233,9 @@ class BoardTime(Predictor):
 
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""
-        base = profiles.base
         if grid is None:
-            for device, trained, at in self.trained_:
-                if (device, at) == (profiles.device, base):
-                    return trained
-            raise InputError(
-                f"no training table is of '{profiles.device}' at {base}; "
-                "predict it as another GPU, with its grid"
-            )
+            return training_grid(self.trained_, profiles)
+        base = profiles.base
         if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
             raise InputError(
                 f"'{self.name}' predicts other engine clocks alone, at "
@@ -285,7 +273,7 @@ def _scale(posterior: SurfacePosterior) -> Floats:
 
 
 def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
-    """Scores, see `calibrated_scores`, of GPUs predicted from the others; each weighs the same.
+    """Scores of GPUs predicted from the others.
 
     Every run has a second clock, whose own error does not count. Empty with one GPU.
     """
@@ -296,15 +284,12 @@ def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
         if not others:
             continue
         population = Population.of(others)
-        for gpu in gpus:
-            if gpu.device != device:
-                continue
+        for gpu in (gpu for gpu in gpus if gpu.device == device):
             second = np.array([gpu.farthest])
             prior = population.prior(gpu.log_clock, len(gpu.logs))
             posterior = condition(prior, gpu.points(second))
             new = ~np.isin(gpu.positions, [gpu.base, gpu.farthest])
             error = np.abs(posterior.logs - gpu.logs)[:, new]
             scores += list(error / _scale(posterior)[:, new])
-            devices += [device] * len(error)
-    weights = np.array([1 / devices.count(device) for device in devices])
-    return calibrated_scores(scores, devices, weights)
+            devices += [gpu.device] * len(error)
+    return calibrated_scores(scores, devices, alike=True)

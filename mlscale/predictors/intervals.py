@@ -15,14 +15,14 @@ MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of ma
 
 
 def calibrated_scores(
-    scores: Sequence[Floats], groups: Sequence[str], weights: Floats | None = None
+    scores: Sequence[Floats], groups: Sequence[str], alike: bool = False
 ) -> Floats:
     """Return for each of LEVELS the score that such a share of a new group's values is within.
 
     scores: of each kernel (targets,), |log error| by models that never saw it, over what the
     intervals' half-widths are proportional to. groups (K,): what kernels have in common that a
-    new kernel will not share with any of them: an application, or a GPU. weights (K,): of the
-    kernels, 1 each where None.
+    new kernel will not share with any of them: an application, or a GPU. alike: whether each
+    group weighs the same, rather than each kernel.
 
     The plain quantile is too small for a new group, as the values of a group go together and
     groups are few. So every group is measured by the quantiles of the others, and for each
@@ -36,7 +36,8 @@ def calibrated_scores(
     of_kernels = np.array([numbers[name] % MOST_GROUPS for name in groups])
     sizes = [own.size for own in scores]
     values = np.concatenate([own.ravel() for own in scores])
-    shares = np.repeat((np.ones(len(sizes)) if weights is None else weights) / sizes, sizes)
+    weights = [1 / groups.count(name) if alike else 1.0 for name in groups]
+    shares = np.repeat(np.divide(weights, sizes), sizes)
     order = np.argsort(values, kind="stable")
     values, shares, group = values[order], shares[order], np.repeat(of_kernels, sizes)[order]
     covered = np.zeros(LEVELS.size)

@@ -16,6 +16,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.surfaces import Surfaces
 
+ROUNDING = 1e-9  # of a factor
 NOISE = 0.02  # of the log of a ratio of two measurements: two standard deviations
 LARGEST_EXPONENTS = {
     "time": {"engine_mhz": 1, "memory_mhz": 1},
@@ -30,6 +31,22 @@ def reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> Floats:
     for axis, exponent in LARGEST_EXPONENTS[quantity].items():
         distance += exponent * np.abs(np.log(settings[axis] / at_base[axis]))
     return np.asarray(np.where(distance > 0, distance + NOISE, 0.0)).reshape(grid.shape)
+
+
+def exact_at_base(surfaces: Surfaces) -> Surfaces:
+    """Return factors of exactly 1 at the base where rounding left other last digits."""
+    if surfaces.base not in surfaces.grid:
+        return surfaces
+    at_base = (slice(None), *surfaces.grid.index(surfaces.base))
+    exact = {}
+    for name in ("values", "low", "high"):
+        factors = getattr(surfaces, name)
+        if factors is None or (factors[at_base] == 1).all():
+            continue
+        exact[name] = factors.copy()
+        rounded = np.abs(factors[at_base] - 1) < ROUNDING
+        exact[name][at_base] = np.where(rounded, 1.0, factors[at_base])
+    return replace(surfaces, **exact)
 
 
 def within_reach(surfaces: Surfaces, quantity: str) -> Surfaces:

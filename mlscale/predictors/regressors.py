@@ -115,9 +115,9 @@ class ExtraTrees(Predictor):
         profiles = measurements.profiles(self.base_)
         self.scaling_ = FeatureScaling.fit(self.features, profiles)
         points, _ = self.scaling_.transform(profiles)
-        logs = np.log(measurements.relative(self.quantity, self.base_))
+        logs = measurements.log_ratios(self.quantity, self.base_)
         self.forest_ = ExtraTreesRegressor(self.trees, random_state=self.seed, max_features=0.5)
-        self.forest_.fit(points, logs.reshape(len(logs), -1))
+        self.forest_.fit(points, logs)
         return self
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:

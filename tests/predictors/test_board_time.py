@@ -133,7 +133,7 @@ class TestFlagsAndRefusals:
             power_samples=None,
             counter_samples=table.counter_samples[:, :, :, -2:],
         )
-        with refused("three engine clocks or more; the table of 'one' has 60 kernels, 1 CU counts"):
+        with refused("3 engine clocks or more; the table of 'one' has 60 kernels, 1 CU counts"):
             BoardTime().fit(few, few.grid.highest)
 
     def test_clocks_that_were_not_kept_are_not_learnt_from(self) -> None:

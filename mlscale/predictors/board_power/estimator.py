@@ -9,13 +9,21 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.devices import known_device
-from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import is_sampled, power_faults
+from mlscale.data.sampled import is_engine_sweep, require_engine_sweep, without_power_faults
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named
-from mlscale.predictors.base import Bases, Predictor, State, Training, training_sets
+from mlscale.predictors.base import (
+    Bases,
+    Predictor,
+    State,
+    TrainedGpu,
+    Training,
+    training_grid,
+    training_sets,
+)
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
 from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
 from mlscale.predictors.conditioning import measured_ratios
@@ -30,8 +38,6 @@ OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares
 MEMORY_CLOCKS = "power at other memory clocks assumed: energy per byte as at the base's"
 
 NVIDIA_TOOLS = ("dcgm", "nvidia-smi")  # whose power of a GPU that is not known is of NVIDIA's
-
-TrainedGpu = tuple[str, ConfigGrid, HardwareConfig]
 
 
 @dataclass
@@ -54,10 +60,9 @@ class BoardPower(Predictor):
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
         """Whether these are sampled profiles with power, over the engine clock alone."""
-        cus, _, memories = measurements.grid.shape
         has_dram = "dram_active" in measurements.counter_names
         has_power = measurements.power_samples is not None
-        return is_sampled(measurements.metadata) and has_dram and has_power and cus == memories == 1
+        return is_engine_sweep(measurements) and has_dram and has_power
 
     @extra_named("training 'board-power'", "train")
     def fit(self, training: Training, base: Bases) -> Self:
@@ -69,9 +74,11 @@ class BoardPower(Predictor):
         """
         from threadpoolctl import ThreadpoolController
 
-        sets = [(_sound(table), at) for table, at in training_sets(self, training, base)]
+        pairs = training_sets(self, training, base)
+        sets = [(without_power_faults(table), at) for table, at in pairs]
         for table, _ in sets:
-            self._check(table)
+            require_engine_sweep(self.name, table, 2)
+            table.quantity("power")
         self.limits_: dict[str, GpuLimits] = {}
         for table, at in sets:
             limits = GpuLimits.of(table.profiles(at))
@@ -92,17 +99,6 @@ class BoardPower(Predictor):
             self.scores_, self.further_scores_ = _held_out_scores(gpus, learnt, self.model_)
         self.times_: Surfaces | None = None
         return self
-
-    def _check(self, table: Measurements) -> None:
-        """Raise InputError on a table that power cannot be learnt from."""
-        cus, engines, memories = table.grid.shape
-        if cus > 1 or memories > 1 or engines < 2 or not table.kernels:
-            raise InputError(
-                f"'{self.name}' learns from kernels at one CU count, one memory clock and several "
-                f"engine clocks; the table of '{table.device}' has {len(table.kernels)} kernels, "
-                f"{cus} CU counts, {engines} engine and {memories} memory clocks"
-            )
-        table.quantity("power")
 
     def trained_devices(self) -> tuple[str, ...]:
         """The GPUs that were learnt from."""
@@ -209,13 +205,7 @@ class BoardPower(Predictor):
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""
         if grid is None:
-            for device, trained, base in self.trained_:
-                if (device, base) == (profiles.device, profiles.base):
-                    return trained
-            raise InputError(
-                f"no training table is of '{profiles.device}' at {profiles.base}; "
-                "predict it as another GPU, with its grid"
-            )
+            return training_grid(self.trained_, profiles)
         if grid.cu_count != (profiles.base.cu_count,):
             raise InputError(
                 "no training table has several CU counts, so the model does not tell what other "
@@ -314,16 +304,10 @@ def _has_further_power(profiles: Profiles) -> bool:
     return bool(powers) and not np.isnan(powers).all(axis=0).any()
 
 
-def _sound(table: Measurements) -> Measurements:
-    """The kernels whose power does not fall at a higher clock."""
-    faults = power_faults(table)
-    return table.select([k for k, name in enumerate(table.kernels) if name not in faults])
-
-
 def _held_out_scores(
     gpus: Sequence[GpuKernels], learnt: Sequence[GpuKernels], whole: PowerOfAnyGpu
 ) -> tuple[Floats, Floats]:
-    """Scores, see `calibrated_scores`, of GPUs predicted from the others; each weighs the same.
+    """Scores of GPUs predicted from the others.
 
     The first are from the base alone, the others with power at the clock farthest from it. True
     times are given, so that those of a predictor of time come on top. Empty where fewer than two
@@ -337,23 +321,19 @@ def _held_out_scores(
         if not others:
             continue
         model = whole if len(others) == len(learnt) else PowerOfAnyGpu.fit(others)
-        for gpu in gpus:
-            if gpu.device == device:
-                logs, distance = model.log_power(gpu.own, gpu.power_curve), np.abs(gpu.log_clock)
-                alone += list(_scores(gpu, logs, distance, distance > 1e-9))
-                far = [int(distance.argmax())]
-                second = _FurtherPower(
-                    np.eye(distance.size)[far], gpu.log_power[:, far], gpu.log_clock[far]
-                )
-                logs = logs + second.slope(logs)[:, None] * gpu.log_clock
-                is_new = (distance > 1e-9) & (distance < distance.max())
-                further += list(_scores(gpu, logs, second.distance(gpu.log_clock), is_new))
-                devices += [device] * len(logs)
-    weights = np.array([1 / devices.count(device) for device in devices])
-    return (
-        calibrated_scores(alone, devices, weights),
-        calibrated_scores(further, devices, weights),
-    )
+        for gpu in (gpu for gpu in gpus if gpu.device == device):
+            logs, distance = model.log_power(gpu.own, gpu.power_curve), np.abs(gpu.log_clock)
+            alone += list(_scores(gpu, logs, distance, distance > 1e-9))
+            far = [int(distance.argmax())]
+            second = _FurtherPower(
+                np.eye(distance.size)[far], gpu.log_power[:, far], gpu.log_clock[far]
+            )
+            logs = logs + second.slope(logs)[:, None] * gpu.log_clock
+            is_new = (distance > 1e-9) & (distance < distance.max())
+            further += list(_scores(gpu, logs, second.distance(gpu.log_clock), is_new))
+            devices += [gpu.device] * len(logs)
+    of_base, of_further = (calibrated_scores(s, devices, alike=True) for s in (alone, further))
+    return of_base, of_further
 
 
 def _scores(gpu: GpuKernels, logs: Floats, distance: Floats, at: Mask) -> Floats:

@@ -11,8 +11,7 @@ from mlscale.data.devices import device_keys, load_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.board_power.inputs import GpuLimits, PowerInputs, shares
-from mlscale.predictors.board_power.pooled import Pooled
-from mlscale.predictors.sampled.curves import PowerCurve, TimeCurve
+from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
 
@@ -41,7 +40,7 @@ class GpuKernels:
         log_clock = np.linspace(measured[0], measured[-1], CLOCKS)
 
         def resampled(quantity: str) -> Floats:
-            logs = np.log(table.relative(quantity, base)).reshape(len(table.kernels), -1)
+            logs = table.log_ratios(quantity, base)
             return np.array([np.interp(log_clock, measured, row) for row in logs])
 
         return cls(
@@ -67,6 +66,30 @@ def highest_clock(device: str, grid: ConfigGrid, base: HardwareConfig) -> float:
         sheet_mhz = entry.datasheet.engine_mhz if entry.datasheet else 0.0
         known.append(entry.max_clock_mhz or sheet_mhz)
     return max(known) / base.engine_mhz
+
+
+class Pooled:
+    """Curves of one kind, one of each GPU; the kernels of each lie one after the other.
+
+    curves and rows: of each GPU, how many kernels it has. The prior is that of the kind.
+    """
+
+    def __init__(self, curves: Sequence[Curve], rows: Sequence[int]) -> None:
+        self.curves = curves
+        self.ends = np.cumsum(rows)[:-1]
+        self.prior = curves[0].prior
+
+    def log_ratios(self, latents: Floats, numbers: Floats) -> Floats:
+        """Log ratios (K, N) at latents (L, K) and numbers (G,)."""
+        own = zip(self.curves, np.split(latents, self.ends, axis=1), strict=True)
+        return np.concatenate([curve.log_ratios(part, numbers) for curve, part in own])
+
+    def slopes(self, latents: Floats, numbers: Floats) -> tuple[Floats, Floats]:
+        """Derivatives by the latents (L, K, N) and by the numbers (G, K, N)."""
+        own = zip(self.curves, np.split(latents, self.ends, axis=1), strict=True)
+        pairs = [curve.slopes(part, numbers) for curve, part in own]
+        by_latents, by_numbers = zip(*pairs, strict=True)
+        return np.concatenate(by_latents, axis=1), np.concatenate(by_numbers, axis=1)
 
 
 @dataclass(frozen=True, eq=False)

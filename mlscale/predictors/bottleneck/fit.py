@@ -71,10 +71,7 @@ class GpuKernels:
             gpu=GpuPeaks.of(table.device, grid, base, traits.use),
             traits=traits,
             applications=table.applications,
-            log_ratios={
-                name: np.log(table.relative(name, base)).reshape(-1, grid.size)
-                for name in quantities
-            },
+            log_ratios={name: table.log_ratios(name, base) for name in quantities},
             base_w=np.full(len(profiles.kernels), np.nan) if power_w is None else power_w,
         )
 

@@ -12,7 +12,7 @@ from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import is_sampled, power_faults
+from mlscale.data.sampled import is_engine_sweep, power_faults, without_power_faults
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.predictors.base import (
@@ -65,9 +65,7 @@ class Sampled(Predictor):
     @classmethod
     def applies_to(cls, measurements: Measurements) -> bool:
         """Whether these are sampled profiles over the engine clock alone."""
-        cus, _, memories = measurements.grid.shape
-        has_dram = "dram_active" in measurements.counter_names
-        return is_sampled(measurements.metadata) and has_dram and cus == memories == 1
+        return is_engine_sweep(measurements) and "dram_active" in measurements.counter_names
 
     @extra_named("training 'sampled'", "train")
     def fit(self, training: Training, base: Bases) -> Self:
@@ -261,4 +259,4 @@ def _without_faults(table: Measurements) -> Measurements:
             f"'{table.device}': not trained on, for their power falls where the clock rises: "
             + ", ".join(unknown)
         )
-    return table.select([k for k, name in enumerate(table.kernels) if name not in faults])
+    return without_power_faults(table)

@@ -38,15 +38,12 @@ class SampledKernels:
     @classmethod
     def of(cls, table: Measurements, base: HardwareConfig) -> Self:
         """All kernels of a table with one CU count and one memory clock."""
-        count = len(table.kernels)
         has_power = table.power_samples is not None
         return cls(
             profiles=table.profiles(base),
             log_clock=np.log(np.array(table.grid.engine_mhz) / base.engine_mhz),
-            log_time=np.log(table.relative("time", base)).reshape(count, -1),
-            log_power=np.log(table.relative("power", base)).reshape(count, -1)
-            if has_power
-            else None,
+            log_time=table.log_ratios("time", base),
+            log_power=table.log_ratios("power", base) if has_power else None,
         )
 
     def select(self, rows: Indices) -> Self:

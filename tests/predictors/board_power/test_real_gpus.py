@@ -9,7 +9,8 @@ import pytest
 from mlscale import Surfaces
 from mlscale.data.measurements import Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.predictors.board_power.estimator import BoardPower, _sound
+from mlscale.data.sampled import without_power_faults
+from mlscale.predictors.board_power.estimator import BoardPower
 
 FILES = {
     "a100": "a100-spec-accel-dcgm.csv",
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 
 @cache
 def table(folder: Path, gpu: str) -> Measurements:
-    return _sound(read_nv_dvfs(folder / "sampled" / FILES[gpu], None))
+    return without_power_faults(read_nv_dvfs(folder / "sampled" / FILES[gpu], None))
 
 
 def off_and_held(power: BoardPower, test: Measurements, base: str, measured: bool) -> np.ndarray:
