@@ -141,7 +141,9 @@ class Model:
             return self._surfaces(predictor, profiles, coverage)
         from_times = predictor.with_times(times)
         surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
-        return surfaces if self.trained_range is None else widened(surfaces, self.trained_range)
+        if self.trained_range is None:
+            return surfaces
+        return widened(surfaces, self.trained_range, predictor.quantity)
 
     def why_no_power(self, profiles: Profiles) -> str | None:
         """Return why power of these profiles is not predicted, None where it is."""

@@ -10,6 +10,7 @@ from mlscale.data.grid import AXES, ENDS, ConfigGrid, step_weights
 from mlscale.data.surfaces import Surfaces
 
 WIDENING = 2.0  # of an interval's half-width, per unit of the logarithm beyond the trained range
+KNEE = 2.0  # how much faster power may rise with a clock from where its voltage begins to rise
 
 
 def carried(
@@ -49,16 +50,22 @@ def distance_beyond(trained: ConfigGrid, grid: ConfigGrid) -> Floats:
     return np.asarray(cu + engine + memory)
 
 
-def widened(surfaces: Surfaces, trained: ConfigGrid) -> Surfaces:
+def widened(surfaces: Surfaces, trained: ConfigGrid, quantity: str) -> Surfaces:
     """Return surfaces whose intervals are wider beyond the trained range, in log ratios.
 
     By 1 + WIDENING times the distance beyond it: by 1.4 where a clock is 0.8 of the lowest trained.
+    The upper end of power is higher still above the highest trained engine clock, by the power
+    KNEE of the ratio of the clocks: what follows V^2 f may have been at the lowest voltage till
+    there, and rise with the clock's third power from there on; no power below tells it.
     """
     values, low, high = surfaces.values, surfaces.low, surfaces.high
     if low is None or high is None:
         return surfaces
     times = 1 + WIDENING * distance_beyond(trained, surfaces.grid)
     low, high = (np.asarray(values * (end / values) ** times) for end in (low, high))
+    if quantity == "power":
+        above = np.array(surfaces.grid.engine_mhz) / trained.engine_mhz[-1]
+        high = high * np.maximum(above, 1.0)[:, None] ** KNEE
     return replace(surfaces, low=low, high=high)
 
 

@@ -279,7 +279,7 @@ def predict_beyond(
         surfaces = predict_surfaces(predictor, profiles, grid, coverage)
     else:
         surfaces = by_power_laws(predict_surfaces(predictor, profiles, None, coverage), grid)
-    return widened(surfaces, trained)
+    return widened(surfaces, trained, predictor.quantity)
 
 
 def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:

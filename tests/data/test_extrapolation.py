@@ -59,13 +59,27 @@ def test_distance_is_the_sum_of_the_logarithms() -> None:
 def test_intervals_widen_with_the_distance() -> None:
     """1.1 times up and down inside; a clock of half the lowest: its power 1 + WIDENING log 2."""
     ones = np.ones((1, *WIDER.shape))
-    surfaces = widened(Surfaces(WIDER, INNER.mid, 2 * ones, (), 2 / 1.1 * ones, 2.2 * ones), INNER)
+    surfaces = widened(
+        Surfaces(WIDER, INNER.mid, 2 * ones, (), 2 / 1.1 * ones, 2.2 * ones), INNER, "time"
+    )
     assert surfaces.low is not None
     assert surfaces.high is not None
     times = 1 + WIDENING * np.log(2)
     assert surfaces.high[0, 0, 0, 1] == pytest.approx(2 * 1.1**times)
     assert surfaces.low[0, 0, 0, 1] == pytest.approx(2 * 1.1**-times)
     assert surfaces.high[0, 0, 1:3, 1:] == pytest.approx(2.2)
+
+
+def test_power_may_rise_by_the_clocks_cube_above_the_highest_engine_clock() -> None:
+    """Twice the highest: 2^2 times as high an upper end as that of time; the lower ends are one."""
+    ones = np.ones((1, *WIDER.shape))
+    surfaces = Surfaces(WIDER, INNER.mid, ones, (), ones / 1.1, 1.1 * ones)
+    time, power = (widened(surfaces, INNER, quantity) for quantity in ("time", "power"))
+    assert time.high is not None
+    assert power.high is not None
+    ratio = np.divide(power.high, time.high)[0, 0]
+    assert ratio == pytest.approx(np.repeat([[1], [1], [1], [4]], 3, axis=1))
+    assert np.array_equal(time.low, power.low)  # type: ignore[arg-type]
 
 
 @given(exponents, exponents, exponents)
