@@ -1,1 +1,1 @@
-"""Counters: the device table, and the features that predictors compute from counters."""
+"""Counters: the features that predictors compute from them, and what they are in words."""
