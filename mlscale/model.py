@@ -151,7 +151,7 @@ class Model:
         if power is None:
             return "the model was trained without power"
         if profiles.power_w is None:
-            return "the profile has no power_w"
+            return "the profile has no power_w, which --power gives"
         return power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
 
 

@@ -167,7 +167,7 @@ class TestWithoutPower:
 
     def test_a_profile_without_power_says_so(self) -> None:
         assert [*core_bound().predict(two_kernels(power=False)).warnings][1:] == [
-            "the profile has no power_w: power_w and energy_mj are not given"
+            "the profile has no power_w, which --power gives: power_w and energy_mj are not given"
         ]
 
 

@@ -273,13 +273,15 @@ class TestRefused:
         what = f"the objective '{objective}' needs power: "
         with refused(what + "the model was trained without power"):
             advise(without_power(), new_kernels(), objective)
-        with refused(what + "the profile has no power_w"):
+        with refused(what + "the profile has no power_w, which --power gives"):
             advise(MODEL, new_kernels(power=False), objective)
 
     def test_a_limit_of_power_that_is_not_there(self) -> None:
-        with refused("a limit of power needs power: the profile has no power_w"):
+        with refused(
+            "a limit of power needs power: the profile has no power_w, which --power gives"
+        ):
             advise(MODEL, new_kernels(power=False), "time", Limits(max_power_w=50))
-        with refused("static power is of no use: the profile has no power_w"):
+        with refused("static power is of no use: the profile has no power_w, which --power gives"):
             advise(MODEL, new_kernels(power=False), "time", static_power_w=50.0)
 
     @pytest.mark.parametrize(

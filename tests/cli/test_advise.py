@@ -97,7 +97,7 @@ class TestFormats:
         model, profile = write(tmp_path, "board", power=False)
         out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
         warning = "mlscale: warning: the lowest clock is sought, not least energy: "
-        assert warning + "the profile has no power_w" in err
+        assert warning + "the profile has no power_w, which --power gives" in err
         assert "warning" not in out
 
     @pytest.mark.parametrize("form", ["table", "json", "csv"])
@@ -225,7 +225,10 @@ class TestRefused:
         )
         files = write(tmp_path, "board", power=False)
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")
-        assert said == "the objective 'energy' needs power: the profile has no power_w"
+        assert (
+            said
+            == "the objective 'energy' needs power: the profile has no power_w, which --power gives"
+        )
 
     def test_files(self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path) -> None:
         model, profile = files

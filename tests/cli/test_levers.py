@@ -192,7 +192,10 @@ class TestRefused:
     def test_without_power(self, capsys: Capture, tmp_path: Path) -> None:
         files = write(tmp_path, "h100-sxm5", power=False)
         said = refuse(capsys, tmp_path, "advise", *files, "--power-cap", 90)
-        assert said == "a power cap needs the whole power: the profile has no power_w"
+        assert (
+            said
+            == "a power cap needs the whole power: the profile has no power_w, which --power gives"
+        )
         files = write(tmp_path, "made-gpu")
         said = refuse(capsys, tmp_path, "advise", *files, "--lever", "cap")
         assert said.startswith("the power limits of this GPU are not known; name the caps with ")
