@@ -7,6 +7,7 @@ computed by hand beside each test.
 
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,19 +50,27 @@ CUDA = Plan(
 HIP = Plan("small", MI210, (ENTRY,), (52, 104), AS_IT_IS, power_s=1.0)
 
 
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+PlayBack = Callable[[Plan, Answer], list[Any]]
+
+
 @pytest.fixture
-def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """A function: write a cache for each CU count, and measure by playing it back.
+def play_back(tmp_path: Path) -> PlayBack:
+    """A function: what `played_back` gives in the test's folder."""
+    return partial(played_back, tmp_path)
+
+
+def played_back(folder: Path, plan: Plan, answer: Answer) -> list[Any]:
+    """Write a cache for each CU count into the folder, and measure by playing it back.
 
     What the function `answer` gives for a configuration stands in the cache.
     """
+    (folder / "cache").mkdir(exist_ok=True)
     simulated = partial(measuring.tune_kernel, simulation_mode=True)
-    monkeypatch.setattr(measuring, "tune_kernel", simulated)
-    monkeypatch.setattr(measuring, "_sensors", made_observers)
-    (tmp_path / "cache").mkdir()
-
-    def play(plan: Plan, answer: Any) -> list[Any]:
-        results = []
+    results = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measuring, "tune_kernel", simulated)
+        patch.setattr(measuring, "_sensors", made_observers)
         for cu_count in plan.cu_counts:
             varied = measuring.parameters(ENTRY, plan, cu_count)
             entries = {}
@@ -77,12 +86,10 @@ def play_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
                 "objective": "time",
                 "cache": entries,
             }
-            path = cache_file(tmp_path, ENTRY.name, cu_count)
+            path = cache_file(folder, ENTRY.name, cu_count)
             path.write_text(json.dumps(document))
             results += measuring.measure(ENTRY, plan, cu_count, path)
-        return results
-
-    return play
+    return results
 
 
 def made_observers(device: DeviceInfo, power_s: float) -> Any:
@@ -95,8 +102,8 @@ def made_observers(device: DeviceInfo, power_s: float) -> Any:
     return [Observer()]
 
 
-@pytest.fixture
-def cuda_samples(play_back: Any, tmp_path: Path) -> pd.DataFrame:
+@pytest.fixture(scope="module")
+def cuda_samples(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     """An H200 at six CU counts, two clocks and two power limits, twice each."""
 
     def answer(given: dict[str, Any]) -> dict[str, Any]:
@@ -109,9 +116,10 @@ def cuda_samples(play_back: Any, tmp_path: Path) -> pd.DataFrame:
             "pwr_core_freq": 1500.0 if capped else float(clock), "temperature": 50.0,
         }  # fmt: skip
 
-    results = play_back(CUDA, answer)
+    folder = tmp_path_factory.mktemp("cuda")
+    results = played_back(folder, CUDA, answer)
     assert len(results) == CUDA.configurations * CUDA.repeat == 6 * 2 * 1 * 2 * 2
-    return recording.samples(tmp_path, CUDA)
+    return recording.samples(folder, CUDA)
 
 
 class TestCuda:
@@ -194,7 +202,7 @@ class TestCuda:
 
 class TestHip:
     def test_amd_smi_counts_in_hz_and_a_process_has_a_mask(
-        self, play_back: Any, tmp_path: Path
+        self, play_back: PlayBack, tmp_path: Path
     ) -> None:
         """1.7e9 Hz is 1700 MHz; CUs 0 to 51 are 52 of them."""
 
@@ -213,7 +221,7 @@ class TestHip:
         assert MI210.environment(104) == {}
 
     def test_without_power_of_any_row_there_is_no_column(
-        self, play_back: Any, tmp_path: Path
+        self, play_back: PlayBack, tmp_path: Path
     ) -> None:
         plan = replace(HIP, device=replace(MI210, sensors=""))
         play_back(plan, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
@@ -225,7 +233,7 @@ class TestHip:
 
 
 def test_a_kernel_without_power_is_left_out(
-    play_back: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    play_back: PlayBack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where another has it; where none has it, all stay."""
     play_back(HIP, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
@@ -241,7 +249,7 @@ def test_a_kernel_without_power_is_left_out(
     assert rows["kernel"].tolist() == ["other", "other"]
 
 
-def test_a_failed_configuration_fails_the_kernel(play_back: Any, tmp_path: Path) -> None:
+def test_a_failed_configuration_fails_the_kernel(play_back: PlayBack, tmp_path: Path) -> None:
     """kernel_tuner's word for it stands in the cache; its rows have no times."""
     with pytest.raises(InputError, match="RuntimeFailedConfig"):
         play_back(HIP, lambda _: {"__error__": "RuntimeFailedConfig"})
