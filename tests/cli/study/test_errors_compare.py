@@ -86,19 +86,20 @@ class TestSeveralGpus:
         self,
         capsys: Capture,
         tables: list[Path],
+        tmp_path: Path,
         option: str,
         training: str,
         said: str,
         quantities: tuple[str, ...],
     ) -> None:
-        given = ["study", "errors", *tables, option, "--seeds", 1]
+        given = ["study", "errors", *tables, option, "--seeds", 1, "-o", tmp_path / "out"]
         document = json.loads(succeed(capsys, *given, "--json")[0])
         assert document["training"] == training
         assert [(r["table"], r["predictor"], r["quantity"]) for r in document["rows"]] == [
             (table, "bottleneck", quantity) for table in ("one", "two") for quantity in quantities
         ]
         assert all(0 <= row["coverage"] <= 100 for row in document["rows"])
-        text, _ = succeed(capsys, *given)
+        text, _ = succeed(capsys, *given, "--resume")
         assert said in text.splitlines()[0]
 
     @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ class TestBelowTheBound:
 
 
 class TestAboveTheBound:
-    @pytest.mark.parametrize("seed", [3, 6])
+    @pytest.mark.parametrize("seed", [3, pytest.param(6, marks=pytest.mark.slow)])
     def test_error_is_that_of_the_exact_process(
         self, seed: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -95,8 +95,9 @@ def test_a_broken_number_of_clusters_is_refused() -> None:
 @pytest.mark.parametrize("name", ["cluster-count", "oracle"])
 def test_the_papers_studies_take_a_base_as_an_array(name: str) -> None:
     """Not of the base that they take by themselves, the grid's mid."""
-    data = made.measurements(per_group=2, power=False)
-    lowest = made.GRID.config((0, 0, 0))
+    grid = ConfigGrid((4, 8), (400.0, 800.0), (700.0,))
+    data = made.measurements(per_group=1, power=False, grid=grid)
+    lowest = grid.config((0, 0, 0))
     frames = [
         study(name, {"made": data}, base=one, seeds=1, jobs=1)
         for one in (np.array([0, 0, 0]), lowest)
