@@ -13,6 +13,7 @@ from synthetic import kernels as made
 from synthetic import tidy
 
 from mlscale import ConfigGrid
+from mlscale.cli.main import main
 from mlscale.studies.candidates import BASELINES
 from mlscale.studies.wu2015 import STUDIES
 
@@ -44,6 +45,18 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tables") / "t.parquet"
     replace(data, time_samples=data.time_samples * noise).write(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def oracle(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished study of the time."""
+    folder = tmp_path_factory.mktemp("oracle")
+    given = ["study", "oracle", str(table), "--seeds", "1", "--quantity", "time"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 1)
+        patch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
+        assert main([*given, "-o", str(folder)]) == 0
+    return folder
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -220,14 +233,18 @@ class TestRefusals:
         ],
     )
     def test_a_folder_with_another_study(
-        self, capsys: Capture, table: Path, tmp_path: Path, other: list[str]
+        self, capsys: Capture, table: Path, oracle: Path, other: list[str]
     ) -> None:
-        given = ["study", "oracle", table, "--seeds", 1, "-o", tmp_path, "--quantity", "time"]
-        succeed(capsys, *given)
-        message = refuse(capsys, tmp_path, *other, table, *given[3:], *other[2:])
-        expected = f"{tmp_path}: holds the results of another study (oracle of t), or of the same "
+        given = [table, "--seeds", 1, "-o", oracle, "--quantity", "time"]
+        message = refuse(capsys, oracle, *other, *given, *other[2:])
+        expected = f"{oracle}: holds the results of another study (oracle of t), or of the same "
         assert message == f"{expected}with other data or settings; name another folder"
-        succeed(capsys, *given)  # the same again may be written over
+
+    def test_the_same_again_is_written_over(
+        self, capsys: Capture, table: Path, oracle: Path
+    ) -> None:
+        given = ["study", "oracle", table, "--seeds", 1, "-o", oracle, "--quantity", "time"]
+        succeed(capsys, *given)
 
     def test_what_cannot_be_studied_keeps_nothing(
         self, capsys: Capture, table: Path, tmp_path: Path
