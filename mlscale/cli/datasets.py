@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, or_dash
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.registry import Dataset
 
@@ -87,9 +87,9 @@ def _list(datasets: Sequence[Dataset]) -> str:
             dataset.name,
             dataset.device,
             dataset.origin,
-            _count(dataset.kernels),
+            or_dash(dataset.kernels, "d"),
             " x ".join(str(len(steps)) for steps in (dataset.axes or {}).values()) or "-",
-            _count(dataset.counters),
+            or_dash(dataset.counters, "d"),
             "yes" if dataset.power else "no",
             dataset.licence or "none stated",
             (fetching.find(dataset) or (None, "-"))[1] if dataset.file else "by 'make'",
@@ -107,20 +107,20 @@ def _text(dataset: Dataset) -> str:
         ("holds", dataset.holds),
         ("GPU", dataset.device),
         ("origin", dataset.origin),
-        ("kernels", _count(dataset.kernels)),
+        ("kernels", or_dash(dataset.kernels, "d")),
     ]
     for axis, steps in (dataset.axes or {}).items():
         heading = axis.replace("_", " ").replace("mhz", "[MHz]")
         lines.append((heading, ", ".join(f"{step:g}" for step in steps)))
     lines += [
-        ("counters", _count(dataset.counters)),
+        ("counters", or_dash(dataset.counters, "d")),
         ("power", "yes" if dataset.power else "no"),
         ("licence", dataset.licence or "none stated by its authors; mlscale does not pass it on"),
         ("file", dataset.file or f"mlscale datasets make {dataset.name} -o TABLE"),
     ]
     if dataset.url:
         lines += [("URL", dataset.url), ("SHA-256", dataset.sha256 or UNVERIFIED)]
-        lines += [("bytes", _count(dataset.size_bytes))]
+        lines += [("bytes", or_dash(dataset.size_bytes, "d"))]
     lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
     lines += [("cite", ref.as_text()) for ref, _ in references_of([dataset.name])]
@@ -150,7 +150,3 @@ def _make(seed: int, output: str) -> None:
         f"{len(set(measurements.applications))} applications at {measurements.grid.size} "
         "configurations"
     )
-
-
-def _count(count: int | None) -> str:
-    return "-" if count is None else str(count)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, csv_text, number
+from mlscale.cli.text import columns, csv_text, number, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.errors import InputError
 from mlscale.files import write_text
@@ -91,14 +91,14 @@ def _list(form: str) -> str:
             row["key"],
             row["name"],
             str(row["cu_count"]),
-            _shown(row["engine_mhz"]),
+            or_dash(row["engine_mhz"]),
             "-"
             if row["engine_mhz_low"] is None
             else f"{row['engine_mhz_low']:g} to {row['engine_mhz_high']:g}",
-            _shown(row["memory_mhz"]),
-            _shown(row["bandwidth_gb_per_s"]),
+            or_dash(row["memory_mhz"]),
+            or_dash(row["bandwidth_gb_per_s"]),
             "-" if row["fp32_gflops"] is None else number(row["fp32_gflops"] / 1e3, 3),
-            _shown(row["tdp_w"]),
+            or_dash(row["tdp_w"]),
             str(row["unverified"]),
         ]
         for row in rows
@@ -122,10 +122,6 @@ def _row(device: Device) -> dict[str, Any]:
         "tdp_w": device.tdp_w,
         "unverified": len(device.unverified),
     }
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
 
 
 def _facts(device: Device) -> str:

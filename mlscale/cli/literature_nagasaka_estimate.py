@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from mlscale.cli import options
-from mlscale.cli.text import columns, csv_text, flag_lines, kernel_names, number, print_document
+from mlscale.cli.text import (
+    columns,
+    csv_text,
+    flag_lines,
+    kernel_names,
+    number,
+    or_dash,
+    print_document,
+)
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
 from mlscale.data.surfaces import absolute_percentage_error
@@ -99,7 +107,7 @@ def _text(document: dict[str, Any]) -> str:
             shown[row["kernel"]],
             number(row["time_ms"]),
             f"{row['estimated_w']:.1f}",
-            "-" if row["actual_w"] is None else f"{row['actual_w']:.1f}",
+            or_dash(row["actual_w"], ".1f"),
             number(row["energy_mj"]),
         ]
         for row in rows

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, number, print_document
+from mlscale.cli.text import columns, number, or_dash, print_document
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
-from mlscale.papers.volkov import GTX_980, MODELS, ComputeUnit
+from mlscale.papers.volkov import GTX_980, ComputeUnit
 from mlscale.studies.volkov import (
     error_rows,
     measured_errors,
+    measured_rows,
     throughput_rows,
     warps_needed_rows,
 )
@@ -124,22 +125,14 @@ def _measured_gpu(arguments: argparse.Namespace) -> MeasuredGpu | None:
 
 def _measured(gpu: MeasuredGpu, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the models beside the measurements of a GPU; draws the figures. Raises InputError."""
+    throughput = measured_rows(gpu.volkov, gpu.compute_unit)
     document = {
         "literature": "survey",
         "device": gpu.device,
         "name": gpu.name,
         "compute_unit": asdict(gpu.compute_unit),
-        "throughput": [
-            {
-                **point,
-                "models": {
-                    name: float(model(point["warps"], point["intensity"], gpu.compute_unit))
-                    for name, model in MODELS.items()
-                },
-            }
-            for point in gpu.volkov
-        ],
-        "errors": measured_errors(gpu.volkov, gpu.compute_unit),
+        "throughput": throughput,
+        "errors": measured_errors(throughput),
     }
     intensities = sorted({int(point["intensity"]) for point in gpu.volkov})
     _draw(document, intensities, arguments, gpu.name, gpu.compute_unit, gpu.volkov)
@@ -234,8 +227,11 @@ def _as_text(document: dict[str, Any], most: int) -> str:
         f"simulation by what limits\n{columns(headers, errors)}"
     )
     lines = [
-        ["simulation", *(_whole(row["simulation"]) for row in needed)],
-        *([name, *(_whole(row["models"][name]) for row in needed)] for name in needed[0]["models"]),
+        ["simulation", *(or_dash(row["simulation"]) for row in needed)],
+        *(
+            [name, *(or_dash(row["models"][name]) for row in needed)]
+            for name in needed[0]["models"]
+        ),
         ["vendor's guide", *(number(row["vendor_guide"]) for row in needed)],
         ["Saavedra-Barrera", *(number(row["saavedra_barrera"]) for row in needed)],
     ]
@@ -246,7 +242,3 @@ def _as_text(document: dict[str, Any], most: int) -> str:
     )
     blocks += _figures(document)
     return "\n\n".join(blocks)
-
-
-def _whole(warps: int | None) -> str:
-    return "-" if warps is None else str(warps)

@@ -22,6 +22,7 @@ __all__ = [
     "interval_cell",
     "kernel_names",
     "number",
+    "or_dash",
     "print_document",
     "print_or_write",
     "printable",
@@ -78,6 +79,11 @@ def kernel_names(names: Iterable[str]) -> dict[str, str]:
         if len(alike) > 1:
             shown |= {name: f"{text} ({place})" for place, name in enumerate(alike, start=1)}
     return shown
+
+
+def or_dash(value: float | None, form: str = "g") -> str:
+    """A number in a format of Python's, '-' for one that is not known."""
+    return "-" if value is None else format(value, form)
 
 
 def interval_cell(interval: tuple[float, float] | None) -> str:

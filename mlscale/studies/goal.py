@@ -1,4 +1,7 @@
-"""What a study of advice asks for on one table: the best configuration of a kernel or a run."""
+"""What a study of advice asks for on one table: the best configuration of a kernel or a run.
+
+Runs are random mixes of a table's applications, each kernel launched as often as chance says.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +15,23 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig, Index
 from mlscale.data.measurements import Measurements
 
+MOST_APPLICATIONS = 8
+LAUNCH_SIGMA = 2.0  # of the logarithm: nine launch counts in ten lie within a factor 27 of 1
+_SEED = 20_260_213  # keeps the runs apart from the seeds of splits and predictors
+
 RunCosts = tuple[Floats, Floats | None, Floats]  # time [ms], power [W] (K, C, E, M), launches (K,)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Kernels that run one after the other, by position in the table, and how often each does.
+
+    number: from 1. launches: positive, not always whole; only their ratios matter to a regret.
+    """
+
+    number: int
+    kernels: tuple[int, ...]
+    launches: tuple[float, ...]
 
 
 class Choice(NamedTuple):
@@ -93,6 +112,25 @@ class Goal:
             mean = ratios[list(training)].mean(axis=0)
             fixed.append(_least(np.where(breaches == breaches.min(), mean, np.inf)))
         return fixed
+
+
+def random_runs(applications: Sequence[str], count: int) -> list[Run]:
+    """That many runs of a table whose kernels belong to these applications (K,).
+
+    A run has 1 to 8 distinct applications, each number as likely as any other, with all their
+    kernels, and leaves one application out at least. Launches are log-normal with sigma 2. The
+    same table gives the same runs, and the first of many are those of few.
+    """
+    random = np.random.default_rng(_SEED)
+    names = sorted(set(applications))
+    most = min(MOST_APPLICATIONS, len(names) - 1)
+    runs = []
+    for number in range(1, count + 1):
+        chosen = random.choice(names, random.integers(1, most + 1), replace=False)
+        kernels = np.flatnonzero(np.isin(applications, chosen)).tolist()
+        launches = random.lognormal(0.0, LAUNCH_SIGMA, len(kernels)).tolist()
+        runs.append(Run(number, tuple(kernels), tuple(launches)))
+    return runs
 
 
 def rows_of(

@@ -22,8 +22,7 @@ from mlscale.predictors.baselines import RateBound
 from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped
 from mlscale.studies.candidates import Candidate, candidates
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.goal import Choice, Goal, rows_of, run_of
-from mlscale.studies.runs import Run, random_runs
+from mlscale.studies.goal import Choice, Goal, Run, random_runs, rows_of, run_of
 from mlscale.studies.splits import SPLITS
 from mlscale.studies.statistics import split_error, standard_error
 

@@ -39,12 +39,17 @@ def throughput_rows(
             "alpha": alpha,
             "warps": n,
             "simulation": simulate(n, alpha, cu),
-            "models": {name: float(model(n, alpha, cu)) for name, model in MODELS.items()},
+            "models": _models(n, alpha, cu),
             "hong_kim_case": int(hong_kim_case(n, alpha, cu)),
         }
         for alpha in intensities
         for n in warps
     ]
+
+
+def _models(warps: float, intensity: float, cu: ComputeUnit) -> dict[str, float]:
+    """Return what each model gives [IPC]."""
+    return {name: float(model(warps, intensity, cu)) for name, model in MODELS.items()}
 
 
 def error_rows() -> list[dict[str, Any]]:
@@ -73,17 +78,25 @@ def error_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def measured_errors(rows: Sequence[dict[str, Any]], cu: ComputeUnit) -> list[dict[str, Any]]:
+def measured_rows(points: Sequence[dict[str, Any]], cu: ComputeUnit) -> list[dict[str, Any]]:
+    """Measured throughputs, each with what the models give for it [IPC].
+
+    points: `warps`, `intensity` and the measured `ipc`.
+    """
+    return [
+        {**point, "models": _models(point["warps"], point["intensity"], cu)} for point in points
+    ]
+
+
+def measured_errors(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """How far each model is from measured throughputs, by model [%].
 
-    rows: `warps`, `intensity` and the measured `ipc`. Mean, median and largest absolute error.
+    rows: as from `measured_rows`. Mean, median and largest absolute error.
     """
-    warps, alpha, ipc = (
-        np.array([row[name] for row in rows], dtype=float) for name in ("warps", "intensity", "ipc")
-    )
+    ipc = np.array([row["ipc"] for row in rows], dtype=float)
     errors = {
-        name: absolute_percentage_error(model(warps, alpha, cu), ipc)
-        for name, model in MODELS.items()
+        name: absolute_percentage_error(np.array([row["models"][name] for row in rows]), ipc)
+        for name in MODELS
     }
     return [
         {

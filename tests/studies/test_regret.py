@@ -14,7 +14,7 @@ from mlscale.advice.objectives import Limits
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.runs import Run
+from mlscale.studies.goal import Run
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 PROTOCOL = "leave-one-application-out"

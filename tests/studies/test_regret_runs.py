@@ -18,7 +18,7 @@ from mlscale.predictors.regressors import Nearest
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.runs import Run, random_runs
+from mlscale.studies.goal import Run, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 DATA = frugal.measurements(per_group=10)  # so that every training has both kinds

@@ -9,9 +9,9 @@ from mlscale.cli import values
 from mlscale.cli.options import add_limits
 from mlscale.cli.study import options
 from mlscale.cli.study.text import conditions, means_together, origins, two_digits
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, or_dash
 from mlscale.studies.base import Row, Rows, Study, grouped
-from mlscale.studies.runs import LAUNCH_SIGMA, MOST_APPLICATIONS
+from mlscale.studies.goal import LAUNCH_SIGMA, MOST_APPLICATIONS
 from mlscale.text import shortened
 
 SUMMARIES = {
@@ -93,8 +93,7 @@ def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
         line += [two_digits(row[f"regret_{figure}"]) for figure in figures]
         line += [two_digits(row["worst_regret"]), _worst(row), two_digits(row["saving_mean"])]
         if has_intervals:
-            holds = row["interval_holds_percent"]
-            line.append("-" if holds is None else f"{holds:.1f}")
+            line.append(or_dash(row["interval_holds_percent"], ".1f"))
         line.append(f"{row['slowdown_mean']:+.1f}")
         lines.append(line + ([f"{row['breaks_limits_percent']:.1f}"] if under else []))
     first = rows[0]

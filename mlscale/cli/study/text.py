@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, or_dash
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Row, Rows, Study
 from mlscale.text import counted
@@ -32,7 +32,7 @@ def summary_cells(row: Row) -> list[str]:
 
 def two_digits(value: float | None) -> str:
     """Return a figure with two decimals, - where there is none."""
-    return "-" if value is None else f"{value:.2f}"
+    return or_dash(value, ".2f")
 
 
 def means_together(

@@ -125,12 +125,14 @@ def _base_text(rows: Sequence[Row], predictor: str) -> str:
     for clock, own in by_clock_and_all[ours].items():
         figures = [own.mean, own.std, own.low, own.high]
         figures += [by_clock_and_all[other][clock].mean for other in others]
-        lines.append([clock, str(own.bases), *map(_two, figures)])
+        lines.append([clock, str(own.bases), *map(two_digits, figures)])
     headers = ["base engine MHz", "bases", f"{ours}: mean", "std", "min", "max", *others]
     errors = {base: spread.mean for base, spread in bases[ours].items()}
     best, worst = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
     mean = overall(rows)[ours]
-    by_seed = f"; mean {_two(mean.mean)}, std. error {two_digits(mean.standard_error)}, by seed"
+    by_seed = (
+        f"; mean {two_digits(mean.mean)}, std. error {two_digits(mean.standard_error)}, by seed"
+    )
     return (
         f"{columns(headers, lines)}\nbest base {best}: {errors[best]:.2f}; worst {worst}: "
         f"{errors[worst]:.2f}" + (f"{by_seed} {_range(mean)}" if _range(mean) else "")
@@ -144,8 +146,8 @@ def _cluster_text(rows: Sequence[Row], _: str, each_base: bool = True) -> str:
     lines = [
         [
             name,
-            *(_two(spread.mean) for spread in at_base[name].values() if each_base),
-            _two(mean.mean),
+            *(two_digits(spread.mean) for spread in at_base[name].values() if each_base),
+            two_digits(mean.mean),
             two_digits(mean.standard_error),
             _range(mean),
         ]
@@ -160,7 +162,7 @@ def _bin_text(rows: Sequence[Row], _: str) -> str:
     lows = [BIN_WIDTH * position for position in range(BINS)]
     names = [f"{low:g} to {low + BIN_WIDTH:g}" for low in lows[:-1]] + [f"{lows[-1]:g} or more"]
     lines = [
-        [name, *(_two(found[label][low].mean) for label in found)]
+        [name, *(two_digits(found[label][low].mean) for label in found)]
         for name, low in zip(names, lows, strict=True)
     ]
     return columns(["error [%]", *found], lines)
@@ -172,10 +174,6 @@ _TEXTS: dict[str, Callable[[Sequence[Row], str], str]] = {
     "error-distribution": _bin_text,
     "oracle": partial(_cluster_text, each_base=False),
 }
-
-
-def _two(figure: float) -> str:
-    return f"{figure:.2f}"
 
 
 def _range(spread: Spread) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.studies.runs import random_runs
+from mlscale.studies.goal import random_runs
 
 MANY = [f"app{n}" for n in range(27)]
 
