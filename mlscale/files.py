@@ -147,6 +147,11 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
+def shipped_json(module: str, name: str) -> Any:
+    """Return what the JSON file of that name beside a module holds. module: its __file__."""
+    return json.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
 def parse_json_object(
     content: str | bytes, source: str, only_finite: bool = False
 ) -> dict[str, Any]:

@@ -7,14 +7,13 @@ registered; tables and models made with it carry its facts and register it where
 """
 
 import functools
-import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mlscale.data.device import Datasheet, Device
 from mlscale.errors import InputError
+from mlscale.files import shipped_json
 
 __all__ = [
     "SECTOR_BYTES",
@@ -227,16 +226,14 @@ def _table() -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _shipped() -> dict[str, dict[str, Any]]:
-    text = Path(__file__).with_name("devices.json").read_text(encoding="utf-8")
-    devices: dict[str, dict[str, Any]] = json.loads(text)["devices"]
+    devices: dict[str, dict[str, Any]] = shipped_json(__file__, "devices.json")["devices"]
     return devices
 
 
 @functools.cache
 def device_sources(key: str) -> dict[str, tuple[str, ...]]:
     """By field of a device of the shipped table: what its number was taken from, spelt out."""
-    text = Path(__file__).with_name("devices_sources.json").read_text(encoding="utf-8")
-    document = json.loads(text)
+    document = shipped_json(__file__, "devices_sources.json")
     fields = document["devices"].get(key, {})
     return {
         name: tuple(document["sources"][source] for source in sources)

@@ -279,7 +279,7 @@ def _profiles(
         time_ms=of_kernels(table.positive("time_ms")),
         power_w=of_kernels(table.positive("power_w")) if has_power else None,
         counter_names=counter_names,
-        counters=np.column_stack(counters) if counters else np.empty((len(kernels), 0)),
+        counters=np.column_stack([np.empty((len(kernels), 0)), *counters]),
         metadata=dict(table.metadata),
         launches=_launches(table, of_kernels),
     )

@@ -3,14 +3,13 @@
 The references are as far as the papers themselves and the papers that cite them give them.
 """
 
-import difflib
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mlscale.errors import InputError
+from mlscale.files import shipped_json
+from mlscale.text import near_names
 
 # BibTeX fields in the order they are printed; citations.json has them by these names.
 _FIELDS = ("booktitle", "journal", "volume", "number", "publisher", "pages", "doi", "url", "note")
@@ -80,7 +79,7 @@ def references_of(names: Sequence[str]) -> list[tuple[Reference, list[str]]]:
     references, known = _table()
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
+            close = near_names(name, known, most=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise InputError(
                 f"there is no predictor, model or data set '{name}'; there are "
@@ -95,8 +94,7 @@ def references_of(names: Sequence[str]) -> list[tuple[Reference, list[str]]]:
 
 @functools.cache
 def _table() -> tuple[dict[str, Reference], dict[str, tuple[str, ...]]]:
-    text = Path(__file__).with_name("citations.json").read_text(encoding="utf-8")
-    table = json.loads(text)
+    table = shipped_json(__file__, "citations.json")
     references = {
         key: Reference(
             key=key,

@@ -122,7 +122,7 @@ class PowerInputs:
     def matrix(self, name: str) -> Floats:
         """Return the variables of a set of counters, (K, F) [1/s]."""
         columns = [self.rates[variable] for variable in self.sets[name]]
-        return np.column_stack(columns) if columns else np.empty((len(self.kernels), 0))
+        return np.column_stack([np.empty((len(self.kernels), 0)), *columns])
 
     def as_in_paper(self) -> "PowerInputs":
         """Return the kernels that the paper would keep: enough blocks and no texture reads."""
@@ -157,12 +157,7 @@ def derive_inputs(profiles: Profiles) -> PowerInputs:
     >>> print(derive_inputs(profiles).matrix("Mem/Inst"))
     [[1000.  500.]]
     """
-    power = profiles.quantity("power")
-    if not np.isfinite(power).all():
-        kernel = profiles.kernels[int(np.flatnonzero(~np.isfinite(power))[0])]
-        raise InputError(
-            f"kernel '{kernel}' has no power at {profiles.base}: measure it or leave the kernel out"
-        )
+    power = profiles.base_power_w
     sets = _available_sets(profiles.counter_names)
     wanted = tuple(dict.fromkeys(name for variables in sets.values() for name in variables))
     inputs = PowerInputs(

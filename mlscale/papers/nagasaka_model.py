@@ -28,6 +28,7 @@ from mlscale.papers.nagasaka_inputs import (
     reads_textures,
     variable_rates,
 )
+from mlscale.papers.nvprof_run import flags_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +94,8 @@ class FittedPowerModel:
                 f"the model holds on {self.device} at {self.base}, not on {profiles.device} at "
                 f"{profiles.base}: its intercept holds the idle power there; fit another"
             )
-        by_name = variable_rates(profiles, self.variables)
-        rates = (
-            np.column_stack([*by_name.values()])
-            if by_name
-            else np.empty((len(profiles.kernels), 0))
-        )
+        columns = variable_rates(profiles, self.variables).values()
+        rates = np.column_stack([np.empty((len(profiles.kernels), 0)), *columns])
         estimated = np.asarray(estimate_power_w(self.model, rates))
         outside = (rates < self.lowest) | (rates > self.highest)
         unlearnt = (self.highest == 0) & (rates != 0)
@@ -112,11 +109,7 @@ class FittedPowerModel:
                 for i, name in enumerate(self.variables)
             },
         }
-        flags = tuple(
-            tuple(flag for flag, holds in conditions.items() if holds[k])
-            for k in range(len(estimated))
-        )
-        return PowerEstimates(estimated, flags)
+        return PowerEstimates(estimated, flags_of(conditions))
 
     @property
     def intercept_w(self) -> float:

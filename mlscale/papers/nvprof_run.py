@@ -1,6 +1,7 @@
 """The nvprof counters of one run of each kernel, checked as they are read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -73,6 +74,12 @@ class NvprofRun:
             raise InputError(
                 f"kernel '{self._profiles.kernels[k]}', counter '{name}':{shown} {why}{more}"
             )
+
+
+def flags_of(conditions: Mapping[str, Mask]) -> tuple[tuple[str, ...], ...]:
+    """Return for each kernel the flags whose condition (K,) holds of it."""
+    holding = zip(*conditions.values(), strict=True)
+    return tuple(tuple(compress(conditions, own)) for own in holding)
 
 
 def uses_texture_path(run: NvprofRun) -> Floats:

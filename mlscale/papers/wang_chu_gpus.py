@@ -7,10 +7,8 @@ goes into `GpuParameters` by `dataclasses.replace`.
 """
 
 import functools
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from numpy.typing import ArrayLike
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, Device, load_device
 from mlscale.errors import InputError
+from mlscale.files import shipped_json
 from mlscale.papers.arguments import above_0, finite, from_0
 
 # Bandwidth that a saturated memory reaches: Table III has 0.76 to 0.85 of the peak, its fit
@@ -171,8 +170,7 @@ def gpu_of_row(device: Device, row: dict[str, Any]) -> GpuParameters:
 
 @functools.cache
 def _rows() -> dict[str, dict[str, Any]]:
-    text = Path(__file__).with_name("wang_chu_gpus.json").read_text(encoding="utf-8")
-    rows: dict[str, dict[str, Any]] = json.loads(text)["gpus"]
+    rows: dict[str, dict[str, Any]] = shipped_json(__file__, "wang_chu_gpus.json")["gpus"]
     return rows
 
 
@@ -224,20 +222,14 @@ def fit_dram_delay(
     return _line(1 / memory, delay * memory / engine, "memory clocks")
 
 
-def _samples(engine_mhz: ArrayLike, memory_mhz: ArrayLike, cycles: ArrayLike) -> list[Floats]:
-    columns = [np.asarray(c, dtype=np.float64) for c in (engine_mhz, memory_mhz, cycles)]
+def _samples(engine_mhz: ArrayLike, memory_mhz: ArrayLike, cycles: ArrayLike) -> tuple[Floats, ...]:
+    columns = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz, cycles=cycles)
     shapes = {column.shape for column in columns}
     if len(shapes) > 1 or columns[0].ndim != 1:
         raise InputError(
             "a fit needs as many engine clocks as memory clocks and cycles, not "
             + ", ".join(str(column.size) for column in columns)
         )
-    for name, column in zip(("engine_mhz", "memory_mhz", "cycles"), columns, strict=True):
-        bad = np.flatnonzero(~(np.isfinite(column) & (column > 0)))
-        if bad.size:
-            raise InputError(
-                f"sample {bad[0] + 1}, {name}: {column[bad[0]]:g} must be positive and finite"
-            )
     return columns
 
 

@@ -16,7 +16,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError, warn
 from mlscale.papers.arguments import above_0, from_0, from_1, shares
-from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
+from mlscale.papers.nvprof_run import NvprofRun, flags_of, uses_texture_path
 from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.profilers.mapping import lacking_for_nvprof
 
@@ -256,9 +256,7 @@ def derive_inputs(profiles: Profiles, gpu: GpuParameters) -> WarpInputs:
             0, instructions - memory_instructions - shared_instructions
         ),
         fp64_instructions=np.nan_to_num(fp64),
-        flags=tuple(
-            tuple(flag for flag, holds in conditions.items() if holds[k]) for k in range(len(warps))
-        ),
+        flags=flags_of(conditions),
     )
 
 

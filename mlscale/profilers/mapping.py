@@ -7,18 +7,17 @@ documentation and source code.
 
 import ast
 import functools
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from mlscale.counters.features import TABLE_2
 from mlscale.data.devices import find_device
+from mlscale.files import shipped_json
 
 _COUNTER = re.compile(r"\{([^{}]+)\}")
 _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -145,8 +144,7 @@ def counters_of(formula: str) -> set[str]:
 
 @functools.cache
 def _document() -> dict[str, Any]:
-    text = Path(__file__).with_name("mapping.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
+    document: dict[str, Any] = shipped_json(__file__, "mapping.json")
     return document
 
 

@@ -299,7 +299,7 @@ def test_bad_counters(replaced: dict[str, list[float]], message: str) -> None:
 def test_power_must_be_there() -> None:
     with refused("no column 'power_w'"):
         derive_inputs(replace(two(), power_w=None))
-    with refused("kernel 'k1' has no power at cu=16,engine=1000,memory=1000"):
+    with refused("kernel 'k1' has no 'power_w' at the base"):
         derive_inputs(replace(two(), power_w=np.array([50.0, np.nan])))
 
 

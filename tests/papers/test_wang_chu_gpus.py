@@ -188,8 +188,11 @@ class TestFit:
         ("columns", "message"),
         [
             (([400, 500], [400], [1, 2]), "as many engine clocks .* not 2, 1, 2"),
-            (([400, -1], [400, 500], [1, 2]), "sample 2, engine_mhz: -1 must be positive"),
-            (([400, 400], [400, 500], [1, np.nan]), "sample 2, cycles: nan must be positive"),
+            (([400, -1], [400, 500], [1, 2]), "engine_mhz must be a finite number above 0, not -1"),
+            (
+                ([400, 400], [400, 500], [1, np.nan]),
+                "cycles must be a finite number above 0",
+            ),
             (([400, 800], [400, 800], [1, 2]), "two ratios of engine to memory clock .* not 1"),
             (([], [], []), "two ratios .* at least, not 0"),
         ],

@@ -1,11 +1,12 @@
 """Data sets by name: public ones known by checksum, shipped ones by path, made ones by command."""
 
 import functools
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlscale.errors import InputError
+from mlscale.files import shipped_json
+from mlscale.text import near_names
 
 _PACKAGE = Path(__file__).parents[2]
 
@@ -50,8 +51,8 @@ class Dataset:
 @functools.cache
 def all_datasets() -> dict[str, Dataset]:
     """Every data set that mlscale knows, by name."""
-    text = Path(__file__).with_name("datasets.json").read_text(encoding="utf-8")
-    return {name: Dataset(name, **entry) for name, entry in json.loads(text)["datasets"].items()}
+    entries = shipped_json(__file__, "datasets.json")["datasets"]
+    return {name: Dataset(name, **entry) for name, entry in entries.items()}
 
 
 def public_datasets() -> dict[str, Dataset]:
@@ -63,9 +64,7 @@ def dataset(name: str) -> Dataset:
     """The data set of that name. Raises InputError, naming those that there are."""
     datasets = all_datasets()
     if name not in datasets:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, datasets, n=1, cutoff=0.6)
+        close = near_names(name, datasets, most=1)
         hint = f"; is '{close[0]}' meant?" if close else ""
         raise InputError(f"there is no data set '{name}'; there are {', '.join(datasets)}{hint}")
     return datasets[name]

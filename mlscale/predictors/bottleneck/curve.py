@@ -57,11 +57,7 @@ class GridRatios:
         """Take those of a grid; trained: that of the tables, None where it is the same."""
         trained = grid if trained is None else trained
         steps = [np.array(getattr(grid, axis), float) for axis in AXES]
-        tables = []
-        for axis, own in zip(AXES, steps, strict=True):
-            known = np.array(getattr(trained, axis), float)
-            weights = np.where(known == getattr(base, axis), 0.0, step_weights(known, own))
-            tables.append(weights.T)
+        tables = [table_weights(trained, a, base, s) for a, s in zip(AXES, steps, strict=True)]
         cu_count, engine, memory = steps
         pairs = np.indices(grid.shape[1:]).reshape(2, -1)
         return cls(
@@ -71,6 +67,14 @@ class GridRatios:
             cu_count=cu_count,
             tables=(tables[0], tables[1][:, pairs[0]], tables[2][:, pairs[1]]),
         )
+
+
+def table_weights(
+    trained: ConfigGrid, axis: str, base: HardwareConfig, to: Floats, going_on: Sequence[str] = ()
+) -> Floats:
+    """Return weights (S, T) of a table's S steps at T settings, see `step_weights`; 0 at a base."""
+    steps = np.array(getattr(trained, axis))
+    return np.where(steps == getattr(base, axis), 0.0, step_weights(steps, to, going_on)).T
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ import numpy as np
 from mlscale.arrays import Floats, positive, shaped
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.extrapolation import carried
-from mlscale.data.grid import AXES, ConfigGrid, step_weights
-from mlscale.predictors.bottleneck.curve import Array, GpuPeaks
+from mlscale.data.grid import AXES, ConfigGrid
+from mlscale.predictors.bottleneck.curve import Array, GpuPeaks, table_weights
 from mlscale.predictors.bottleneck.process import standardised
 from mlscale.predictors.conditioning import SurfacePrior
 
@@ -63,13 +63,8 @@ def energy_weights(grid: ConfigGrid, base: Any, trained: ConfigGrid | None = Non
 
     trained: the grid of these steps, None where it is the same. A step at the base has none.
     """
-    settings, trained = grid.settings(), trained or grid
-    tables = []
-    for axis in AXES[1:]:
-        steps = getattr(trained, axis)
-        weights = step_weights(steps, settings[axis].tolist(), ABOVE)
-        tables.append(np.where(np.array(steps) == getattr(base, axis), 0.0, weights).T)
-    return tables
+    settings = grid.settings()
+    return [table_weights(trained or grid, a, base, settings[a], ABOVE) for a in AXES[1:]]
 
 
 @dataclass(frozen=True, eq=False)
