@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Wholes = NDArray[np.int64]
+_EXACT = 1 << 53  # whole numbers below are floats without rounding
 _NUMBER = re.compile(r"\s\[[0-9]+\]$")
 
 
@@ -130,15 +131,18 @@ class ArrowCells:
         import pyarrow.compute as pc
 
         ends, content = self._bytes()
-        plain = _without_thousands(ends, content)
-        if plain is None:
-            fits = pc.match_substring_regex(self.array, f"^({QUICK_NUMBER.pattern})$")
-            given = pc.if_else(fits, self.array, pa.scalar(None, pa.string()))
-            plain = pc.replace_substring(given, ",", "")
-        try:
-            values = numpy_floats(pa.chunked_array([plain]))
-        except pa.ArrowInvalid:  # such as two points
-            return ListedCells(self.texts).numbers()
+        is_short = _filled(ends) and (np.diff(ends) <= 2 * MOST_DIGITS).all()
+        values = _grouped_numbers(ends, content) if is_short else None
+        if values is None:
+            given = self.array
+            if not is_short or not _only_digits_and_points(content):
+                fits = pc.match_substring_regex(self.array, f"^({QUICK_NUMBER.pattern})$")
+                given = pc.if_else(fits, self.array, pa.scalar(None, pa.string()))
+                given = pc.replace_substring(given, ",", "")
+            try:
+                values = numpy_floats(pa.chunked_array([given]))
+            except pa.ArrowInvalid:  # such as two points
+                return ListedCells(self.texts).numbers()
         return np.where(values < LARGEST_COUNTER, values, np.nan)
 
     def wholes(self) -> Wholes | None:
@@ -169,52 +173,33 @@ class ArrowCells:
 Cells = ListedCells | ArrowCells
 
 
-def _without_thousands(
-    ends: NDArray[np.int32], content: NDArray[np.uint8]
-) -> "pa.StringArray | None":
-    """Numbers without their commas; None unless all are alike, and parted as they should be.
+def _grouped_numbers(ends: NDArray[np.int32], content: NDArray[np.uint8]) -> Floats | None:
+    """Numbers with a comma before each three digits of their whole parts, and as many decimals.
 
-    Alike: no cell has a comma, or every one has one before each three digits of its whole part;
-    and all have as many decimals.
+    None unless there are commas, and all cells are such. A byte's place from the end of its cell
+    tells what it must be there, and what a digit is worth.
     """
-    import pyarrow as pa
-
-    if len(ends) < 2 or not _filled(ends) or not _only_of_numbers(content):
+    if not (content == ord(",")).any():
         return None
-    is_comma = content == ord(",")
-    if is_comma.any():
-        commas = _commas(ends, content, is_comma)
-        if commas is None:
-            return None
-        ends = ends - np.concatenate(([0], np.cumsum(commas))).astype(np.int32)
-        content = content[~is_comma]
-    return pa.StringArray.from_buffers(
-        len(ends) - 1, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(content)
-    )
-
-
-def _commas(
-    ends: NDArray[np.int32], content: NDArray[np.uint8], is_comma: NDArray[np.bool_]
-) -> NDArray[np.int32] | None:
-    """How many commas each cell has; None unless they stand as they should, see above."""
-    first = content[: ends[1]].tobytes()
-    decimals = len(first) - first.find(b".") if b"." in first else 0  # and their point
-    is_point = content == ord(".")
-    points = len(ends) - 1 if decimals else 0
-    whole_ends, lengths = ends[1:] - decimals, np.diff(ends) - decimals
-    commas: NDArray[np.int32] = (lengths - 1) // 4
+    decimals = len(content[: ends[1]].tobytes().partition(b".")[2])
+    fraction = b"0" * decimals + b"." * (decimals > 0)
+    whole = b"000," * ((MOST_DIGITS - decimals) // 3)
+    form, lengths = np.frombuffer(fraction + whole, np.uint8), np.diff(ends)
+    if lengths.min() <= len(fraction) or lengths.max() > len(form):
+        return None
+    form, places = form[: lengths.max(), None], np.arange(lengths.max())[:, None]
+    is_digit = form == ord("0")
+    digits = content.take(ends[1:] - 1 - places, mode="clip") - form  # below 0 it wraps round
+    digits *= places < lengths
+    leading, is_grouped = content[ends[:-1]], lengths > len(fraction) + 3
     if (
-        (lengths < 1).any()
-        or (lengths % 4 == 0).any()
-        or commas.sum() != np.count_nonzero(is_comma)
-        or points != np.count_nonzero(is_point)
-        or (decimals and not is_point[whole_ends].all())
-        or (content[ends[:-1][commas > 0]] == ord("0")).any()
+        (digits > np.uint8(9) * is_digit).any()
+        or (leading == ord(",")).any()
+        or (leading[is_grouped] == ord("0")).any()
     ):
         return None
-    groups = range(1, int(commas.max()) + 1)
-    stand = (is_comma[whole_ends[commas >= group] - 4 * group].all() for group in groups)
-    return commas if all(stand) else None
+    values = (10 ** (np.cumsum(is_digit)[:, None] - 1) * digits).sum(axis=0)
+    return values / 10**decimals if values.max() < _EXACT else None
 
 
 def _only_digits(content: NDArray[np.uint8]) -> bool:
@@ -222,10 +207,10 @@ def _only_digits(content: NDArray[np.uint8]) -> bool:
     return bool((content - np.uint8(ord("0")) <= 9).all())  # what is below wraps round
 
 
-def _only_of_numbers(content: NDArray[np.uint8]) -> bool:
-    """Whether all bytes are digits, points and commas: those from ',' to '9' but '-' and '/'."""
-    is_between = content - np.uint8(ord(",")) <= ord("9") - ord(",")
-    return bool((is_between & (content != ord("-")) & (content != ord("/"))).all())
+def _only_digits_and_points(content: NDArray[np.uint8]) -> bool:
+    """Whether all bytes are such: those from '.' to '9' but '/'."""
+    is_between = content - np.uint8(ord(".")) <= ord("9") - ord(".")
+    return bool((is_between & (content != ord("/"))).all())
 
 
 def _filled(ends: NDArray[np.int32]) -> bool:
