@@ -153,11 +153,11 @@ def _draw(
     """
     if not arguments.output:
         return
-    from mlscale.report.survey_figures import draw_survey, measured_subject, simulated_subject
+    from mlscale.report.survey_figures import draw_survey
 
-    subject = simulated_subject(name, cu) if points is None else measured_subject(name, cu, points)
     with options.output_folder(arguments.output) as folder:
-        document["figures"] = [str(path) for path in draw_survey(folder, intensities, subject)]
+        files = draw_survey(folder, intensities, name, cu, points)
+    document["figures"] = [str(path) for path in files]
 
 
 def _figures(document: dict[str, Any]) -> list[str]:

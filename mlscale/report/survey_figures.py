@@ -4,7 +4,7 @@ The poster's dots are measurements on a GTX 980; here they are the idealised sim
 figures say so, or somebody's measurements.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,52 +41,44 @@ HIGHEST_OF_ISSUE = 1.25
 class Subject:
     """The GPU of the figures, and its dots.
 
-    label: what the dots are; dots: at an intensity, the warps and throughputs [IPC].
+    label: what the dots are; dots: `warps`, `intensity` and `ipc` of each.
     """
 
     name: str
     cu: volkov.ComputeUnit
     label: str
-    dots: Callable[[int], tuple[Sequence[float], Sequence[float]]]
+    dots: Sequence[Mapping[str, float]]
 
 
-def simulated_subject(name: str, cu: volkov.ComputeUnit) -> Subject:
-    """Return a CU whose dots are the simulation's."""
-
-    def dots(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
-        return GRID_WARPS, [simulate(n, intensity, cu) for n in GRID_WARPS]
-
-    return Subject(name, cu, SIMULATION, dots)
-
-
-def measured_subject(
-    name: str, cu: volkov.ComputeUnit, points: Sequence[Mapping[str, float]]
-) -> Subject:
-    """Return a GPU whose dots are measurements: `warps`, `intensity` and `ipc` of each."""
-
-    def dots(intensity: int) -> tuple[Sequence[float], Sequence[float]]:
-        of_it = [point for point in points if point["intensity"] == intensity]
-        return [point["warps"] for point in of_it], [point["ipc"] for point in of_it]
-
-    return Subject(name, cu, "measured", dots)
-
-
-GTX_980 = simulated_subject("GTX 980", volkov.GTX_980)
-
-
-def draw_survey(folder: Path, intensities: Sequence[int], subject: Subject = GTX_980) -> list[Path]:
+def draw_survey(
+    folder: Path,
+    intensities: Sequence[int],
+    name: str,
+    cu: volkov.ComputeUnit,
+    measured: Sequence[Mapping[str, float]] | None = None,
+) -> list[Path]:
     """Write survey-figure-1 and -2, each as PNG and SVG, into a folder; returns their paths.
 
-    intensities: the arithmetic instructions per memory instruction that Fig. 1 shows. Raises
+    intensities: the arithmetic instructions per memory instruction that are shown. measured:
+    `warps`, `intensity` and `ipc` of each dot; None for the simulation of the CU. Raises
     InputError where a file cannot be written or an intensity cannot be simulated.
     """
+    if measured is not None:
+        subject = Subject(name, cu, "measured", measured)
+    else:
+        dots = [
+            {"warps": n, "intensity": intensity, "ipc": simulate(n, intensity, cu)}
+            for intensity in intensities
+            for n in GRID_WARPS
+        ]
+        subject = Subject(name, cu, SIMULATION, dots)
     return [
         *save_figure(figure_1(intensities, subject), folder / "survey-figure-1"),
         *save_figure(figure_2(intensities, subject), folder / "survey-figure-2"),
     ]
 
 
-def figure_1(intensities: Sequence[int], subject: Subject = GTX_980) -> Figure:
+def figure_1(intensities: Sequence[int], subject: Subject) -> Figure:
     """Draw throughput against occupancy: a panel for each model, a colour for each intensity."""
     title = f"Throughput of Volkov's microbenchmark by model (his Fig. 1), {subject.name}"
     figure = new_figure(13, 6.6, title)
@@ -104,7 +96,7 @@ def figure_1(intensities: Sequence[int], subject: Subject = GTX_980) -> Figure:
     return _finished(figure, list(panels[-1]), handles)
 
 
-def figure_2(intensities: Sequence[int], subject: Subject = GTX_980) -> Figure:
+def figure_2(intensities: Sequence[int], subject: Subject) -> Figure:
     """Left, Baghsorkhi et al. below the simulation; right, Huang et al. above the issue limit."""
     title = f"Underestimate and broken issue limit (his Fig. 2), {subject.name}"
     figure = new_figure(9.5, 4.9, title)
@@ -133,7 +125,9 @@ def _draw_model(
         panel.plot(warps, estimate, color=colour, lw=3, alpha=0.75)
         bounds = volkov.classical_bounds(warps, intensity, subject.cu)
         panel.plot(warps, bounds, color="black", lw=0.8)
-        panel.plot(*subject.dots(intensity), marker, color=colour, ms=4.5, mec="black", mew=0.6)
+        dots = [dot for dot in subject.dots if dot["intensity"] == intensity]
+        warps_ipc = ([dot[axis] for dot in dots] for axis in ("warps", "ipc"))
+        panel.plot(*warps_ipc, marker, color=colour, ms=4.5, mec="black", mew=0.6)
     panel.set_title(name, fontsize=10)
     panel.set_xlim(0, MOST_WARPS + 1)
     panel.set_xticks(range(0, MOST_WARPS + 1, 16))
