@@ -20,7 +20,7 @@ from mlscale.advice.objectives import (
     saving_percent,
     slowdown_percent,
 )
-from mlscale.advice.recommendation import OperatingPoint
+from mlscale.advice.recommendation import Advice, OperatingPoint
 from mlscale.arrays import Floats, Mask
 from mlscale.data.device import Device
 from mlscale.data.devices import known_device
@@ -146,6 +146,24 @@ def advise_caps(
         default_w=device.tdp_w if device else None,
         warnings=_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),
     )
+
+
+def caps_of_run(
+    model: Model,
+    profiles: Profiles,
+    advice: Advice,
+    cap_w: Sequence[float],
+    objective: str | None,
+    is_lever: bool,
+) -> CapAdvice:
+    """The run of an advice under power caps [W], within its limits, as by `advise_caps`.
+
+    objective: as the advice was asked for; 'clock', which says nothing of caps, is energy unless a
+    cap is what the verdict is to set (is_lever), where it is refused. Raises InputError.
+    """
+    by = None if objective == "clock" and not is_lever else objective
+    of_advice = advice.limits, advice.static_power_w, advice.surfaces
+    return advise_caps(model, profiles, cap_w, by, *of_advice)
 
 
 def cap_sweep(device: Device | None) -> Floats:

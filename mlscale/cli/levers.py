@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any
 
-from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, advise_caps
+from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, caps_of_run
 from mlscale.advice.commands import Commands, cap_commands, clock_commands
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict
@@ -93,15 +93,18 @@ class Levers:
         return "\n".join(parts)
 
 
+def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
+    """The caps to tell the run under, empty for those that the GPU takes; None where none are."""
+    if arguments.power_cap is None and arguments.lever != "cap":
+        return None
+    return tuple(arguments.power_cap or ())
+
+
 def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice) -> Levers:
     """What the options ask for, of the run that the advice is for. Raises InputError."""
     lever, caps, commands = arguments.lever, None, None
-    if lever == "cap" or arguments.power_cap is not None:
-        objective = arguments.minimize
-        if lever != "cap" and objective == "clock":
-            objective = None
-        asked = (arguments.power_cap or (), objective, advice.limits, arguments.static_power)
-        caps = advise_caps(model, profiles, *asked, advice.surfaces)
+    if (cap_w := caps_asked(arguments)) is not None:
+        caps = caps_of_run(model, profiles, advice, cap_w, arguments.minimize, lever == "cap")
     if arguments.commands:
         device = known_device(model.device)
         run = advice.whole_run

@@ -54,20 +54,18 @@ def run(arguments: argparse.Namespace) -> None:
         shown = largest_kernels(profiles)
     else:
         shown = options.positions(arguments.kernel, profiles.kernels, "the profile")
-    is_cap = arguments.lever == "cap"
-    caps = () if is_cap and arguments.power_cap is None else arguments.power_cap
     source = Source(
-        of.model_name,
-        of.profile_name,
-        options.command_again(arguments),
-        arguments.date,
-        arguments.static_power,
-        of.notes,
-        None if caps is None else tuple(caps),
-        arguments.minimize,
-        limits,
-        arguments.commands,
-        is_cap,
+        model_file=of.model_name,
+        profile_file=of.profile_name,
+        command=options.command_again(arguments),
+        date=arguments.date,
+        static_power_w=arguments.static_power,
+        notes=of.notes,
+        power_caps_w=levers.caps_asked(arguments),
+        objective=arguments.minimize,
+        limits=limits,
+        has_commands=arguments.commands,
+        is_cap=arguments.lever == "cap",
     )
     write_text(output, page(model, profiles, shown, source))
     print(f"{output}: {len(shown)} of {len(profiles.kernels)} kernels")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlscale.advice.advise import advise
-from mlscale.advice.cap_advice import advise_caps
+from mlscale.advice.cap_advice import caps_of_run
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict, verdict
@@ -80,14 +80,11 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
             f"a report shows {MOST_CONFIGURATIONS} configurations at most, the model's grid has "
             f"{model.grid.size}; 'mlscale predict' and 'advise' take it"
         )
-    static_w = source.static_power_w
-    advice = advise(model, profiles, source.objective, source.limits, static_w)
+    objective = source.objective
+    advice = advise(model, profiles, objective, source.limits, source.static_power_w)
     caps = None
     if source.power_caps_w is not None:
-        is_of_clocks = source.objective == "clock" and not source.is_cap
-        objective = None if is_of_clocks else source.objective
-        given = source.power_caps_w, objective, source.limits, static_w, advice.surfaces
-        caps = advise_caps(model, profiles, *given)
+        caps = caps_of_run(model, profiles, advice, source.power_caps_w, objective, source.is_cap)
     commands = None
     if source.has_commands:
         commands = commands_section(model.device, None if source.is_cap else advice, caps)
