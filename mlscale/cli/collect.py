@@ -14,6 +14,7 @@ from mlscale.cli import options, values
 from mlscale.cli.text import columns, number
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,9 +163,9 @@ def _write(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
     paths = recording.write_tables(folder, samples, plan)
     power = "with" if samples["power_w"].notna().any() else "without"
     return (
-        f"{', '.join(map(str, paths))}: {len(samples)} samples of "
-        f"{samples['kernel'].nunique()} kernels on "
-        f"{plan.device.key}, {plan.configurations} configurations x {plan.repeat}, "
+        f"{', '.join(map(str, paths))}: {counted(len(samples), 'sample')} of "
+        f"{counted(samples['kernel'].nunique(), 'kernel')} on "
+        f"{plan.device.key}, {counted(plan.configurations, 'configuration')} x {plan.repeat}, "
         f"{power} power; median spread of the times "
         f"{number(samples['time_spread_percent'].median(), 2)} %"
     )

@@ -217,7 +217,8 @@ def _import_tuned(arguments: argparse.Namespace, output: Path) -> str:
         f"{counted(len(set(table.text['application'])), 'application')} on "
         f"{table.text['device'][0]}, {counted(settings['engine_mhz'], 'engine clock')} x "
         f"{counted(settings['memory_mhz'], 'memory clock')}, "
-        f"{len(table)} rows, {power} power; left out: {imported.failed} configurations that "
+        f"{counted(len(table), 'row')}, {power} power; left out: "
+        f"{counted(imported.failed, 'configuration')} that "
         f"failed, {imported.off_clock} that ran more than 2 % off their clock"
     )
 

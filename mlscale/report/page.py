@@ -35,6 +35,7 @@ from mlscale.report.markup import (
 from mlscale.report.origin import how_made
 from mlscale.report.run_kernels import RunReport
 from mlscale.report.whole_run import whole_run
+from mlscale.text import counted
 
 MOST_CONFIGURATIONS = 10_000  # each has a row for each kernel; a browser stands no more
 _MOST_POINTS = 6
@@ -191,7 +192,7 @@ def _grid_in_words(model: Model) -> str:
         f"{steps[0]:g} {unit}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g} {unit}"
         for unit, steps in axes.items()
     ]
-    return f"{grid.size} configurations: {', '.join(extents)}"
+    return f"{counted(grid.size, 'configuration')}: {', '.join(extents)}"
 
 
 def _measured_points(profiles: Profiles) -> str:

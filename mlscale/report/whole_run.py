@@ -78,7 +78,8 @@ def _facts(report: RunReport) -> Markup:
     kernels = counted(total, "kernel")
     launches = f"{kernels}, each run once, as the profile gives no launches"
     if run.launches is not None:
-        launches = f"{count(run.launches)} launches of {kernels}"
+        word = "launch" if run.launches == 1 else "launches"
+        launches = f"{count(run.launches)} {word} of {kernels}"
     pairs: list[tuple[str, Child]] = [("Launches", launches)]
     if run.idle_beside_ms:
         text = f"{time_in_words(run.idle_beside_ms)} in which the GPU waits between kernels"

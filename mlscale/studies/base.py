@@ -146,6 +146,22 @@ class Study(ABC):
         """Return the result of each part, in their order. Raises InputError."""
         return [result for _, result in sorted(self.run(jobs), key=itemgetter(0))]
 
+    def kernel_rows(self, results: Sequence[Rows]) -> Rows:
+        """Return the rows that parts give of each kernel, with what each part is of."""
+        return [
+            {
+                "table": part.table,
+                "quantity": part.quantity,
+                "edge": part.edge,
+                "predictor": part.candidate.name,
+                "features": part.candidate.features,
+                "seed": part.seed,
+                **kernel,
+            }
+            for part, kernels in zip(self.parts, results, strict=True)
+            for kernel in kernels
+        ]
+
     def document(self, results: Sequence[Any]) -> Row:
         """Return everything as JSON values: docs/file-formats.md."""
         head = {"study": self.name, "tables": list(self.tables), "protocol": self.protocol}

@@ -75,29 +75,13 @@ class ExtrapolationStudy(PredictorStudy):
 
     def rows(self, results: Sequence[Any]) -> Rows:
         """Return one row of figures for each table, quantity, edge and candidate."""
-        kernels = self._kernels(results)
+        kernels = self.kernel_rows(results)
         keys = ("table", "quantity", "edge", "predictor", "features")
         with_edge = grouped([row for row in kernels if row["edge"]], *keys)
         trained = grouped([row for row in kernels if not row["edge"]], *keys)
         return [
             self._row(group, trained[table, quantity, None, *candidate])
             for (table, quantity, _, *candidate), group in with_edge.items()
-        ]
-
-    def _kernels(self, results: Sequence[Any]) -> Rows:
-        """Return what each part says of each kernel."""
-        return [
-            {
-                "table": part.table,
-                "quantity": part.quantity,
-                "edge": part.edge,
-                "predictor": part.candidate.name,
-                "features": part.candidate.features,
-                "seed": part.seed,
-                **kernel,
-            }
-            for part, kernels in zip(self.parts, results, strict=True)
-            for kernel in kernels
         ]
 
     def _row(self, group: Rows, trained: Rows) -> Row:

@@ -16,12 +16,14 @@ from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import GivesIntervals, UsesMeasuredPoints, predict_surfaces
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.base import Part, Row, Rows, Study, flat, measured_quantities
+from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped, measured_quantities
 from mlscale.studies.candidates import AnyPredictor, Candidate, own_failures, single_candidate
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
 from mlscale.studies.statistics import error_over, split_error
+
+_OF_CHOICES = ("table", "quantity", "seed", "application", "kernel")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,23 +81,20 @@ class NextPointStudy(Study):
 
     def rows(self, results: Sequence[Any]) -> Rows:
         """Return one row of figures for each table, quantity and number of points."""
-        groups: dict[Part, Rows] = {}
-        for part, result in zip(self.parts, results, strict=True):
-            of_part = [{**kernel, "seed": part.seed} for kernel in result]
-            groups.setdefault(replace(part, seed=0, fold=None), []).extend(of_part)
+        by_case = grouped(self.kernel_rows(results), "table", "quantity")
         rows = []
-        for part, kernels in groups.items():
-            names = [kernel["kernel"] for kernel in kernels]
-            applications = [kernel["application"] for kernel in kernels]
-            seeds = [kernel["seed"] for kernel in kernels]
+        for (table, quantity), kernels in by_case.items():
+            names, applications, seeds = (
+                [kernel[key] for kernel in kernels] for key in ("kernel", "application", "seed")
+            )
             for points in range(self.points + 1):
                 errors = np.array([kernel["errors"][points] for kernel in kernels])
                 covered = [kernel["covered"][points] for kernel in kernels]
                 rows.append(
                     {
-                        "table": part.table,
-                        "base": part.bases[0].as_dict(),
-                        "quantity": part.quantity,
+                        "table": table,
+                        "base": self.base_of(table).as_dict(),
+                        "quantity": quantity,
                         "points": points,
                         "n_kernels": len(set(names)),
                         **vars(summarise(errors, names)),
@@ -112,17 +111,12 @@ class NextPointStudy(Study):
         """next-profile: the rows; chosen: what was chosen for each kernel, and its errors."""
         choices = [
             {
-                "table": part.table,
-                "quantity": part.quantity,
-                "seed": part.seed,
-                "application": kernel["application"],
-                "kernel": kernel["kernel"],
+                **{key: kernel[key] for key in _OF_CHOICES},
                 "points": points,
                 "chosen": kernel["chosen"][points - 1] if points else "",
                 "mape": float(np.mean(errors)),
             }
-            for part, kernels in zip(self.parts, results, strict=True)
-            for kernel in kernels
+            for kernel in self.kernel_rows(results)
             for points, errors in enumerate(kernel["errors"])
         ]
         return {self.name: [flat(row) for row in self.rows(results)], "chosen": choices}

@@ -123,7 +123,7 @@ def test_t4(capsys: Capture, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(document).encode()))
     given = ("--device", "a100-sxm4-40gb", "--base", "memory=1215,cu=108")
     out, _ = succeed(capsys, "import", "kernel-tuner", path, *given, "-o", table)
-    assert "1 configurations that failed" in out
+    assert "1 configuration that failed" in out
     assert (read(table).time_ms == 2).all()
     assert len(read(table).kernels) == 2
 

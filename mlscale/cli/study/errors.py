@@ -18,6 +18,7 @@ from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Rows, Study, grouped
 from mlscale.studies.errors import COMPARE
+from mlscale.text import counted
 
 SUMMARIES = {
     "errors": "errors of predictors beside the baselines",
@@ -139,8 +140,9 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     trained, note = _training(document, first)
     notes += note
     return (
-        f"{first['table']}: error of {first['quantity']} [%], {first['n_kernels']} kernels, "
-        f"{conditions(document, first, trained)}\n{columns(headers, lines)}{notes}"
+        f"{first['table']}: error of {first['quantity']} [%], "
+        f"{counted(first['n_kernels'], 'kernel')}, {conditions(document, first, trained)}\n"
+        f"{columns(headers, lines)}{notes}"
     )
 
 
@@ -171,4 +173,7 @@ def _training(document: dict[str, Any], first: dict[str, Any]) -> tuple[str, str
     if first["left_out_of_training"]:
         left_out = ", ".join(first["left_out_of_training"])
         note = f"\nLeft out of the training, as they are tested: {left_out}."
-    return f" {', '.join(first['train_on'])} ({first['n_training_kernels']} kernels)", note
+    return (
+        f" {', '.join(first['train_on'])} ({counted(first['n_training_kernels'], 'kernel')})",
+        note,
+    )

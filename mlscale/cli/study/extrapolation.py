@@ -8,6 +8,7 @@ from mlscale.cli.study.text import two_digits
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Rows, grouped
+from mlscale.text import counted
 
 SUMMARIES = {
     "extrapolation": "errors at the outermost step of each axis, which is not trained on",
@@ -48,7 +49,7 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     return (
         f"{first['table']}: error of {first['quantity']} [%] at {first['axis']} "
         f"{first['step']:g}, the {first['end']}, which is not trained on, "
-        f"{first['n_kernels']} kernels, base {HardwareConfig(**first['base'])}, "
+        f"{counted(first['n_kernels'], 'kernel')}, base {HardwareConfig(**first['base'])}, "
         f"{document['protocol']}; std. error over {first['standard_error_over']}\n"
         f"{columns(headers, lines)}"
     )

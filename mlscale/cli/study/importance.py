@@ -9,6 +9,7 @@ from mlscale.cli.study.text import conditions, origins, two_digits
 from mlscale.cli.text import columns
 from mlscale.studies.base import Rows, Study, grouped
 from mlscale.studies.importance import ALL, BEST, NAMED, SHUFFLED
+from mlscale.text import counted
 
 SUMMARIES = {"importance": "how much each feature of wu matters, and how few of them are enough"}
 
@@ -68,7 +69,7 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     ]
     return (
         f"{first['table']}: error of {first['quantity']} [%], wu with {first['features']} "
-        f"features, {first['n_kernels']} kernels, {conditions(document, first)}\n"
+        f"features, {counted(first['n_kernels'], 'kernel')}, {conditions(document, first)}\n"
         f"{columns(['shuffled', *headers, f'among best {NAMED} %'], shuffled)}\n\n"
         f"{columns(['features', *headers], subsets)}"
     )

@@ -10,6 +10,7 @@ from mlscale.cli.study.text import MEAN_HEADERS, origins, summary_cells
 from mlscale.cli.text import columns
 from mlscale.data.grid import HardwareConfig
 from mlscale.studies.base import Rows, Study, grouped
+from mlscale.text import counted
 
 SUMMARIES = {
     "next-profile": "how the error falls with further points that the predictor chooses itself",
@@ -61,7 +62,7 @@ def _block(document: dict[str, Any], rows: Rows) -> str:
     first = rows[0]
     return (
         f"{first['table']}: error of {first['quantity']} [%], {document['predictor']}, "
-        f"{first['n_kernels']} kernels, base {HardwareConfig(**first['base'])}, "
+        f"{counted(first['n_kernels'], 'kernel')}, base {HardwareConfig(**first['base'])}, "
         f"{document['protocol']}; the same configurations in every row: without the base and the "
         f"{len(rows) - 1} chosen\n{columns(headers, lines)}\n"
         f"std. error: over {first['standard_error_over']}."
