@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The processes of the tests read one another's bytecode, whatever the shell says.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test test-slow coverage lint docs bench notebooks shipped shipped-measured clean
 
 demo: $(READY)

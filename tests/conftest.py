@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -18,6 +19,12 @@ def pytest_configure() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: garbage is not sought in it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

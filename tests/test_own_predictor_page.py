@@ -1,12 +1,14 @@
 """The class of the page "Write your own predictor", saved as mine.py, beats nearest."""
 
 import json
+import os
 import re
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command import succeed
 from refresh_docs import shown
 from synthetic import bottleneck_kernels
 
@@ -25,34 +27,40 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mape(folder: Path) -> dict[str, float]:
-    """The mean errors that the page's command measures in the folder, by predictor."""
-    study = subprocess.run(
-        [sys.executable, "-m", "mlscale", *COMMAND.split()[1:], "--json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert study.returncode == 0, study.stderr
-    return {row["predictor"]: row["mape"] for row in json.loads(study.stdout)["rows"]}
+@pytest.fixture
+def mape(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], dict[str, float]]]:
+    """A function: the mean errors that the page's command measures in the folder, by predictor."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
+
+    def study() -> dict[str, float]:
+        out, _ = succeed(capsys, *COMMAND.split()[1:], "--json")
+        return {row["predictor"]: row["mape"] for row in json.loads(out)["rows"]}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path])
+        yield study
+    sys.modules.pop("mine", None)
 
 
-def test_beats_nearest_on_made_kernels(folder: Path) -> None:
+def test_beats_nearest_on_made_kernels(folder: Path, mape: Callable[[], dict[str, float]]) -> None:
     # made with a curve of exponent 4, and the page's class has 3: it is near, and not exact
     bottleneck_kernels.measurements(kernels=12).write(folder / "gtx980-low.parquet")
-    errors = mape(folder)
+    errors = mape()
     assert errors["memory-share"] < 0.6 * errors["nearest"]
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # the file's known faults
-def test_beats_nearest_on_a_real_gpu(folder: Path, data_folder: Path) -> None:
+def test_beats_nearest_on_a_real_gpu(
+    folder: Path, data_folder: Path, mape: Callable[[], dict[str, float]]
+) -> None:
     name = "gtx980-low-dvfs-real-small-workload-Performance-Power.csv"
     (public,) = data_folder.rglob(name)
     read_nv_dvfs(public, "gtx980").write(folder / "gtx980-low.parquet")
-    errors = mape(folder)
+    errors = mape()
     for predictor in ("memory-share", "nearest"):
         (row,) = re.findall(rf"^{predictor} .*$", SHOWN, flags=re.MULTILINE)
         assert errors[predictor] == pytest.approx(float(row.split()[2]), abs=0.02)

@@ -381,11 +381,11 @@ def test_a_killed_worker_changes_nothing(
 def test_memory_does_not_grow_with_the_fleet(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten times the rows of one row group; what NumPy and Python hold at most grows by little."""
+    """Six times the rows; what NumPy and Python hold at most grows by little."""
     monkeypatch.setattr(fleet, "PART", 50 * CONFIGURATIONS)
     monkeypatch.setattr("mlscale.data.parquet._ROWS_WRITTEN", 50 * CONFIGURATIONS)
     peaks = []
-    for number, count in enumerate((200, 200, 2000)):  # the first for what is imported
+    for number, count in enumerate((100, 100, 600)):  # the first for what is imported
         table = write_fleet(tmp_path / f"{count}.parquet", rows=count, count=count)
         tracemalloc.start()
         succeed(capsys, "predict", table, "--model", MODEL, "-o", f"{tmp_path}/{number}/")
