@@ -5,72 +5,16 @@ after them those of power.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import Floats
 from mlscale.data.grid import step_weights
 from mlscale.data.profiles import Profiles
-from mlscale.predictors.intervals import restored_scores
 from mlscale.predictors.sampled.inputs import SampledInputs
-from mlscale.predictors.sampled.model import Opinions, QuantityModel, SampledModels
-
-
-@dataclass(frozen=True, eq=False)
-class BaseModel:
-    """What is learnt from profiles at one base clock [MHz].
-
-    scores: of held-out kernels in units of the intervals' scale, see `calibrated_scores`; empty
-    without intervals. misfit: covariance of what is
-    mispredicted of kernels held out, see `SurfacePrior`; of log time (R, N), with power (R, 2 N).
-    """
-
-    engine_mhz: float
-    models: SampledModels
-    scores: Floats
-    misfit: Floats
-
-    @property
-    def asked(self) -> QuantityModel:
-        """The model of the quantity predicted."""
-        return self.models.power or self.models.time
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON values for the model file."""
-        models = self.models
-        return {
-            "engine_mhz": self.engine_mhz,
-            "tree_weight": models.tree_weight,
-            "time": models.time.state(),
-            "power": None if models.power is None else models.power.state(),
-            "scores": self.scores,
-            "misfit": self.misfit,
-        }
-
-    @classmethod
-    def restore(cls, state: dict[str, Any], clocks: Floats, quantity: str) -> Self:
-        """What `state` described; a damaged one raises KeyError or ValueError."""
-        power = state["power"]
-        if (power is None) != (quantity == "time"):
-            raise ValueError("a power model is there for another quantity, or lacks")
-        tree_weight = float(state["tree_weight"])
-        if not 0 <= tree_weight <= 1:
-            raise ValueError("the weight of the trees is not between 0 and 1")
-        base = float(state["engine_mhz"])
-        if base not in clocks:
-            raise ValueError("a base is none of the trained clocks")
-        size = len(clocks)
-        models = SampledModels(
-            log_clock=np.log(clocks / base),
-            tree_weight=tree_weight,
-            time=QuantityModel.restore("time", state["time"], size),
-            power=None if power is None else QuantityModel.restore("power", power, size),
-        )
-        misfit = shaped(state["misfit"], None, size * (1 + (power is not None)))
-        return cls(base, models, restored_scores(state["scores"]), misfit)
+from mlscale.predictors.sampled.model import BaseModel, Opinions
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +47,7 @@ def belief(
     rebased = at - step_weights(clocks, np.array([base_mhz]))
     parts = []
     for own, weight in nearest(trained, base_mhz):
-        opinions, logs = own.models.opinions(profiles)
+        opinions, logs = own.opinions(profiles)
         there = Opinions(
             opinions.by_curve @ rebased.T, opinions.by_trees @ rebased.T, opinions.trees_sd @ at.T
         )
@@ -131,17 +75,6 @@ def nearest(trained: Sequence[BaseModel], base_mhz: float) -> list[tuple[BaseMod
     bases = np.array([own.engine_mhz for own in trained])
     weights = step_weights(bases, np.array([base_mhz]))[0]
     return [(own, float(w)) for own, w in zip(trained, weights, strict=True) if w > 0]
-
-
-def spread_bases(clocks: Sequence[float], base_mhz: float, count: int) -> list[float]:
-    """So many clocks evenly over all, and the base, ascending."""
-    positions = np.linspace(0, len(clocks) - 1, count).astype(int)
-    return sorted({*(clocks[k] for k in positions.tolist()), base_mhz})
-
-
-def without_intervals(trained: BaseModel) -> BaseModel:
-    """The same without scores."""
-    return replace(trained, scores=np.empty(0))
 
 
 def _of_each(logs: Floats, weights: Floats) -> Floats:

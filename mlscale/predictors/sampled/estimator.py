@@ -32,13 +32,11 @@ from mlscale.predictors.conditioning import (
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.intervals import score_at
 from mlscale.predictors.sampled.bases import (
-    BaseModel,
     Belief,
     belief,
     inputs_at,
-    spread_bases,
-    without_intervals,
 )
+from mlscale.predictors.sampled.model import BaseModel
 
 SAME_MEMORY_CLOCK = 0.01  # by which a profile's may differ from the trained one
 OTHER_BOARD = "learnt on {}, another board of the same chip"
@@ -92,7 +90,9 @@ class Sampled(Predictor):
             for own, base in _at_bases(table, self.base_, self.bases)
         ]
         self.device_, self.grid_ = table.device, table.grid
-        self.bases_ = [own if self.intervals else without_intervals(own) for own in trained]
+        if not self.intervals:
+            trained = [replace(own, scores=np.empty(0)) for own in trained]
+        self.bases_ = trained
         return self
 
     def grid_from(self, profiles: Profiles) -> ConfigGrid:
@@ -236,8 +236,9 @@ def _at_bases(table: Measurements, base: HardwareConfig, count: int) -> list[Tra
 
     Of another base those kernels are left out that have no DRAM share there.
     """
-    sets = []
-    for clock in spread_bases(table.grid.engine_mhz, base.engine_mhz, count):
+    sets, clocks = [], table.grid.engine_mhz
+    positions = np.linspace(0, len(clocks) - 1, count).astype(int)
+    for clock in sorted({*(clocks[k] for k in positions.tolist()), base.engine_mhz}):
         at = replace(base, engine_mhz=clock)
         known = ~np.isnan(table.profiles(at).optional_counter("dram_active"))
         if at == base:

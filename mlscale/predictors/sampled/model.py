@@ -1,4 +1,4 @@
-"""What `sampled` has learnt of one quantity: a curve with latents, and trees beside it: NumPy."""
+"""What `sampled` learns at one base: of each quantity a curve with latents, and trees: NumPy."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.arrays import Floats, shaped
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.forest import Forest
-from mlscale.predictors.intervals import least_scale
+from mlscale.predictors.intervals import least_scale, restored_scores
 from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.inputs import SampledInputs
 from mlscale.predictors.sampled.latents import Latents, Setting
@@ -111,17 +111,28 @@ class QuantityModel:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledModels:
-    """The model of time and, where asked for, that of power, on one GPU over N clocks.
+class BaseModel:
+    """What is learnt from one GPU's profiles at one base clock [MHz], over N clocks.
 
-    log_clock (N,): ln(clock / base). tree_weight: of the trees in the log time; power is the
-    curve's alone, which is as good on kernels like the trained ones and better on others.
+    log_clock (N,): ln(clock / base). tree_weight: of the trees in the log time; power, where it is
+    asked for, is the curve's alone, which is as good on kernels like the trained ones and better
+    on others. scores: of held-out kernels in units of the intervals' scale, see
+    `calibrated_scores`; empty without intervals. misfit: covariance of what is mispredicted of
+    kernels held out, see `SurfacePrior`; of log time (R, N), with power (R, 2 N).
     """
 
+    engine_mhz: float
     log_clock: Floats
     tree_weight: float
     time: QuantityModel
     power: QuantityModel | None
+    scores: Floats
+    misfit: Floats
+
+    @property
+    def asked(self) -> QuantityModel:
+        """The model of the quantity predicted."""
+        return self.power or self.time
 
     def opinions(self, profiles: Profiles) -> tuple[Opinions, Floats]:
         """The opinions of the quantity predicted, and all log ratios, of time and then power.
@@ -134,6 +145,40 @@ class SampledModels:
             return time, log_time
         power = self.power.opinions(profiles, power_curve(self.log_clock, log_time))
         return power, np.hstack([log_time, power.by_curve])
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and JSON values for the model file."""
+        return {
+            "engine_mhz": self.engine_mhz,
+            "tree_weight": self.tree_weight,
+            "time": self.time.state(),
+            "power": None if self.power is None else self.power.state(),
+            "scores": self.scores,
+            "misfit": self.misfit,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], clocks: Floats, quantity: str) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        power = state["power"]
+        if (power is None) != (quantity == "time"):
+            raise ValueError("a power model is there for another quantity, or lacks")
+        tree_weight = float(state["tree_weight"])
+        if not 0 <= tree_weight <= 1:
+            raise ValueError("the weight of the trees is not between 0 and 1")
+        base = float(state["engine_mhz"])
+        if base not in clocks:
+            raise ValueError("a base is none of the trained clocks")
+        size = len(clocks)
+        return cls(
+            engine_mhz=base,
+            log_clock=np.log(clocks / base),
+            tree_weight=tree_weight,
+            time=QuantityModel.restore("time", state["time"], size),
+            power=None if power is None else QuantityModel.restore("power", power, size),
+            scores=restored_scores(state["scores"]),
+            misfit=shaped(state["misfit"], None, size * (1 + (power is not None))),
+        )
 
 
 def power_curve(log_clock: Floats, log_time: Floats) -> PowerCurve:

@@ -13,12 +13,11 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.intervals import calibrated_scores
-from mlscale.predictors.sampled.bases import BaseModel
 from mlscale.predictors.sampled.curves import TimeCurve
 from mlscale.predictors.sampled.model import (
+    BaseModel,
     Opinions,
     QuantityModel,
-    SampledModels,
     power_curve,
 )
 
@@ -91,23 +90,23 @@ def _train(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
         score = error / asked.scale(own.log_clock)
         scores += list(score[:, own.log_clock != 0])
         applications += own.profiles.applications
-    base_mhz = kernels.profiles.base.engine_mhz
     if not groups:
-        size = len(kernels.log_clock) * (1 + (quantity == "power"))
-        return BaseModel(base_mhz, whole, np.empty(0), np.zeros((1, size)))
+        return whole
     misfit = misfit_of(np.concatenate(missed))
-    return BaseModel(base_mhz, whole, calibrated_scores(scores, applications), misfit)
+    return replace(whole, scores=calibrated_scores(scores, applications), misfit=misfit)
 
 
-def fit(kernels: SampledKernels, quantity: str, seed: int) -> SampledModels:
-    """The models of kernels, with the blend's usual weight. Raises InputError."""
+def fit(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
+    """The model of kernels with the blend's usual weight, without intervals. InputError."""
     curve = TimeCurve(kernels.log_clock)
     time = QuantityModel.fit("time", kernels.profiles, curve, kernels.log_time, seed)
     power = None
     if quantity == "power" and kernels.log_power is not None:
         energy = power_curve(kernels.log_clock, kernels.log_time)
         power = QuantityModel.fit("power", kernels.profiles, energy, kernels.log_power, seed)
-    return SampledModels(kernels.log_clock, BLEND, time, power)
+    nothing = np.zeros((1, len(kernels.log_clock) * (1 if power is None else 2)))
+    base_mhz = kernels.profiles.base.engine_mhz
+    return BaseModel(base_mhz, kernels.log_clock, BLEND, time, power, np.empty(0), nothing)
 
 
 def application_groups(applications: Sequence[str]) -> list[Indices]:

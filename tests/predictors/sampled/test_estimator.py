@@ -54,13 +54,13 @@ class TestKnownTruth:
     def test_sharpness_is_recovered(self, trained: dict[str, Sampled]) -> None:
         # The truth is 2.5. To within half of the prior's standard deviation, 0.3 of the log: the
         # prior's median, 2, is farther off than that.
-        for fit in trained["time"].bases_[-1].models.time.fits:
+        for fit in trained["time"].bases_[-1].time.fits:
             assert fit.numbers[0] == pytest.approx(np.log(made.P), abs=0.15)
 
     def test_shape_of_the_voltage_is_recovered(self, trained: dict[str, Sampled]) -> None:
         # Flat to 0.7 of the highest clock, V^2 1.69 times as high there; nodes stand at 0.72
         # and 0.86, so that the bend is rounded. What leaks into constant watts takes the rest.
-        power = trained["power"].bases_[-1].models.power
+        power = trained["power"].bases_[-1].power
         assert power is not None
         for fit in power.fits:
             steps = np.log1p(np.exp(fit.numbers))
@@ -81,7 +81,7 @@ class TestKnownTruth:
         assert 100 * np.abs(ratio - 1).mean() < 1.2
         assert np.median(ratio[:, :, 2]) == pytest.approx(1, abs=0.005)
         # Without the trees too: the curve alone takes the 5 % over from the residual.
-        opinions, _ = predictor.bases_[-1].models.opinions(new.profiles(made.TOP))
+        opinions, _ = predictor.bases_[-1].opinions(new.profiles(made.TOP))
         of_curve = np.exp(opinions.by_curve) / new.relative("time", made.TOP)[:, 0, :, 0]
         assert np.median(of_curve[:, 2]) == pytest.approx(1, abs=0.01)
 
