@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -15,6 +14,7 @@ from mlscale.advice.verdict import verdict
 from mlscale.cli import further_runs, levers, options, subject
 from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
 from mlscale.cli.levers import Levers
+from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, csv_text, print_or_write, printable
 from mlscale.data.profiles import Profiles
 from mlscale.errors import extra_named
@@ -93,7 +93,7 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
         clocks = "" if asked.is_cap else advice_table(advice, model.device, model.base)
         return "\n".join(filter(None, [clocks, asked.text(advice)]))
     of_caps = asked.caps.warnings if asked.caps else ()
-    _warn((*advice.warnings, *of_caps))
+    print_warnings([*advice.warnings, *of_caps])
     if asked.is_cap and asked.caps:
         return csv_text(
             [
@@ -196,7 +196,7 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
     points = [*each, *([for_all] if for_all else [])]
     rows = [{"kernel": point.kernel or WHOLE_RUN, **_flat(point)} for point in points]
     if form == "csv":
-        _warn(warnings)
+        print_warnings(warnings)
         return csv_text(rows)
     headers = ["kernel", *AXES, "narrower %"]
     lines = [
@@ -217,11 +217,6 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
         f"base {model.base} on {model.device}\n"
         + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
     )
-
-
-def _warn(warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
 
 
 def _model_and_base(model: Model) -> Row:

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from mlscale.advice.search import RunBase
 from mlscale.cli import levers, options, subject
 from mlscale.cli.advise import run_document
 from mlscale.cli.prediction_table import PART, arrow_table, as_arrow
+from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.study.run import finished_document, in_order
-from mlscale.cli.text import printable
 from mlscale.data.fleet import Fleet, digest, row_groups
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.parquet import parquet_file, write_tables
@@ -239,8 +238,7 @@ def _tell(document: Row, arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         print(json.dumps(document, indent=1))
         return
-    for warning in document["warnings"]:
-        print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
+    print_warnings(document["warnings"])
     if "verdict" in document:
         print(f"{document['verdict']}\n")
     counts = f"{counted(document['kernels'], 'kernel')} in {counted(document['parts'], 'part')}"

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from mlscale.cli import further_runs, options, subject, values
 from mlscale.cli.prediction_table import write_csv, write_parquet
-from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write, printable
+from mlscale.cli.shown_warnings import print_warnings
+from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import UsageError, extra_named
 from mlscale.model import warnings_for
@@ -76,8 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     profiles = further_runs.with_points(of, arguments)
     if form in WRITERS:
         WRITERS[form](model, profiles, targets or None, arguments.output)
-        for warning in (*of.notes, *warnings_for(model, profiles)):
-            print(f"mlscale: warning: {printable(warning)}", file=sys.stderr)
+        print_warnings([*of.notes, *warnings_for(model, profiles)])
     else:
         predictions = model.predict(profiles, COVERAGE)
         predictions = replace(predictions, warnings=(*of.notes, *predictions.warnings))

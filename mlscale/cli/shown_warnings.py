@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TextIO
 
@@ -34,15 +35,21 @@ class ShownWarnings:
             return
         alike = self._shown.setdefault(without_numbers(str(message)), {})
         if not alike:
-            print_line(f"mlscale: warning: {message}")
+            print_warnings([str(message)])
         alike[str(message)] = None
 
     def tell_repeated(self) -> None:
         """Say how many warnings each stood for, with the ranges of their numbers; count anew."""
         for alike in self._shown.values():
             if len(alike) > 1:
-                print_line(f"mlscale: warning: {len(alike)} like that: {with_ranges([*alike])}")
+                print_warnings([f"{len(alike)} like that: {with_ranges([*alike])}"])
         self._shown.clear()
+
+
+def print_warnings(texts: Iterable[str]) -> None:
+    """Print what a result has no place for, each in a line."""
+    for text in texts:
+        print_line(f"mlscale: warning: {text}")
 
 
 def print_line(text: str) -> None:
