@@ -163,10 +163,8 @@ def without_edge(data: Measurements, edge: Edge) -> Measurements:
 
 def on_edge(grid: ConfigGrid, edge: Edge) -> Mask:
     """Return which configurations are of the outermost step of an axis, (C, E, M)."""
-    axis = AXES.index(edge[0])
-    mask = np.zeros(grid.shape, dtype=bool)
-    mask[(slice(None),) * axis + (_position(edge),)] = True
-    return mask
+    settings = np.reshape(grid.settings()[edge[0]], grid.shape)
+    return np.asarray(settings == getattr(grid, edge[0])[_position(edge)])
 
 
 def part_errors(part: Part, data: Measurements) -> Rows:

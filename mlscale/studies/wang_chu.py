@@ -104,17 +104,13 @@ class WangChuErrors:
         """Return a row for each kernel and configuration: times [ms], signed error [%], case."""
         import pandas as pd
 
-        data, configs = self.data, list(self.data.grid)
-        axes = {
-            axis: np.tile([getattr(config, axis) for config in configs], len(data.kernels))
-            for axis in ("cu_count", "engine_mhz", "memory_mhz")
-        }
+        data, size = self.data, self.data.grid.size
         return pd.DataFrame(
             {
                 "device": data.device,
-                "application": np.repeat(data.applications, len(configs)),
-                "kernel": np.repeat(data.kernels, len(configs)),
-                **axes,
+                "application": np.repeat(data.applications, size),
+                "kernel": np.repeat(data.kernels, size),
+                **{a: np.tile(s, len(data.kernels)) for a, s in data.grid.settings().items()},
                 "time_ms": data.time_ms.ravel(),
                 "predicted_ms": self.predicted_ms.ravel(),
                 "error_percent": self.signed_errors.ravel(),
