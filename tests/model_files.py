@@ -31,7 +31,10 @@ def trained(name: str) -> tuple[Model, Profiles]:
     """A small model, and profiles to ask it."""
     if name in ("sampled", "board-power", "board-time"):
         kernels = sampled_kernels.measurements(count=12)
-        model = train(kernels, sampled_kernels.TOP, "sampled", bases=2)
+        if name == "sampled":
+            model = train(kernels, sampled_kernels.TOP, name, bases=2)
+        else:
+            model, _ = trained("sampled")
         if name == "board-power":
             power = BoardPower().fit([kernels], [sampled_kernels.TOP])
             model = replace(model, predictors={**model.predictors, "power": power})
