@@ -126,7 +126,7 @@ class TestHeatMaps:
 def rows_of(study: str, shape: tuple[int, int, int], seeds: int) -> list[dict[str, Any]]:
     """The rows of a study of made kernels on a grid of that shape, all baselines beside."""
     grid = ConfigGrid(*(tuple(100 * (n + 1) for n in range(length)) for length in shape))
-    data = made.measurements(grid=grid)
+    data = made.measurements(per_group=2, grid=grid)
     bases = paper.five_bases(grid)
     if study == "base-configuration":
         bases = paper.varied_bases(grid, grid.mid, ())

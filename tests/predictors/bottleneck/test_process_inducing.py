@@ -101,7 +101,7 @@ class TestBelowTheBound:
         at_bound, far_below = [], []
         for bound, own in ((12, at_bound), (10_000, far_below)):
             monkeypatch.setattr(process, "MOST_POINTS", bound)
-            own.append(surfaces(trained(table, amplitude=1.0), table))
+            own.append(surfaces(trained(table, amplitude=1.0, intervals=False), table))
         assert (at_bound[0] == far_below[0]).all()
 
 
@@ -117,7 +117,7 @@ class TestAboveTheBound:
         errors = []
         for bound in (400, 100):
             monkeypatch.setattr(process, "MOST_POINTS", bound)
-            model = trained(training)
+            model = trained(training, intervals=False)
             assert len(model.time_.process.points) <= bound
             off = surfaces(model, others) / kernels.expected_time[400:] - 1
             errors.append(np.abs(off).mean())
@@ -176,7 +176,7 @@ class TestAboveTheBound:
     @pytest.mark.usefixtures("few")
     def test_explained_by_those_that_stand_for_all(self) -> None:
         table = made.measurements(30)
-        model = trained(table)
+        model = trained(table, intervals=False)
         training = model.explain(table.profiles(table.grid.mid)).training
         assert training is not None
         names = [table.kernels[row] for row in model.time_.process.rows]
@@ -196,7 +196,7 @@ class TestFile:
 
     @pytest.fixture
     def state(self) -> dict[str, Any]:
-        return trained(made.measurements(6)).state()
+        return trained(made.measurements(6), intervals=False).state()
 
     def test_an_older_file_has_all_kernels(self, state: dict[str, Any]) -> None:
         del state["time"]["process"]["rows"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from model_files import trained as trained_once
 from synthetic import sampled_kernels as made
 from synthetic.tidy import refused, same_bits
 
@@ -16,7 +17,6 @@ from mlscale import (
     Profiles,
     load,
     save,
-    train,
 )
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors import create, default_predictor
@@ -350,7 +350,7 @@ def test_explains_by_what_was_measured(trained: dict[str, Sampled]) -> None:
 
 class TestFile:
     def test_a_saved_model_predicts_the_same_to_the_last_bit(self, tmp_path: Path) -> None:
-        model = train(made.measurements(count=12), made.TOP, "sampled", bases=2)
+        model, _ = trained_once("sampled")
         save(model, tmp_path / "m.mlscale")
         profiles = new_kernels().profiles(made.TOP)
         before, after = (
