@@ -13,13 +13,12 @@ from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
 from mlscale.predictors.bottleneck.process import range_flags, scaling, standardised
 from mlscale.predictors.sampled.inputs import (
-    LARGEST_DRAM_SHARE,
     LEAST_DRAM_PEAK,
-    LEAST_SHARE,
+    POWER_INPUTS,
     TOP,
+    peak_shares,
+    share_inputs,
 )
-
-INPUTS = ("root dram", "log power", "1 / power", "dram / power")
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,9 @@ def dram_share(profiles: Profiles) -> Floats:
 
 def shares(profiles: Profiles, limits: GpuLimits) -> dict[str, Floats]:
     """Shares (K,) of what the GPU reaches at most, NaN where that is not known. InputError."""
-    dram = np.minimum(dram_share(profiles) / limits.dram, LARGEST_DRAM_SHARE)
-    power = np.maximum(profiles.base_power_w / limits.power_w, LEAST_SHARE)
+    dram, power = peak_shares(
+        dram_share(profiles), limits.dram, profiles.base_power_w, limits.power_w
+    )
     return {"DRAM share": dram, "power share": power}
 
 
@@ -97,7 +97,7 @@ class PowerInputs:
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
         """What `vars` gave; a damaged state raises KeyError or ValueError."""
-        size = len(INPUTS)
+        size = len(POWER_INPUTS)
         low, high = (shaped(state[name], 2) for name in ("low", "high"))
         require_rising(low, high)
         return cls(
@@ -110,8 +110,7 @@ class PowerInputs:
 
 
 def _inputs(own: dict[str, Floats]) -> Floats:
-    dram, power = own.values()
-    return np.column_stack([np.sqrt(dram), np.log(power), 1 / power, dram / power])
+    return np.column_stack(share_inputs(*own.values()))
 
 
 def _points(raw: Floats, mean: Floats, spread: Floats) -> Floats:
