@@ -173,7 +173,8 @@ class BoardPower(Predictor):
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
         times = self.times_
-        highest = highest_clock(profiles.device, grid, base)
+        measured = [point.config.engine_mhz for point in profiles.points]
+        highest = highest_clock(profiles.device, grid, base, measured)
         count = len(profiles.kernels)
 
         def log_power(time_factors: Floats) -> Floats:

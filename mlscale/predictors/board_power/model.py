@@ -1,13 +1,13 @@
 """What `board-power` has learnt from the kernels of several GPUs: NumPy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.board_power.inputs import GpuLimits, PowerInputs, shares
@@ -47,7 +47,7 @@ class GpuKernels:
             device=table.device,
             own=shares(table.profiles(base), limits),
             log_clock=log_clock,
-            highest=highest_clock(table.device, table.grid, base),
+            highest=highest_clock(table.device, table.grid, base, table.grid.engine_mhz),
             log_time=resampled("time"),
             log_power=resampled("power"),
         )
@@ -58,14 +58,18 @@ class GpuKernels:
         return PowerCurve(self.log_clock, self.highest, self.log_time)
 
 
-def highest_clock(device: str, grid: ConfigGrid, base: HardwareConfig) -> float:
-    """The highest engine clock of a GPU, as far as it is known, relative to the base."""
-    known = [grid.engine_mhz[-1], base.engine_mhz]
-    if device in device_keys():
-        entry = load_device(device)
-        sheet_mhz = entry.datasheet.engine_mhz if entry.datasheet else 0.0
-        known.append(entry.max_clock_mhz or sheet_mhz)
-    return max(known) / base.engine_mhz
+def highest_clock(
+    device: str, grid: ConfigGrid, base: HardwareConfig, measured_mhz: Iterable[float]
+) -> float:
+    """The highest engine clock of a GPU relative to the base: its rated boost, or one measured.
+
+    Not the highest that the vendor's tool lists: boards for displays list clocks that they hardly
+    reach, and their voltage is at its top before. The grid's where the boost is not known.
+    """
+    entry = known_device(device)
+    sheet = entry.datasheet if entry else None
+    rated_mhz = sheet.engine_mhz if sheet else grid.engine_mhz[-1]
+    return max(base.engine_mhz, rated_mhz, *measured_mhz) / base.engine_mhz
 
 
 class Pooled:

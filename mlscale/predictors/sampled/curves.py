@@ -136,6 +136,10 @@ class PowerCurve:
 
 
 def _passed(clock: Floats) -> Floats:
-    """The share of each step between two nodes that lies below a clock, (G, N)."""
+    """The share of each step between two nodes that lies below a clock, (G, N).
+
+    Above the last node the last step goes on.
+    """
     low, high = NODES[:-1, None], NODES[1:, None]
-    return np.asarray(np.clip((clock - low) / (high - low), 0, 1))
+    most = np.where(high == NODES[-1], np.inf, 1.0)
+    return np.asarray(np.clip((clock - low) / (high - low), 0, most))

@@ -14,6 +14,7 @@ import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
+from mlscale.predictors.board_power.model import highest_clock
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
@@ -91,6 +92,24 @@ class TestKnownTruth:
         own = own.with_times(Surfaces(made.GRID, at, other.relative("time", at)))
         values = own.predict(other.profiles(at), made.GRID).values
         assert np.abs(values / other.relative("power", at) - 1).mean() < 0.03
+
+
+class TestHighestClock:
+    """By hand: an RTX 3090 is rated 1695 MHz and lists 2100."""
+
+    GRID = ConfigGrid((82,), (1000.0, 1600.0, 2100.0), (9751.0,))
+    BASE = GRID.config((0, 1, 0))
+
+    def test_is_the_rated_one_though_higher_ones_are_listed_and_asked_for(self) -> None:
+        assert highest_clock("rtx3090", self.GRID, self.BASE, ()) == pytest.approx(1695 / 1600)
+
+    def test_is_one_that_was_measured_above_it(self) -> None:
+        assert highest_clock("rtx3090", self.GRID, self.BASE, [1900.0]) == pytest.approx(19 / 16)
+        top = self.GRID.highest
+        assert highest_clock("rtx3090", self.GRID, top, [1000.0]) == 1
+
+    def test_is_the_grids_where_no_boost_is_known(self) -> None:
+        assert highest_clock("mine", self.GRID, self.BASE, ()) == pytest.approx(21 / 16)
 
 
 class TestSurfaces:

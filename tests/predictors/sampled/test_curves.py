@@ -93,3 +93,12 @@ def test_priors_have_a_number_for_each(curve: Curve) -> None:
     assert curve.prior.number_means.shape == curve.prior.number_sds.shape
     latents = np.repeat(curve.prior.latent_means[:, None], 1, axis=1)
     assert curve.log_ratios(latents, curve.prior.number_means).shape == (1, 3)
+
+
+def test_voltage_goes_on_above_the_highest_clock() -> None:
+    """By hand: at 1.14 of the highest, as far above it as the last node is below, it rises again
+    by the last step."""
+    curve = PowerCurve(np.log([0.86, 1.0, 1.14]), 1.0, np.zeros((1, 3)))
+    numbers = PowerCurve.prior.number_means
+    last = np.log1p(np.exp(numbers[-1]))
+    assert curve.log_voltage(numbers) == pytest.approx([-last, 0, last])

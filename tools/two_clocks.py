@@ -1,0 +1,143 @@
+"""How well two readings of a run tell its time, power and energy on GPUs that no model learnt from.
+
+    python tools/two_clocks.py DEVICE=FOLDER...
+
+FOLDER holds sweeps of one GPU over the engine clock, one CSV a workload, as folders below
+data/frequency-sweeps of https://github.com/imaoofu/headroom do (CC BY 4.0): a row for each locked
+clock, with the columns achieved_frequency_avg [MHz], memory_clock_avg_mhz, lock_miss_direction,
+power_avg_w and bench_seconds, the time of the same work. DEVICE is the GPU's name in
+`mlscale devices list`.
+
+The shipped model `nvidia-sampled` is given each workload's time and power at the highest clock that
+was kept and at one at two thirds of it or just below, as `mlscale advise LOG --also LOG` is, and
+predicts the others. Beside it stand rules that need no training, and what the clock of least
+predicted energy costs more than the best one does.
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import mlscale
+from mlscale.arrays import Floats, Mask
+from mlscale.cli.text import columns
+from mlscale.data.devices import load_device
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.data.sampled import SECOND_CLOCK
+from mlscale.predictions import COVERAGE
+
+MODEL = Path(__file__).parent.parent / "models" / "nvidia-sampled.mlscale"
+LEAST_CLOCKS = 4
+Sweep = tuple[Floats, Floats, Floats, float]  # clocks [MHz], times [ms], powers [W], memory [MHz]
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The clocks that were kept, ascending, what the run took and drew there, and the memory's."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["lock_miss_direction"] == "none"]
+    names = ("achieved_frequency_avg", "bench_seconds", "power_avg_w", "memory_clock_avg_mhz")
+    columns = np.array([[float(row[name]) for name in names] for row in rows]).T
+    clocks, seconds, watts, memory = columns[:, np.argsort(columns[0])]
+    return clocks, 1e3 * seconds, watts, float(memory[-1])
+
+
+def second_of(clocks: Floats) -> int:
+    """The place of the second reading."""
+    return max(int(np.sum(clocks <= SECOND_CLOCK * clocks[-1])) - 1, 0)
+
+
+def predict(model: mlscale.Model, device: str, sweep: Sweep) -> dict[str, Floats]:
+    """Low end, value and high end of time [ms] and power [W] at every clock, (3, N)."""
+    clocks, times, watts, memory_mhz = sweep
+    cu_count, second = load_device(device).cu_count, second_of(clocks)
+    grid = ConfigGrid((cu_count,), tuple(clocks.tolist()), (memory_mhz,))
+    at_second = grid.config((0, second, 0))
+    profiles = Profiles(
+        device,
+        grid.highest,
+        kernels=("run",),
+        applications=("run",),
+        time_ms=times[-1:],
+        power_w=watts[-1:],
+        counter_names=(),
+        counters=np.empty((1, 0)),
+        metadata={"profile_kind": "sampled"},
+        points=(MeasuredPoint(at_second, times[[second]], watts[[second]]),),
+    )
+    ratios = {"time": model.predictors["time"].predict_interval(profiles, COVERAGE, grid)}
+    power = model.predictors["power"].with_times(ratios["time"])
+    ratios["power"] = power.predict_interval(profiles, COVERAGE, grid)
+    at_base = {"time": times[-1], "power": watts[-1]}
+    return {
+        quantity: at_base[quantity] * np.array([of.low, of.values, of.high])[:, 0, 0, :, 0]
+        for quantity, of in ratios.items()
+    }
+
+
+def line(clocks: Floats, values: Floats) -> Floats:
+    """A straight line through both readings, on logarithmic axes, at every clock."""
+    known = [second_of(clocks), -1]
+    slope = np.diff(np.log(values[known])) / np.diff(np.log(clocks[known]))
+    return np.asarray(values[-1] * (clocks / clocks[-1]) ** slope)
+
+
+def percent_off(values: Floats, measured: Floats, new: Mask) -> float:
+    """Mean absolute error at the clocks that were not read [%]."""
+    return float(100 * np.abs(values / measured - 1)[new].mean())
+
+
+def figures(model: mlscale.Model, device: str, sweep: Sweep) -> dict[str, float]:
+    """Errors, shares within 90 % intervals and what energy costs more [%], of one workload."""
+    clocks, times, watts, _ = sweep
+    new = np.ones(len(clocks), dtype=bool)
+    new[[second_of(clocks), -1]] = False
+    predicted = predict(model, device, sweep)
+    rules = {
+        "time": {
+            "flat": np.full_like(times, times[-1]),
+            "1 / clock": times[-1] * clocks[-1] / clocks,
+        },
+        "power": {"flat": np.full_like(watts, watts[-1])},
+    }
+    row = {}
+    for quantity, truth in (("time", times), ("power", watts)):
+        low, values, high = predicted[quantity]
+        row[f"{quantity}: error"] = percent_off(values, truth, new)
+        row[f"{quantity}: intervals hold"] = float(
+            100 * ((low <= truth) & (truth <= high))[new].mean()
+        )
+        rules[quantity]["straight line"] = line(clocks, truth)
+        for name, by_rule in rules[quantity].items():
+            row[f"{quantity}: error, {name}"] = percent_off(by_rule, truth, new)
+    energy = times * watts
+    choices = {
+        "at the clock of least predicted energy": predicted["time"][1] * predicted["power"][1],
+        "by the straight lines": line(clocks, times) * line(clocks, watts),
+        "at the highest clock": -clocks,
+        "at the second reading's": np.arange(len(clocks)) != second_of(clocks),
+    }
+    for name, least in choices.items():
+        row[f"energy too high {name}"] = float(100 * (energy[np.argmin(least)] / energy.min() - 1))
+    return row
+
+
+def main(arguments: list[str]) -> None:
+    """Print the means over each GPU's workloads."""
+    model = mlscale.load(MODEL)
+    means: dict[str, list[str]] = {}
+    gpus = [argument.partition("=") for argument in arguments]
+    for device, _, folder in gpus:
+        sweeps = [read_sweep(path) for path in sorted(Path(folder).glob("*_sweep.csv"))]
+        rows = [figures(model, device, sweep) for sweep in sweeps if len(sweep[0]) >= LEAST_CLOCKS]
+        means.setdefault("workloads", []).append(str(len(rows)))
+        for name in rows[0]:
+            means.setdefault(name, []).append(f"{np.mean([row[name] for row in rows]):.2f}")
+    print("Means over the workloads [%]; from two readings of each, at the other clocks:")
+    print(columns(["", *(gpu[0] for gpu in gpus)], [[name, *of] for name, of in means.items()]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
