@@ -176,7 +176,8 @@ def blocks(export: Export, columns: list[int], shortest: int | None = None) -> I
         data = held + further
         if not data:
             return
-        block = _by_arrow(export, columns, shortest, data, number)
+        lines = np.arange(number, export.lines.number + 1)
+        block = _by_arrow(export, columns, shortest, data, lines)
         if block is None:
             numbered = enumerate(data.decode().removesuffix("\n").split("\n"), number)
             block = block_of(export, columns, export.rows(shortest, numbered))
@@ -217,23 +218,22 @@ def block_of(
 
 
 def _by_arrow(
-    export: Export, columns: list[int], shortest: int | None, data: bytes, number: int
+    export: Export, columns: list[int], shortest: int | None, data: bytes, lines: Indices
 ) -> Block | None:
-    """The block whose first line has that number; None where it is small, or not plain."""
+    """The block of those lines; None where it is small, or not plain."""
     if len(data) < LEAST_FOR_ARROW or export.layout.braces or len(export.delimiter) != 1:
         return None
-    view = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(view == _NEWLINE)
-    if not has_arrow() or not _is_plain(export, view, ends):
+    if not has_arrow() or not _is_plain(export, np.frombuffer(data, np.uint8)):
         return None
-    width = len(next(csv.reader([data[: ends[0]].decode()], delimiter=export.delimiter)))
-    if not (shortest or len(export.header)) <= width <= len(export.header):
-        return None
+    first = data[: data.index(b"\n")].decode()
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     names = [str(column) for column in columns]
     try:
+        width = len(next(csv.reader([first], delimiter=export.delimiter)))
+        if not (shortest or len(export.header)) <= width <= len(export.header):
+            return None
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(column_names=list(map(str, range(width)))),
@@ -245,28 +245,31 @@ def _by_arrow(
                 include_missing_columns=False,
             ),
         )
-    except (pa.ArrowInvalid, KeyError):
+    except (csv.Error, pa.ArrowInvalid, KeyError):
         return None
     cells = {column: ArrowCells(pa.concat_arrays(table[str(column)].chunks)) for column in columns}
-    is_alike = table.num_rows == len(ends)  # else a field goes on in a further line
+    is_alike = table.num_rows == len(lines)  # else a field goes on in a further line
     if not is_alike or any(of_column.begins_with_blank() for of_column in cells.values()):
         return None
-    return Block(export, np.arange(number, number + len(ends)), dict(cells))
+    return Block(export, lines, dict(cells))
 
 
-def _is_plain(export: Export, view: NDArray[np.uint8], ends: Indices) -> bool:
+def _is_plain(export: Export, view: NDArray[np.uint8]) -> bool:
     """Whether every line is a row, and quotes open and close fields in turn."""
-    if view[-1] != _NEWLINE:
+    if view[-1] != _NEWLINE or view[0] in _ODD_BEGINS:
         return False
-    begins = view[np.concatenate(([0], ends[:-1] + 1))]
-    if _among(begins, _ODD_BEGINS).any():
-        return False
-    if export.layout.every_row_quoted and export.quoted and (begins != _QUOTE).any():
+    all_quoted = export.layout.every_row_quoted and export.quoted
+    if all_quoted and view[0] != _QUOTE:
         return False
     quotes, borders = (np.zeros(len(view) // 64 + 1, "<u8") for _ in range(2))
     for begin in range(0, len(view), _AT_ONCE):  # few enough for the processor's cache
         part, at = view[begin : begin + _AT_ONCE], begin // 8
-        is_border = (part == ord(export.delimiter)) | (part == _NEWLINE)
+        is_newline = part == _NEWLINE
+        after = view[begin + 1 : begin + _AT_ONCE + 1]
+        is_odd = after != _QUOTE if all_quoted else _among(after, _ODD_BEGINS)
+        if (is_newline[: len(after)] & is_odd).any():
+            return False
+        is_border = (part == ord(export.delimiter)) | is_newline
         for words, which in ((quotes, part == _QUOTE), (borders, is_border)):
             packed = np.packbits(which, bitorder="little")
             words.view(np.uint8)[at : at + len(packed)] = packed
@@ -293,9 +296,10 @@ def _are_in_turn(quotes: _Words, borders: _Words) -> bool:
 
 
 def _among(view: NDArray[np.uint8], characters: bytes) -> NDArray[np.bool_]:
-    table = np.zeros(256, np.bool_)
-    table[list(characters)] = True
-    return table[view]
+    is_one = np.zeros(len(view), np.bool_)
+    for character in characters:
+        is_one |= view == character
+    return is_one
 
 
 def runs_of(*columns: NDArray[Any]) -> Indices:

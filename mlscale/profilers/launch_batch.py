@@ -105,8 +105,8 @@ class LaunchBatch:
         codes = self.kernels.codes[rows]
         others = [] if self.gpus is None else [self.gpus.codes]
         for column in (self.workgroups, self.workgroup_size, *others):
-            distinct, of_column = np.unique(column[rows], return_inverse=True)
-            codes = codes * len(distinct) + of_column
+            distinct = np.unique(column[rows])
+            codes = codes * len(distinct) + np.searchsorted(distinct, column[rows])
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         order = np.argsort(first)
         return np.argsort(order)[codes], rows[first[order]].tolist()

@@ -99,6 +99,8 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "line too long": ("x" * (LONGEST_LINE + 2), "row 1: is longer than 4 MiB"),
     "long line in the table": (
         long_page() + '"' + "x" * (LONGEST_LINE + 2), "row 20: is longer than 4 MiB"),
+    "field too long": (
+        long_page(long_rows(kernel="k" * 300_000)), "row 3: is not valid CSV: field larger"),
     "field over two lines": (long_page().replace("app", "a\npp", 2), "row|valid CSV"),
     "size of nothing": (long_page(long_rows(grid="(0, 1, 1)")), "has a size of 0"),
     "no kernel name": (long_page(long_rows(kernel=" ")), "the kernel's name is empty"),
