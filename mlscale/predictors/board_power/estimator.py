@@ -25,7 +25,7 @@ from mlscale.predictors.base import (
     training_sets,
 )
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
-from mlscale.predictors.board_power.model import GpuKernels, PowerOfAnyGpu, highest_clock
+from mlscale.predictors.board_power.model import GpuSweep, PowerOfAnyGpu, highest_clock
 from mlscale.predictors.conditioning import measured_ratios
 from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import PowerCurve
@@ -85,7 +85,7 @@ class BoardPower(Predictor):
             known = self.limits_.setdefault(table.device, limits)
             most = max(known.dram, limits.dram), max(known.power_w, limits.power_w)
             self.limits_[table.device] = GpuLimits(*most)
-        gpus = [GpuKernels.of(table, at, self.limits_[table.device]) for table, at in sets]
+        gpus = [GpuSweep.of(table, at, self.limits_[table.device]) for table, at in sets]
         learnt = [gpu for gpu in gpus if gpu.device not in self.spread_from]
         if not learnt:
             raise InputError(f"'{self.name}' needs a training table that is not in spread_from")
@@ -306,7 +306,7 @@ def _has_further_power(profiles: Profiles) -> bool:
 
 
 def _held_out_scores(
-    gpus: Sequence[GpuKernels], learnt: Sequence[GpuKernels], whole: PowerOfAnyGpu
+    gpus: Sequence[GpuSweep], learnt: Sequence[GpuSweep], whole: PowerOfAnyGpu
 ) -> tuple[Floats, Floats]:
     """Scores of GPUs predicted from the others.
 
@@ -337,7 +337,7 @@ def _held_out_scores(
     return of_base, of_further
 
 
-def _scores(gpu: GpuKernels, logs: Floats, distance: Floats, at: Mask) -> Floats:
+def _scores(gpu: GpuSweep, logs: Floats, distance: Floats, at: Mask) -> Floats:
     """|log error| over what the half-widths are proportional to, where they are asked for."""
     scale = LEAST_SPREAD + SPREAD_PER_CLOCK * distance
     return np.asarray((np.abs(gpu.log_power - logs) / scale)[:, at])

@@ -19,7 +19,7 @@ CLOCKS = 12  # that each training table is interpolated at
 
 
 @dataclass(frozen=True, eq=False)
-class GpuKernels:
+class GpuSweep:
     """Training kernels of one GPU at one base, at CLOCKS even steps of the log engine clock.
 
     own: their shares of the limits; log_clock (N,): ln(clock / base); highest: the GPU's highest
@@ -105,7 +105,7 @@ class PowerOfAnyGpu:
     time: tuple[Latents, ...]
 
     @classmethod
-    def fit(cls, gpus: Sequence[GpuKernels]) -> Self:
+    def fit(cls, gpus: Sequence[GpuSweep]) -> Self:
         """Learn from kernels of one GPU or several."""
         own = {name: np.concatenate([gpu.own[name] for gpu in gpus]) for name in gpus[0].own}
         inputs = PowerInputs.of(own)
