@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # The tests' processes share the processor already; before NumPy and torch are imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A loaded machine is no fault of what is tested.
+settings.register_profile("tests", parent=settings.default, deadline=None)
+settings.load_profile("tests")
 
 
 def pytest_configure() -> None:

@@ -180,7 +180,7 @@ class TestDamage:
                 path = tmp_path / "damaged.mlscale"
                 self.check(bytes(damaged), path, profiles, expected)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     @given(st.data())
     def test_flipped_bytes_anywhere(
         self,

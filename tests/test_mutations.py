@@ -20,9 +20,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
 
 
 @given(data=st.data(), seed=st.integers(0, 2**32))
-@settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_is_refused_or_changes_no_other_row(
     trials: list[Trial], data: st.DataObject, seed: int
 ) -> None:

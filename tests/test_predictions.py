@@ -115,7 +115,7 @@ class TestRows:
 
 
 class TestBetweenTheSteps:
-    @settings(deadline=None, max_examples=40)
+    @settings(max_examples=40)
     @given(
         st.integers(4, 16),
         st.floats(400, 1000).map(lambda x: round(x, 1)),

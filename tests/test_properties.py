@@ -74,7 +74,7 @@ def changed(profiles: Profiles, times: list[float]) -> Profiles:
 
 
 @pytest.mark.parametrize("name", [*PREDICTORS, *SHIPPED])
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(times=factors)
 def test_ends_base_and_energy(name: str, times: list[float]) -> None:
     model, profiles = case(name)
@@ -96,7 +96,7 @@ def test_ends_base_and_energy(name: str, times: list[float]) -> None:
 
 
 @pytest.mark.parametrize("name", NEVER_SLOWER)
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(times=factors)
 def test_more_clocks_are_never_slower(name: str, times: list[float]) -> None:
     model, profiles = case(name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from power_caps import curve_of, errors_under_caps, measured_runs, predicted_curve
 
@@ -89,7 +89,6 @@ def runs(draw: st.DrawFn) -> tuple[Floats, Floats, Floats]:
 
 
 class TestProperties:
-    @settings(deadline=None)  # a busy machine is no failure
     @given(runs(), st.lists(st.floats(50, 400), min_size=2, max_size=5))
     def test_a_higher_cap_is_never_slower_and_no_run_breaks_its_cap(
         self, run: tuple[Floats, Floats, Floats], cap_w: list[float]

@@ -164,7 +164,7 @@ class TestBest:
         cell=st.integers(0, 11),
         slack=st.sampled_from([1.0, 1.2]),
     )
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     def test_the_best_keeps_the_limits_and_nothing_that_does_is_better(
         self, time: np.ndarray, power: np.ndarray, objective: str, cell: int, slack: float
     ) -> None:
@@ -194,7 +194,7 @@ class TestBest:
         objective=st.sampled_from(sorted(COSTS)),
         scales=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
     )
-    @settings(deadline=None, max_examples=40)
+    @settings(max_examples=40)
     def test_units_do_not_matter(
         self, time: np.ndarray, power: np.ndarray, objective: str, scales: tuple[float, float]
     ) -> None:
@@ -230,7 +230,7 @@ class TestParetoFront:
             elements=st.sampled_from([1.0, 2.0, 3.0, 4.0, np.nan]),
         )
     )
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     def test_is_what_nothing_dominates_and_all_of_it(self, points: np.ndarray) -> None:
         front = pareto_front(points[:, 0], points[:, 1])
         for point, on_it in zip(points, front, strict=True):
@@ -238,7 +238,7 @@ class TestParetoFront:
             assert on_it == (not np.isnan(point).any() and not beaten)
 
     @given(time=GRIDS, power=GRIDS, limits=st.sampled_from([0.0, 10.0, 100.0]))
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     def test_the_best_of_time_and_of_every_energy_is_on_it(
         self, time: np.ndarray, power: np.ndarray, limits: float
     ) -> None:

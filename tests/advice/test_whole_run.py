@@ -55,7 +55,7 @@ def same_run(first: Advice, second: Advice, factor: float = 1.0) -> None:
         assert theirs.power_w == pytest.approx(ours.power_w)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(OBJECTIVES, LIMITS, COUNTS, st.floats(0.1, 50))
 def test_more_launches_of_all_change_time_and_energy_alone(
     objective: str, limits: Limits, counts: np.ndarray, factor: float
@@ -70,7 +70,7 @@ def test_more_launches_of_all_change_time_and_energy_alone(
         assert one.share.percent == pytest.approx(other.share.percent)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(OBJECTIVES, LIMITS, COUNTS, st.floats(0.05, 0.95))
 def test_a_kernel_in_two_rows_gives_the_same_answer(
     objective: str, limits: Limits, counts: np.ndarray, part: float
@@ -82,7 +82,7 @@ def test_a_kernel_in_two_rows_gives_the_same_answer(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(COUNTS, st.floats(0, 1e5), st.floats(0, 40))
 def test_a_limit_holds_for_the_kernels_however_long_the_gpu_waits(
     counts: np.ndarray, idle_ms: float, most: float
@@ -98,7 +98,7 @@ def test_a_limit_holds_for_the_kernels_however_long_the_gpu_waits(
     assert advice.whole_run.best.time_ms == pytest.approx(by_hand)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(OBJECTIVES, LIMITS)
 def test_one_launch_each_is_what_no_launches_mean(objective: str, limits: Limits) -> None:
     once = profiles(np.ones(2))

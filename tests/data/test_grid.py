@@ -53,7 +53,7 @@ class TestShapeAndOrder:
             (8, 700.0),
         ]
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(grids)
     def test_index_and_config_are_inverse(self, grid: ConfigGrid) -> None:
         # Truth: NumPy's own order of a raveled array.
@@ -64,7 +64,7 @@ class TestShapeAndOrder:
             assert grid.config(index) == config
             assert grid.index(config) == index
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(grids, st.randoms(use_true_random=False))
     def test_spanning_finds_the_grid_from_its_points(self, grid: ConfigGrid, random) -> None:  # noqa: ANN001
         configs = [*grid, *grid]
@@ -147,7 +147,7 @@ class TestParse:
         # A target between the steps is interpolated, one outside refused later.
         assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(grids)
     def test_reads_what_str_writes(self, grid: ConfigGrid) -> None:
         assert all(grid.parse(str(config)) == config for config in grid)

@@ -61,7 +61,7 @@ class TestWrittenAndRead:
             assert same_bits(again.power_samples, written.power_samples)
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(written=measurements())
     def test_same_to_the_last_bit(self, suffix: str, written: Measurements) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -35,7 +35,7 @@ def surfaces_of(*laws: tuple[float, float, float]) -> Surfaces:
 
 
 class TestAPowerLaw:
-    @settings(deadline=None, max_examples=100)
+    @settings(max_examples=100)
     @given(st.tuples(exponents, exponents, exponents), inside)
     def test_is_met_exactly_everywhere_inside(
         self, law: tuple[float, float, float], config: HardwareConfig
@@ -89,7 +89,7 @@ class TestByHand:
         np.testing.assert_array_equal(factors, 1.0)
         assert not between
 
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(arrays(np.float64, (1, 3, 4, 3), elements=st.floats(0.01, 100.0)), inside)
     def test_stays_within_the_surrounding_points(
         self, values: np.ndarray, config: HardwareConfig

@@ -82,7 +82,7 @@ class TestRidge:
             assert together[1][position] == pytest.approx(alone[1][0], rel=1e-12)
 
     @given(problems, penalties)
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     def test_normal_equations(self, made: tuple[np.ndarray, np.ndarray], penalty: float) -> None:
         """Closed form: least squares of the standardised columns with sqrt(lambda) I below them."""
         x, y = made
@@ -133,7 +133,7 @@ class TestRidge:
         assert nagasaka.estimate_power_w(model, np.empty((2, 0))).tolist() == [4.0, 4.0]
 
     @given(problems, penalties, st.floats(1e-6, 1e6))
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     def test_units_of_counters_do_not_matter(
         self, made: tuple[np.ndarray, np.ndarray], penalty: float, unit: float
     ) -> None:
@@ -143,7 +143,7 @@ class TestRidge:
         assert there == pytest.approx(here, rel=1e-8)
 
     @given(problems, penalties, st.floats(1.01, 100))
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     def test_more_penalty_means_less_weight_and_a_worse_fit(
         self, made: tuple[np.ndarray, np.ndarray], penalty: float, factor: float
     ) -> None:

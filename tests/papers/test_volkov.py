@@ -24,7 +24,7 @@ units = st.builds(
     arithmetic_per_cycle=st.floats(0.5, 8),
     memory_per_cycle=st.floats(0.005, 1),
 )
-modest = settings(deadline=None, max_examples=60)
+modest = settings(max_examples=60)
 SLACK = 1 + 1e-9
 
 # A = 2, L = 10, I = 3, T = 2, B = 0.5 at n = 4, alpha = 3, worked by hand from the poster's lines:

@@ -44,7 +44,7 @@ def test_many_warps_reach_the_one_unit_that_limits(
     assert simulate(64, intensity, cu) == pytest.approx(limit, rel=0.005)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.integers(1, 24),
     st.integers(1, 24),

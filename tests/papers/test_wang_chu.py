@@ -130,7 +130,7 @@ def test_memory_queue(interval: float, service: float, expected: float) -> None:
 
 
 @given(latency=cycles, trans=periods, warps=st.integers(1, 10_000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_memory_queue_has_no_jump_where_it_fills(latency: float, trans: float, warps: int) -> None:
     """Closed form: at dm_del W = dm_lat the open case meets (3)."""
     service = latency / warps
@@ -212,14 +212,14 @@ class TestInvariantsOfTheRound:
             np.testing.assert_allclose(found.cycles[holds], value[holds], rtol=1e-12)
 
     @given(comp=cycles, warps=st.floats(1.5, 64), o_itrs=periods)
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_compute_cases_meet(self, comp: float, warps: float, o_itrs: float) -> None:
         lat = comp * (warps - 1)
         found = model.round_time(comp, comp / 2, lat, warps, o_itrs)
         assert found.cycles == pytest.approx(comp * warps * o_itrs + lat, rel=1e-9)
 
     @given(comp=cycles, lat=cycles, warps=warp_counts, o_itrs=periods)
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_memory_cases_meet(self, comp: float, lat: float, warps: float, o_itrs: float) -> None:
         del_ = (comp + lat) / warps
         t11 = lat + comp + del_ * warps * o_itrs
@@ -229,7 +229,7 @@ class TestInvariantsOfTheRound:
             assert model.round_time(comp, del_, lat, warps, o_itrs).cycles == pytest.approx(t11)
 
     @given(comp=cycles, warps=warp_counts, o_itrs=periods)
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_one_compute_period_lies_between_the_branches(
         self, comp: float, warps: float, o_itrs: float
     ) -> None:
@@ -244,7 +244,7 @@ class TestInvariantsOfTheRound:
         which=st.sampled_from([1, 2, 3, 4]),
         factor=st.floats(1, 3),
     )
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     def test_more_of_anything_takes_no_less(
         self, values: tuple[float, ...], which: int, factor: float
     ) -> None:
@@ -255,7 +255,7 @@ class TestInvariantsOfTheRound:
         assert high.cycles >= low.cycles * (1 - 1e-12)
 
     @given(comp=cycles, del_=cycles, lat=cycles, o_itrs=periods)
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     def test_a_single_warp(self, comp: float, del_: float, lat: float, o_itrs: float) -> None:
         found = model.round_time(comp, del_, lat, 1, o_itrs)
         alone = (comp + lat) * o_itrs
@@ -269,7 +269,7 @@ class TestInvariantsOfTheRound:
 
 class TestInvariantsOfTheKernel:
     @given(memory=clocks, other=clocks, engine=clocks)
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     def test_all_hits_do_not_see_the_memory_clock(
         self, memory: float, other: float, engine: float
     ) -> None:
@@ -287,7 +287,7 @@ class TestInvariantsOfTheKernel:
         miss_rate=st.floats(0, 1),
         base_time=st.floats(1e-3, 1e3),
     )
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_both_clocks_together(
         self,
         engine: float,

@@ -161,7 +161,7 @@ class TestFit:
             st.tuples(st.integers(3, 20), st.integers(3, 20)), min_size=2, max_size=12, unique=True
         ),
     )
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_it_recovers_the_truth(
         self, slope: float, offset: float, pairs: list[tuple[int, int]]
     ) -> None:

@@ -136,7 +136,7 @@ def test_more_memory_than_other_instructions() -> None:
     counts=st.lists(st.floats(1, 1e6), min_size=6, max_size=6),
     occupancy=st.floats(0.01, 1),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_inputs_are_per_warp(scale: float, counts: list[float], occupancy: float) -> None:
     """A launch of more warps, each alike, has the same inputs; all are in their range."""
     totals = dict(zip([name for name in COUNTERS if "transactions" in name], counts, strict=True))

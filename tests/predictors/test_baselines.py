@@ -192,7 +192,7 @@ class TestNearest:
         values = predictor.predict(at_500_mhz(kernels, [[0.0, 290.0]])).values
         np.testing.assert_allclose(values[0, 0, :, 0], [1.0, 0.25], rtol=1e-12)
 
-    @settings(deadline=None, max_examples=15)
+    @settings(max_examples=15)
     @given(st.integers(12, 20), st.integers(0, 9))
     def test_all_neighbours_give_the_mean_surface(self, neighbours: int, seed: int) -> None:
         training, new = made.measurements(seed=seed), made.measurements(seed=seed + 1)

@@ -93,7 +93,7 @@ LEARNT = fitted()
 
 
 class TestProperties:
-    @settings(deadline=None, max_examples=40)
+    @settings(max_examples=40)
     @given(st.lists(st.floats(1.0, 2.4), min_size=1, max_size=3))
     def test_ends_are_in_order_and_the_base_is_itself(self, slowdowns: list[float]) -> None:
         table = gpu("other", 7).select(list(range(len(slowdowns))))

@@ -131,7 +131,7 @@ class TestClosedForm:
 
 
 class TestProperties:
-    @settings(deadline=None, max_examples=25)
+    @settings(max_examples=25)
     @given(
         factor=st.floats(0.2, 5),
         engine=st.floats(500, 1100),

@@ -47,7 +47,7 @@ class TestMinMax:
         assert transformed(scaling, busy=20.0) == ([0.25], ())
         assert transformed(scaling, busy=40.0) == ([0.75], ())
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(tables)
     def test_training_kernels_span_the_unit_range_and_raise_no_flag(
         self, table: np.ndarray
@@ -61,7 +61,7 @@ class TestMinMax:
             assert (np.diff(column[before.argsort()]) >= 0).all()
         assert flags == ((),) * len(table)
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(tables, st.data())
     def test_any_kernel_lies_in_the_unit_range_and_is_flagged_outside(
         self, table: np.ndarray, data: st.DataObject
@@ -159,7 +159,7 @@ class TestMissingValues:
 
 
 class TestColumns:
-    @settings(deadline=None, max_examples=20)
+    @settings(max_examples=20)
     @given(st.permutations("abc"), st.booleans())
     def test_order_and_strangers_in_the_profile_do_not_matter(
         self, order: list[str], stranger: bool

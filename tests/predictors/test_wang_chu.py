@@ -71,7 +71,7 @@ class TestRule:
         memory=st.floats(100, 6000),
         faster=st.floats(1, 3),
     )
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     def test_bounds(self, time: float, engine: float, memory: float, faster: float) -> None:
         """The base is met exactly; a faster clock never slows, nor gains more than its own factor.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlscale.profilers.cells import ArrowCells, ListedCells
@@ -11,7 +11,6 @@ from mlscale.profilers.cells import ArrowCells, ListedCells
 NAMES = st.text("k [12]\t,", max_size=8) | st.from_regex(r"k[<2>]? \[[0-9]{1,3}\]", fullmatch=True)
 
 
-@settings(deadline=None)
 @given(st.lists(NAMES, max_size=6))
 @example(["gemm [1]", "gemm [23]", "scan [4]"])  # as nvprof writes them
 @example(["gemm [1]", "gemm"])
@@ -27,14 +26,12 @@ def test_names_without_numbers_of_launches(names: list[str]) -> None:
     ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(" a", max_size=3), max_size=4))
 def test_a_blank_at_a_beginning(cells: list[str]) -> None:
     has_blank = ArrowCells(pa.array(cells, pa.string())).begins_with_blank()
     assert has_blank == any(cell.startswith(" ") for cell in cells)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**17), min_size=1, max_size=9), st.integers(0, 6))
 @example([93_071_269_749_820], 2)  # of so many digits a float holds no hundredths exactly
 def test_grouped_numbers(counts: list[int], decimals: int) -> None:

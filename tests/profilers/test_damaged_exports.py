@@ -173,9 +173,7 @@ JUNK = st.one_of(
     st.sampled_from([b"", b",", b'"', b"\n", b"\r", b"\0", b"-", b"1e999", b"\xff\xfe", b"n/a"]),
     st.binary(max_size=8),
 )
-MANY = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(data=st.data(), junk=JUNK)

@@ -57,9 +57,7 @@ class TestTimesInAFileOfTheirOwn:
             each(tmp_path, COUNTED, other)
 
     @given(order=st.permutations([0, 1]))
-    @settings(
-        deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_of_a_v3_trace_in_any_order(self, tmp_path: Path, order: list[int]) -> None:
         """Dispatch 1 took 2 us, dispatch 2 took 4 us, in whatever order they stand."""
         header, *rows = V3_TRACE.splitlines()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale.counters.features import TABLE_2
@@ -124,7 +124,6 @@ class TestLanguage:
 
 
 @given(st.lists(st.integers(0, 30)))
-@settings(deadline=None)
 def test_numbers_that_came_before_are_known(numbers: list[int]) -> None:
     known, seen = NumberSet(), set()
     for number in numbers:

@@ -27,14 +27,14 @@ def test_no_numbers(cell: str) -> None:
 
 
 @given(st.integers(0, 10**15))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_thousands_commas_change_no_number(value: int) -> None:
     assert parse_counter(f"{value:,}", "here") == value
     assert parse_timestamp(str(value), "here") == value
 
 
 @given(cell=st.text("0123456789.,eE+-' ", max_size=12), semicolons=st.booleans())
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_an_accepted_number_is_the_one_that_is_written(cell: str, semicolons: bool) -> None:
     """Python reads it the same once groups of three lose their commas, or a comma is the point."""
     try:
@@ -54,7 +54,7 @@ def test_an_accepted_number_is_the_one_that_is_written(cell: str, semicolons: bo
 
 
 @given(cell=st.one_of(st.text("0123456789.,-", max_size=12), st.integers(0).map("{:,}".format)))
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_the_quick_way_reads_what_the_careful_one_does(cell: str) -> None:
     quick = quick_number(cell)
     assert quick is None or quick == parse_counter(cell, "here")

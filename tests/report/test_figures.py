@@ -92,7 +92,7 @@ class TestAxisChart:
         assert figure.axes[0].get_ylim()[1] > 2.2
         assert len(parse(svg(figure, "t", "s")).all("g", "band")) == 1
 
-    @settings(deadline=None, max_examples=8)
+    @settings(max_examples=8)
     @given(
         st.lists(st.floats(1, 1e4), min_size=2, max_size=30, unique=True).map(sorted),
         st.data(),
@@ -139,7 +139,7 @@ class TestFrontChart:
         ]
         assert (axes.get_xlabel(), axes.get_ylabel()) == ("time [s]", "energy [kJ]")
 
-    @settings(deadline=None, max_examples=8)
+    @settings(max_examples=8)
     @given(st.floats(1e-6, 1e6), st.floats(1e-4, 10))
     def test_points_and_labels_stay_inside(self, low: float, spread: float) -> None:
         time = low * (1 + spread * np.linspace(0, 1, 5))
@@ -180,7 +180,7 @@ class TestRooflineChart:
         assert above == [[50, 60], [90, 100]]
         assert below == [[60, 50], [100, 90]]
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     @given(st.integers(1, 20), st.integers(0, 1000))
     def test_no_label_lies_under_a_dot_or_over_a_word(self, count: int, seed: int) -> None:
         """As drawn; dots crowd around one place as often as they lie far apart."""

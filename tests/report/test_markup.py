@@ -40,7 +40,7 @@ class TestElements:
         assert found.texts("title") == [text]
         assert found.content[1] == text
 
-    @settings(deadline=None, max_examples=300)
+    @settings(max_examples=300)
     @given(st.text(st.characters(), max_size=40))
     def test_any_text_comes_back_the_same(self, text: str) -> None:
         """As child and as attribute; what cannot be printed by its code."""

@@ -233,7 +233,7 @@ class TestHostileText:
         assert f"{shown}!: above the training range" in labels
         assert root.texts("pre") == [f"{shown} -o MODEL", shown]
 
-    @settings(deadline=None, max_examples=15)
+    @settings(max_examples=15)
     @given(st.text(st.characters(), min_size=1, max_size=30).filter(str.strip))
     def test_any_text_is_inert_and_comes_back(self, text: str) -> None:
         with pytest.MonkeyPatch.context() as patch:  # charts have names in their ids alone, hashed

@@ -69,7 +69,7 @@ errors_of_four = arrays(np.float64, (4, 5), elements=st.floats(0.0, 500.0))
 
 
 class TestProperties:
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(errors_of_four, st.permutations(range(4)))
     def test_the_order_of_kernels_is_of_no_matter(
         self, errors: np.ndarray, order: list[int]
@@ -81,7 +81,7 @@ class TestProperties:
         assert other.p90 == pytest.approx(one.p90)
         assert other.worst_kernel_mape == one.worst_kernel_mape
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(errors_of_four)
     def test_the_worst_kernel_is_not_better_than_the_others(self, errors: np.ndarray) -> None:
         summary = summarise(errors, ("a", "b", "c", "d"))
@@ -92,7 +92,7 @@ class TestProperties:
         assert summary.median_kernel <= summary.worst_kernel_mape
         assert summary.p90 <= errors.max()
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(
         arrays(np.float64, (2, 2, 2, 2), elements=st.floats(0.1, 10.0)),
         st.tuples(*[st.integers(0, 1)] * 3),
@@ -106,7 +106,7 @@ class TestProperties:
         one = summarise(without_base(errors, base), ("a", "b"))
         assert summarise(without_base(changed, base), ("a", "b")) == one
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(
         arrays(np.float64, 6, elements=st.floats(0.01, 100.0)),
         st.floats(0.0, 3.0),

@@ -80,7 +80,7 @@ class TestKnownTruth:
 
 class TestNoLeakage:
     @given(st.integers(0, 19), st.sampled_from(study.GROUPINGS), st.integers(0, 3))
-    @settings(deadline=None, max_examples=8)
+    @settings(max_examples=8)
     def test_a_kernels_own_power_does_not_reach_its_estimate(
         self, kernel: int, grouping: study.Grouping, seed: int
     ) -> None:

@@ -52,7 +52,7 @@ def error(
 axis = st.integers(1, 3)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.tuples(axis, axis, axis).filter(lambda s: max(s) > 1), st.integers(2, 9), st.integers(0))
 def test_as_many_clusters_as_kernels_leave_no_error(
     shape: tuple[int, int, int], count: int, seed: int

@@ -102,7 +102,7 @@ def test_workers_end_with_the_process_that_started_them() -> None:
         assert time.monotonic() - killed < 10
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.sets(st.integers(0, 5)), st.data())
 def test_what_is_kept_is_not_done_again(
     tmp_path_factory: pytest.TempPathFactory, kept: set[int], data: st.DataObject

@@ -42,7 +42,7 @@ def test_the_protocols_of_the_architecture_page() -> None:
 
 
 class TestLeaveOneApplicationOut:
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(labels)
     def test_each_application_is_held_out_once_and_alone(self, applications: list[str]) -> None:
         parts = split(LOAO, applications)
@@ -55,14 +55,14 @@ class TestLeaveOneApplicationOut:
     def test_by_hand(self) -> None:
         assert split(LOAO, ["b", "a", "b"]) == [([0, 2], [1]), ([1], [0, 2])]
 
-    @settings(deadline=None, max_examples=20)
+    @settings(max_examples=20)
     @given(labels, seeds)
     def test_knows_no_seed(self, applications: list[str], seed: int) -> None:
         assert split(LOAO, applications, seed) == split(LOAO, applications)
 
 
 class TestKFold:
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(enough, seeds)
     def test_every_kernel_is_held_out_once(self, applications: list[str], seed: int) -> None:
         parts = split(K_FOLD, applications, seed)
@@ -72,7 +72,7 @@ class TestKFold:
 
 
 class TestHoldout:
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(labels, seeds)
     def test_one_split(self, applications: list[str], seed: int) -> None:
         parts = split(HOLDOUT, applications, seed)

@@ -62,7 +62,7 @@ class TestBases:
             HardwareConfig(4, 300, 475),
         )
 
-    @settings(deadline=None, max_examples=40)
+    @settings(max_examples=40)
     @given(st.tuples(axis, axis, axis))
     def test_five_or_fewer_that_differ(self, shape: tuple[int, int, int]) -> None:
         grid = grid_of(shape)
@@ -71,7 +71,7 @@ class TestBases:
         assert len(set(found)) == len(found)
         assert set(found) <= set(grid)
 
-    @settings(deadline=None, max_examples=40)
+    @settings(max_examples=40)
     @given(st.tuples(axis, axis, axis))
     def test_every_configuration_when_no_axis_is_named(self, shape: tuple[int, int, int]) -> None:
         grid = grid_of(shape)
@@ -179,7 +179,7 @@ class TestHistogram:
         errors = np.array([[0.0, 9.999, 10.0], [19.9, 99.99, 100.0], [1e9, 55.0, 50.0]])
         assert paper.histogram(errors).tolist() == [2, 2, 0, 0, 0, 2, 0, 0, 0, 1, 2]
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(st.lists(st.floats(0, 1e6), min_size=1))
     def test_counts_everything_where_numpy_does(self, errors: list[float]) -> None:
         found = paper.histogram(np.array(errors))

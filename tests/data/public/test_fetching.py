@@ -193,9 +193,7 @@ class TestServer:
         send=st.lists(st.integers(0, len(CONTENT)), max_size=4),
         ranges=st.booleans(),
     )
-    @settings(
-        deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_what_ends_up_is_the_data_set_or_nothing(
         self, server: Served, cache: Path, part: bytes, send: list[int], ranges: bool
     ) -> None:

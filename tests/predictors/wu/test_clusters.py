@@ -36,7 +36,7 @@ def random_sets(shape: tuple[int, int, int], numbers: np.random.Generator) -> li
     return [sets[i] for i in numbers.permutation(len(sets))]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.tuples(*3 * [st.integers(1, 4)]), st.integers(0, 10), st.data(), st.integers(0, 2**32 - 1)
 )

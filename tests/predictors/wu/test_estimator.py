@@ -157,7 +157,7 @@ class TestGrids:
         assert surfaces.grid == grid
         np.testing.assert_allclose(surfaces.values, truth(new, "time", grid.mid), rtol=1e-9)
 
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     @given(st.tuples(*[st.integers(1, 4)] * 3), st.integers(1, 3), st.data())
     def test_regions_and_scaling_values_are_one(
         self, shape: tuple[int, int, int], count: int, data: st.DataObject
@@ -219,7 +219,7 @@ class TestNetwork:
         )
         np.testing.assert_allclose(outputs(network, np.array([[0.5]])), [[0.75, 0.25]], rtol=1e-12)
 
-    @settings(deadline=None, max_examples=50)
+    @settings(max_examples=50)
     @given(arrays(np.float64, (5, 4), elements=st.floats(0, 1)))
     def test_outputs_lie_between_0_and_1(self, trained: dict[str, Wu], points: np.ndarray) -> None:
         for cluster_set in trained["time"].cluster_sets_:

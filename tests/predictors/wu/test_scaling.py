@@ -101,7 +101,7 @@ class TestEquationOne:
 class TestTheWalkReproducesAKernel:
     """Closed form: the truth is the kernel itself, from every base to every target."""
 
-    @settings(deadline=None, max_examples=80)
+    @settings(max_examples=80)
     @given(positive_grids)
     def test_exactly(self, time: np.ndarray) -> None:
         for base in every_index(time.shape):
@@ -143,7 +143,7 @@ class TestTheWalkReproducesAKernel:
             )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(positive_grids, st.floats(1e-3, 1e3))
 def test_a_longer_kernel_of_the_same_shape_has_the_same_values(
     time: np.ndarray, factor: float

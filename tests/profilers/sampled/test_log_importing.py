@@ -43,9 +43,7 @@ def write(folder: Path, text: str, name: str = "run.log") -> Path:
 
 
 @FORMS
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     head=st.integers(1, 12),
     busy=st.integers(1, 20),
