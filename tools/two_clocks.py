@@ -1,17 +1,17 @@
 """How well two readings of a run tell its time, power and energy on GPUs that no model learnt from.
 
-    python tools/two_clocks.py DEVICE=FOLDER...
+    python tools/two_clocks.py DEVICE=PATH...
 
-FOLDER holds sweeps of one GPU over the engine clock, one CSV a workload, as folders below
-data/frequency-sweeps of https://github.com/imaoofu/headroom do (CC BY 4.0): a row for each locked
-clock, with the columns achieved_frequency_avg [MHz], memory_clock_avg_mhz, lock_miss_direction,
-power_avg_w and bench_seconds, the time of the same work. DEVICE is the GPU's name in
-`mlscale devices list`.
+DEVICE is the GPU's name in `mlscale devices list`. PATH is a folder of sweeps over the engine
+clock, one CSV a workload, as folders below data/frequency-sweeps of
+https://github.com/imaoofu/headroom are (CC BY 4.0); or one CSV of many kernels,
+results/master/aggregated_all_kernels_effective.csv of
+https://github.com/apAdomas/GPU-FREQUENCY-DVFS, of which the highest memory clock is taken.
 
 The shipped model `nvidia-sampled` is given each workload's time and power at the highest clock that
 was kept and at one at two thirds of it or just below, as `mlscale advise LOG --also LOG` is, and
-predicts the others. Beside it stand rules that need no training, and what the clock of least
-predicted energy costs more than the best one does.
+predicts the others, down to LOW of the highest. Beside it stand rules that need no training, and
+what the clock of least predicted energy costs more than the best one does.
 """
 
 import csv
@@ -26,22 +26,48 @@ from mlscale.cli.text import columns
 from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint, Profiles
-from mlscale.data.sampled import SECOND_CLOCK
+from mlscale.data.sampled import LOW, SECOND_CLOCK
 from mlscale.predictions import COVERAGE
 
 MODEL = Path(__file__).parent.parent / "models" / "nvidia-sampled.mlscale"
 LEAST_CLOCKS = 4
+CAPPED = 0.97  # of the default power limit: from there on the GPU may lower its clock
 Sweep = tuple[Floats, Floats, Floats, float]  # clocks [MHz], times [ms], powers [W], memory [MHz]
 
 
 def read_sweep(path: Path) -> Sweep:
     """The clocks that were kept, ascending, what the run took and drew there, and the memory's."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["lock_miss_direction"] == "none"]
+    rows = [row for row in read_rows(path) if row["lock_miss_direction"] == "none"]
     names = ("achieved_frequency_avg", "bench_seconds", "power_avg_w", "memory_clock_avg_mhz")
-    columns = np.array([[float(row[name]) for name in names] for row in rows]).T
-    clocks, seconds, watts, memory = columns[:, np.argsort(columns[0])]
+    clocks, seconds, watts, memory = in_order(rows, names)
     return clocks, 1e3 * seconds, watts, float(memory[-1])
+
+
+def read_kernels(path: Path, device: str) -> list[Sweep]:
+    """The sweeps of a table of kernels, where the power limit leaves the clock as it was set."""
+    limit_w = CAPPED * (load_device(device).tdp_w or np.inf)
+    rows = [row for row in read_rows(path) if row["is_auto_baseline"] == "0"]
+    highest = max(float(row["effective_mem_clock"]) for row in rows)
+    kernels: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        is_kept = float(row["avg_power_mean_W"]) < limit_w
+        if is_kept and float(row["effective_mem_clock"]) == highest:
+            kernels.setdefault((row["workload"], row["kernel"]), []).append(row)
+    names = ("effective_core_clock", "time_per_launch_mean_ms", "avg_power_mean_W")
+    return [(*in_order(own, names), highest) for own in kernels.values()]
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def in_order(rows: list[dict[str, str]], names: tuple[str, ...]) -> Floats:
+    """The columns, by the first, from LOW of its highest value on, (n, N)."""
+    values = np.array([[float(row[name]) for name in names] for row in rows]).T
+    values = values[:, np.argsort(values[0])]
+    return np.asarray(values[:, values[0] >= LOW * values[0, -1]])
 
 
 def second_of(clocks: Floats) -> int:
@@ -129,8 +155,10 @@ def main(arguments: list[str]) -> None:
     model = mlscale.load(MODEL)
     means: dict[str, list[str]] = {}
     gpus = [argument.partition("=") for argument in arguments]
-    for device, _, folder in gpus:
-        sweeps = [read_sweep(path) for path in sorted(Path(folder).glob("*_sweep.csv"))]
+    for device, _, place in gpus:
+        path = Path(place)
+        files = sorted(path.glob("*_sweep.csv"))
+        sweeps = [read_sweep(one) for one in files] or read_kernels(path, device)
         rows = [figures(model, device, sweep) for sweep in sweeps if len(sweep[0]) >= LEAST_CLOCKS]
         means.setdefault("workloads", []).append(str(len(rows)))
         for name in rows[0]:

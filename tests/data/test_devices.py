@@ -31,7 +31,7 @@ NEW_KEYS = """
     mi60 mi100 mi210 mi250x-gcd mi250-gcd mi300x mi300a mi325x rx6900xt rx7900xtx radeonvii vega64
     titanxp rtx4060ti-16gb gb200 radeon8060s h200-nvl rtx5070ti l40 rtx-5000-ada rtx4070ti
     rtx4070ti-super rtx4070-super rtx4080-super rtx-a5000 rtx-a5500 rtx-a4500 rtx3090ti rtx3070
-    rtx5060ti-16gb rtx3070ti rtx3060 rtx2060s
+    rtx5060ti-16gb rtx3070ti rtx3060 rtx2060s rtx3080ti
 """
 KEYS = (*OLD_KEYS, *NEW_KEYS.split())
 REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")

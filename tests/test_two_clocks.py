@@ -1,0 +1,52 @@
+"""The tool that compares predictions from two readings with sweeps of other people's GPUs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import two_clocks
+
+SWEEP = """target_frequency_mhz,achieved_frequency_avg,memory_clock_avg_mhz,lock_miss_direction,\
+power_avg_w,bench_seconds
+1900,1850,7300,below,169,1.1
+1500,1500,7300,none,150,1.2
+900,900,7300,none,80,1.8
+600,600,7300,none,70,2.6
+500,500,7300,none,60,3.0
+"""
+KERNELS = """workload,kernel,is_auto_baseline,effective_core_clock,effective_mem_clock,\
+time_per_launch_mean_ms,avg_power_mean_W
+mm,k,1,,,1.0,300
+mm,k,0,1500,9501,1.2,169
+mm,k,0,1200,9501,1.4,120
+mm,k,0,600,9501,2.4,80
+mm,k,0,600,5001,2.5,60
+"""
+
+
+def test_a_sweep_has_the_clocks_that_were_kept_and_are_not_too_low(tmp_path: Path) -> None:
+    """By hand: 1850 MHz was not kept, 500 MHz is below 0.4 of 1500."""
+    (tmp_path / "a_sweep.csv").write_text(SWEEP)
+    clocks, times, watts, memory_mhz = two_clocks.read_sweep(tmp_path / "a_sweep.csv")
+    assert (clocks.tolist(), memory_mhz) == ([600, 900, 1500], 7300)
+    assert times.tolist() == pytest.approx([2600, 1800, 1200])
+    assert watts.tolist() == [70, 80, 150]
+
+
+def test_of_a_table_the_capped_rows_and_other_memory_clocks_are_left_out(tmp_path: Path) -> None:
+    """By hand: an RTX 3060's limit is 170 W, so that 169 W are near it."""
+    path = tmp_path / "kernels.csv"
+    path.write_text(KERNELS)
+    [(clocks, times, watts, memory_mhz)] = two_clocks.read_kernels(path, "rtx3060")
+    assert (clocks.tolist(), times.tolist(), watts.tolist()) == ([600, 1200], [2.4, 1.4], [80, 120])
+    assert memory_mhz == 9501
+
+
+def test_the_second_reading_is_at_two_thirds_or_just_below() -> None:
+    assert two_clocks.second_of(np.array([500.0, 900.0, 1000.0, 1100.0, 1500.0])) == 2
+    assert two_clocks.second_of(np.array([1400.0, 1500.0])) == 0
+
+
+def test_a_power_law_is_a_straight_line() -> None:
+    clocks = np.array([500.0, 1000.0, 1500.0])
+    assert two_clocks.line(clocks, clocks**-0.7) == pytest.approx(clocks**-0.7)
