@@ -142,8 +142,9 @@ def _sums(
 ) -> tuple[list[float], list[int]]:
     """By group the weighted sum of the values that are there, and how many launches have one."""
     has = ~np.isnan(values)
-    codes, weights = codes[has], weights[has]
-    totals = np.bincount(codes, weights * values[has], count)
+    if not has.all():
+        codes, weights, values = codes[has], weights[has], values[has]
+    totals = np.bincount(codes, weights * values, count)
     return totals.tolist(), np.bincount(codes, weights, count).astype(np.int64).tolist()
 
 
