@@ -42,17 +42,18 @@ def warn_of_overlap(content: FileContent) -> None:
 
 
 def warn_of_uncounted(contents: Sequence[FileContent], records: Sequence[KernelRecord]) -> None:
-    """Warn of the kernels that only the trace has; without counters at all there is no such one."""
+    """Warn of the kernels without counters, where others have some: a trace alone has them."""
     uncounted = [record for record in records if not record.counters]
     if not uncounted or len(uncounted) == len(records):
         return
-    trace = next(file for file in contents if file.groups and not file.has_counters)
+    traces = [file.source for file in contents if file.groups and not file.has_counters]
+    source = traces[0] if traces else contents[0].source  # of one file that has both
     time_s: dict[str, float] = {}
     for record in uncounted:
         time_s[record.kernel] = time_s.get(record.kernel, 0.0) + run_time_s([record])
     longest = [f"'{shortened(k)}'" for k in sorted(time_s, key=lambda kernel: -time_s[kernel])]
     percent = share_in_percent(run_time_s(uncounted) / run_time_s(records))
     warn(
-        f"{trace.source}: without counters: {listed(longest)}, {percent} % of the run's time"
+        f"{source}: without counters: {listed(longest)}, {percent} % of the run's time"
         f"{hint_of_mangled(time_s)}"
     )

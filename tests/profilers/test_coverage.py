@@ -60,6 +60,12 @@ class TestUncounted:
         with pytest.warns(DataWarning, match=r"1 kernel \('g'\), >99.9 % of"):
             warn_of_uncounted([trace([(0, 1.0)])], records)
 
+    def test_in_one_file_without_a_trace(self) -> None:
+        """By hand: 1 of 4 s; a damaged export may have lost the counters of a kernel."""
+        records = [record("f", 1, 3.0, True), record("g", 1, 1.0, False)]
+        with pytest.warns(DataWarning, match=r"^counts.csv: .* \('g'\), 25.0 % of"):
+            warn_of_uncounted([FileContent("counts.csv")], records)
+
     @pytest.mark.parametrize("counted", [True, False])
     def test_all_or_none_counted_is_nothing_to_tell(self, counted: bool) -> None:
         with warnings.catch_warnings():
