@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.sampled import SHARES
+from mlscale.data.table import MOST
 from mlscale.errors import InputError, warn
 from mlscale.files import read_bytes
 from mlscale.profilers.values import parse_number
@@ -87,7 +88,7 @@ def values_of(cells: Mapping[str, str], columns: Columns, where: str) -> dict[st
             continue
         place = f"{where}, column '{theirs}'"
         value = number(cells[theirs], place) * factor
-        if value < 0 or (ours in SHARES and value > LARGEST_SHARE):
+        if value < 0 or value > (LARGEST_SHARE if ours in SHARES else MOST):
             raise InputError(
                 f"{place}: '{cells[theirs].strip()}' cannot be; is the header its own?"
             )

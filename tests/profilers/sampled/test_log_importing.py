@@ -290,6 +290,14 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
     assert "\n" not in str(caught.value)
 
 
+def test_a_value_beyond_all_measure_is_refused(tmp_path: Path) -> None:
+    """A clock of 1e300 MHz, whose sums are no numbers any more."""
+    rows = "".join(f"{1786553852 + n},0,90,300,1e300,1300\n" for n in range(4))
+    head = "timestamp,gpu,gfx_activity,socket_power,gfx_0_clk,mem_0_clk\n"
+    with pytest.raises(InputError, match=r"column 'gfx_0_clk': '1e300' cannot be"):
+        load(write(tmp_path, head + rows))
+
+
 def test_logs_of_two_tools_are_refused(tmp_path: Path) -> None:
     paths = [
         write(tmp_path, query(block(0, 3, 0)), "a.csv"),
