@@ -31,6 +31,7 @@ _MONITOR = {
     "MEM_UTIL": ("memory_copy_utilisation", 0.01),
 }
 _DIE_CLOCK = re.compile(r"gfx_\d+_clk")
+_DIE = ("engine_mhz", 1.0)
 # A cell of monitor: N/A, or a number (or used/total) with its unit a blank away.
 _CELL = re.compile(r"N/A|[\d.]+(?:\s*/\s*[\d.]+)?(?:\s*(?:W|°C|MHz|%|GB|MB|[MG]b/s)(?=\s|$))?")
 _ROCM_SMI = {
@@ -64,7 +65,7 @@ def read_metric(path: Path, lines: Lines) -> Iterator[Sample]:
         row = dict(zip(header, cells, strict=True))
         time_s = number(row["timestamp"], where) if "timestamp" in row else None
         values = values_of(row, _METRIC, where)
-        clocks = [number(row[name], f"{where}, column '{name}'") for name in dies]
+        clocks = [values_of(row, {die: _DIE}, where)[_DIE[0]] for die in dies]
         if not np.isnan(clocks).all():
             values["engine_mhz"] = float(np.nanmean(clocks))
         yield Sample(row["gpu"], None, time_s, values)
