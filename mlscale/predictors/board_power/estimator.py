@@ -25,7 +25,12 @@ from mlscale.predictors.base import (
     training_sets,
 )
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
-from mlscale.predictors.board_power.model import GpuSweep, PowerOfAnyGpu, highest_clock
+from mlscale.predictors.board_power.model import (
+    GpuSweep,
+    PowerOfAnyGpu,
+    highest_clock,
+    highest_clock_elsewhere,
+)
 from mlscale.predictors.conditioning import measured_ratios
 from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import PowerCurve
@@ -173,8 +178,7 @@ class BoardPower(Predictor):
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
         times = self.times_
-        measured = [point.config.engine_mhz for point in profiles.points]
-        highest = highest_clock(profiles.device, grid, base, measured)
+        highest = self._highest_clock(profiles, grid) / base.engine_mhz
         count = len(profiles.kernels)
 
         def log_power(time_factors: Floats) -> Floats:
@@ -202,6 +206,15 @@ class BoardPower(Predictor):
         if times is not None and times.low is not None and times.high is not None:
             low, high = low + (log_power(times.high) - logs), high + (log_power(times.low) - logs)
         return Surfaces.of_logs(grid, base, corrected, flags, (low, high))
+
+    def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
+        """Where the voltage is at its top [MHz]: as in training, or what such a GPU reaches."""
+        device = profiles.device
+        measured = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
+        tops = [own.engine_mhz[-1] for name, own, _ in self.trained_ if name == device]
+        if tops:
+            return highest_clock(device, (*measured, *tops))
+        return max(*measured, highest_clock_elsewhere(device, grid.engine_mhz[-1]), 0.0)
 
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""

@@ -8,13 +8,14 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
-from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.board_power.inputs import GpuLimits, PowerInputs, shares
 from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
 
+REACHED = 0.9  # of the highest clock listed: what five boards for displays reached at most
 CLOCKS = 12  # that each training table is interpolated at
 
 
@@ -47,7 +48,7 @@ class GpuSweep:
             device=table.device,
             own=shares(table.profiles(base), limits),
             log_clock=log_clock,
-            highest=highest_clock(table.device, table.grid, base, table.grid.engine_mhz),
+            highest=highest_clock(table.device, table.grid.engine_mhz) / base.engine_mhz,
             log_time=resampled("time"),
             log_power=resampled("power"),
         )
@@ -58,18 +59,32 @@ class GpuSweep:
         return PowerCurve(self.log_clock, self.highest, self.log_time)
 
 
-def highest_clock(
-    device: str, grid: ConfigGrid, base: HardwareConfig, measured_mhz: Iterable[float]
-) -> float:
-    """The highest engine clock of a GPU relative to the base: its rated boost, or one measured.
+def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
+    """The highest engine clock of a GPU whose runs were measured at those clocks [MHz].
 
-    Not the highest that the vendor's tool lists: boards for displays list clocks that they hardly
-    reach, and their voltage is at its top before. The grid's where the boost is not known.
+    Its rated boost, or one that was measured.
+    """
+    return max(_rated_mhz(device), *measured_mhz)
+
+
+def highest_clock_elsewhere(device: str, highest_asked_mhz: float) -> float:
+    """The highest engine clock that a GPU may be taken to reach, where nothing tells it [MHz].
+
+    The rated boost, or nine tenths of what the vendor's tool lists: boards for displays list more
+    than they reach. The highest clock asked for, where that is above the list or there is none.
     """
     entry = known_device(device)
-    sheet = entry.datasheet if entry else None
-    rated_mhz = sheet.engine_mhz if sheet else grid.engine_mhz[-1]
-    return max(base.engine_mhz, rated_mhz, *measured_mhz) / base.engine_mhz
+    range_mhz = (entry and entry.engine_clock_range_mhz) or (0.0, 0.0)
+    listed_mhz = (entry and entry.max_clock_mhz) or range_mhz[1]
+    if highest_asked_mhz > listed_mhz:
+        return max(_rated_mhz(device), highest_asked_mhz)
+    return max(_rated_mhz(device), REACHED * listed_mhz)
+
+
+def _rated_mhz(device: str) -> float:
+    """The boost clock of the data sheet, 0 where there is none."""
+    entry = known_device(device)
+    return entry.datasheet.engine_mhz if entry and entry.datasheet else 0.0
 
 
 class Pooled:

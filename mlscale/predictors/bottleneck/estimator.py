@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
 from mlscale.data.extrapolation import positions
@@ -24,6 +24,7 @@ from mlscale.predictors.base import (
     on_training_grid,
     training_sets,
 )
+from mlscale.predictors.bottleneck import latency
 from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.scores import IntervalScores
@@ -161,7 +162,8 @@ class Bottleneck(Predictor):
         own, scale, target = self._conditioned(profiles, grid)
         if not self.scores_:
             return own.surfaces()
-        return own.surfaces(self._score(coverage, target) * scale() * own.narrowing())
+        width = self._score(coverage, target) * scale() * own.narrowing()
+        return latency.reaching(own.surfaces(width), self._waits(profiles, target))
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the GPUs that time was learnt from."""
@@ -216,6 +218,12 @@ class Bottleneck(Predictor):
         own, scale, target = self._conditioned(profiles, grid)
         return own.widths_ahead(self._score(coverage, target) * scale())
 
+    def _waits(self, profiles: Profiles, target: Target) -> Mask:
+        """Return which kernels wait for latencies on a GPU without training data, (K,)."""
+        if target.number is not None:
+            return np.zeros(len(profiles.kernels), dtype=bool)
+        return latency.waits(profiles, kernel_use(profiles, self.sources_))
+
     def _score(self, coverage: float, target: Target) -> float:
         return self.scores_.at(coverage, target.number, target.has_own_peaks)
 
@@ -233,8 +241,9 @@ class Bottleneck(Predictor):
             prior = self.power_.prior(kernels.use, profiles.base_power_w, gpu, time, other_grid)
         points = measured_ratios(profiles, gpu.grid, self.power_ is not None)
         posterior = condition(prior, points)
-        pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
-        flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)
+        waits = [(latency.FLAG,) * bool(one) for one in self._waits(profiles, target)]
+        each = zip(self.time_.flags(kernels, gpu), waits, posterior.surprise_flags(), strict=True)
+        flags = tuple((*target.notes, *own, *wait, *surprise) for own, wait, surprise in each)
 
         def scale() -> Floats:
             return self.time_.interval_scale(kernels, gpu, time)

@@ -14,7 +14,7 @@ import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
-from mlscale.predictors.board_power.model import highest_clock
+from mlscale.predictors.board_power.model import highest_clock, highest_clock_elsewhere
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
@@ -95,21 +95,21 @@ class TestKnownTruth:
 
 
 class TestHighestClock:
-    """By hand: an RTX 3090 is rated 1695 MHz and lists 2100."""
+    """By hand: an RTX 3090 is rated 1695 MHz and lists 2100; an A100 lists what it is rated."""
 
-    GRID = ConfigGrid((82,), (1000.0, 1600.0, 2100.0), (9751.0,))
-    BASE = GRID.config((0, 1, 0))
+    def test_of_measured_runs_is_the_rated_or_a_measured_one(self) -> None:
+        assert highest_clock("rtx3090", [1000.0, 1500.0]) == 1695
+        assert highest_clock("rtx3090", [1000.0, 1900.0]) == 1900
+        assert highest_clock("mine", [1000.0, 1900.0]) == 1900
 
-    def test_is_the_rated_one_though_higher_ones_are_listed_and_asked_for(self) -> None:
-        assert highest_clock("rtx3090", self.GRID, self.BASE, ()) == pytest.approx(1695 / 1600)
+    def test_elsewhere_is_what_such_boards_reach_whatever_is_asked_for(self) -> None:
+        for asked in (1000.0, 2100.0):
+            assert highest_clock_elsewhere("rtx3090", asked) == pytest.approx(0.9 * 2100)
+            assert highest_clock_elsewhere("a100-sxm4-80gb", min(asked, 1410)) == 1410
 
-    def test_is_one_that_was_measured_above_it(self) -> None:
-        assert highest_clock("rtx3090", self.GRID, self.BASE, [1900.0]) == pytest.approx(19 / 16)
-        top = self.GRID.highest
-        assert highest_clock("rtx3090", self.GRID, top, [1000.0]) == 1
-
-    def test_is_the_grids_where_no_boost_is_known(self) -> None:
-        assert highest_clock("mine", self.GRID, self.BASE, ()) == pytest.approx(21 / 16)
+    def test_elsewhere_is_the_one_asked_for_above_the_list_or_without_one(self) -> None:
+        assert highest_clock_elsewhere("rtx3090", 2200.0) == 2200
+        assert highest_clock_elsewhere("mine", 1500.0) == 1500
 
 
 class TestSurfaces:

@@ -27,6 +27,7 @@ from mlscale.counters.kernel_use import kernel_use
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.bottleneck.latency import FLAG
 from mlscale.predictors.bottleneck.time import KernelTraits
 
 MID = made.CLOCKS.mid
@@ -94,6 +95,19 @@ class TestRecovery:
         actual = new.time_ms / new.time_ms[:, :1, 2:3, 2:3]
         assert 100 * np.abs(surfaces.values / actual - 1).mean() < 2
         assert all("no training data of gtx980" in flags[0] for flags in surfaces.flags)
+
+    def test_a_kernel_that_uses_no_unit_is_told_on_another_gpu_alone(self) -> None:
+        """The second kernel uses 4.5 % of DRAM and 10 % of the core, the first 90 % of DRAM."""
+        new = made.measurements(9, seed=1).profiles(MID)
+        names = (*new.counter_names, "core_utilisation")
+        counters = np.column_stack([new.counters, np.full(len(new.kernels), 0.1)])
+        new = replace(new, counter_names=names, counters=counters)
+        other = quick().fit(replace(made.measurements(24), device="titanx"), MID)
+        other.learn_peaks(new, made.CLOCKS)
+        flags = other.predict(new, made.CLOCKS).flags
+        assert (FLAG in flags[0], FLAG in flags[1]) == (False, True)
+        known = quick().fit(made.measurements(24), MID).predict(new)
+        assert FLAG not in known.flags[1]
 
     def test_a_trained_gpu_on_another_grid(self, trained: Bottleneck) -> None:
         """Its clock tables stay: on a part of the grid the curve is the same to the bit."""

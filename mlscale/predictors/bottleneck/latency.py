@@ -1,0 +1,57 @@
+"""Kernels that use no unit of their GPU: latencies decide, and of which clock is not told.
+
+Between DRAM's and the core's latencies no counter tells apart. On the GPUs that were learnt from,
+their times are known; on another GPU all that is sure is that the time of each part stays, or
+follows one of the clocks.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mlscale.arrays import Floats, Mask
+from mlscale.counters.kernel_use import KernelUse
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import Surfaces
+
+LEAST_USE = 0.3  # of the busiest unit's peak
+FLAG = (
+    f"no unit of the GPU is used by {LEAST_USE:.0%}: latencies decide, and which clock they follow "
+    "is not known; the interval reaches from no scaling to all; a second measured clock (--also) "
+    "tells"
+)
+
+
+def waits(profiles: Profiles, use: KernelUse) -> Mask:
+    """Return which kernels use no unit and have no further measured point, (K,).
+
+    Where the use of the core is not known, nobody can say so.
+    """
+    units = np.array([use.memory, use.issue, use.l2, use.texture, use.shared, use.fp64])
+    is_idle = ~(units >= LEAST_USE).any(axis=0) & ~np.isnan(use.issue)
+    for point in profiles.points:
+        is_idle &= np.isnan(point.time_ms)
+    return np.asarray(is_idle)
+
+
+def reaching(surfaces: Surfaces, rows: Mask) -> Surfaces:
+    """Return surfaces of time whose intervals at those kernels reach as far as parts may scale."""
+    if surfaces.low is None or surfaces.high is None or not rows.any():
+        return surfaces
+    least, most = scaling_bounds(surfaces.grid, surfaces.base)
+    low, high = surfaces.low.copy(), surfaces.high.copy()
+    low[rows], high[rows] = np.minimum(low[rows], least), np.maximum(high[rows], most)
+    return replace(surfaces, low=low, high=high)
+
+
+def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:
+    """Return the least and most time ratio of a sum of parts, (C, E, M) each.
+
+    A part is constant, or follows the memory clock, or the core: engine clock times CUs.
+    """
+    settings = grid.settings()
+    core = base.cu_count * base.engine_mhz / (settings["cu_count"] * settings["engine_mhz"])
+    memory = base.memory_mhz / settings["memory_mhz"]
+    parts = np.array([np.ones_like(core), core, memory]).reshape(3, *grid.shape)
+    return parts.min(axis=0), parts.max(axis=0)
