@@ -208,13 +208,13 @@ class BoardPower(Predictor):
         return Surfaces.of_logs(grid, base, corrected, flags, (low, high))
 
     def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
-        """Where the voltage is at its top [MHz]: as in training, or what such a GPU reaches."""
+        """Where the voltage is at its top [MHz]: as in training, or the rated boost."""
         device = profiles.device
         measured = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
         tops = [own.engine_mhz[-1] for name, own, _ in self.trained_ if name == device]
         if tops:
             return highest_clock(device, (*measured, *tops))
-        return max(*measured, highest_clock_elsewhere(device, grid.engine_mhz[-1]), 0.0)
+        return max(*measured, highest_clock_elsewhere(device, grid.engine_mhz[-1]))
 
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""

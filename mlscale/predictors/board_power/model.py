@@ -15,7 +15,6 @@ from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
 
-REACHED = 0.9  # of the highest clock listed: what five boards for displays reached at most
 CLOCKS = 12  # that each training table is interpolated at
 
 
@@ -64,21 +63,20 @@ def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
 
     Its rated boost, or one that was measured.
     """
-    return max(_rated_mhz(device), *measured_mhz)
+    return max([_rated_mhz(device), *measured_mhz])
 
 
 def highest_clock_elsewhere(device: str, highest_asked_mhz: float) -> float:
-    """The highest engine clock that a GPU may be taken to reach, where nothing tells it [MHz].
+    """The highest engine clock that a GPU is taken to reach where no run was measured [MHz].
 
-    The rated boost, or nine tenths of what the vendor's tool lists: boards for displays list more
-    than they reach. The highest clock asked for, where that is above the list or there is none.
+    Its rated boost; not the highest that the vendor's tool lists, which boards for displays do not
+    reach. The highest clock asked for, where that is above the list or there is none.
     """
     entry = known_device(device)
     range_mhz = (entry and entry.engine_clock_range_mhz) or (0.0, 0.0)
     listed_mhz = (entry and entry.max_clock_mhz) or range_mhz[1]
-    if highest_asked_mhz > listed_mhz:
-        return max(_rated_mhz(device), highest_asked_mhz)
-    return max(_rated_mhz(device), REACHED * listed_mhz)
+    beyond = (highest_asked_mhz,) if highest_asked_mhz > listed_mhz else ()
+    return highest_clock(device, beyond)
 
 
 def _rated_mhz(device: str) -> float:
