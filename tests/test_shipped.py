@@ -248,7 +248,7 @@ class TestShippedModel:
         assert ("note" in card) == (name == "v100.mlscale")
 
     def test_the_card_of_any_gpu_says_how_far_off_its_times_are(self) -> None:
-        """The bounds are those of docs/errors.md, with GPUs left out: 2.2 to 3.4 %."""
+        """The bounds are those of models/README.md, with GPUs left out: 2.2 to 3.4 %, 84 to 97 %."""
         card = load(path("nvidia-time.mlscale")).card
         assert card["time_on_gpus_left_out_from"].startswith("mlscale study errors gtx980-low")
         assert set(card["time_on_gpus_left_out"]) == {
@@ -259,7 +259,7 @@ class TestShippedModel:
         }
         for held_out in card["time_on_gpus_left_out"].values():
             assert 2 < held_out["mean_error_percent"] < 3.5
-            assert 80 < held_out["intervals_hold_percent"] < 96
+            assert 80 < held_out["intervals_hold_percent"] < 98
 
     def test_of_the_simulated_gpu(self) -> None:
         name, _ = shipped_model(profiles("simulated-gcn3", HardwareConfig(16, 800.0, 700.0)))
