@@ -248,7 +248,7 @@ class TestShippedModel:
         assert ("note" in card) == (name == "v100.mlscale")
 
     def test_the_card_of_any_gpu_says_how_far_off_its_times_are(self) -> None:
-        """The bounds are those of models/README.md, with GPUs left out: 2.2 to 3.4 %, 84 to 97 %."""
+        """Bounds by models/README.md, with GPUs left out: 2.2 to 3.4 % off, 84 to 97 % held."""
         card = load(path("nvidia-time.mlscale")).card
         assert card["time_on_gpus_left_out_from"].startswith("mlscale study errors gtx980-low")
         assert set(card["time_on_gpus_left_out"]) == {
