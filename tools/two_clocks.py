@@ -9,9 +9,9 @@ results/master/aggregated_all_kernels_effective.csv of
 https://github.com/apAdomas/GPU-FREQUENCY-DVFS, of which the highest memory clock is taken.
 
 The shipped model `nvidia-sampled` is given each workload's time and power at the highest clock that
-was kept and at one at two thirds of it or just below, as `mlscale advise LOG --also LOG` is, and
-predicts the others, down to LOW of the highest. Beside it stand rules that need no training, and
-what the clock of least predicted energy costs more than the best one does.
+was kept and at one at two thirds of it or just below, as `mlscale advise LOG --also LOG` gives
+them, and predicts the others, down to LOW of the highest. Beside it stand rules that need no
+training, and what the clock of least predicted energy costs more than the best one does.
 """
 
 import csv

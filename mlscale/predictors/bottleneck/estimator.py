@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
 from mlscale.data.extrapolation import positions
@@ -157,13 +157,18 @@ class Bottleneck(Predictor):
         """Return surfaces with low and high, which hold that share of kernel x configuration.
 
         low and high are None where they were not calibrated: not asked for, or fewer than three
-        applications. Raises InputError unless coverage is between 0 and 1.
+        applications. On a GPU without training data those of kernels that use no unit reach
+        further, see `latency`. Raises InputError unless coverage is between 0 and 1.
         """
         own, scale, target = self._conditioned(profiles, grid)
         if not self.scores_:
             return own.surfaces()
         width = self._score(coverage, target) * scale() * own.narrowing()
-        return latency.reaching(own.surfaces(width), self._waits(profiles, target))
+        surfaces = own.surfaces(width)
+        if profiles.device in self.trained_devices():
+            return surfaces
+        waiting = latency.waits(profiles, kernel_use(profiles, self.sources_))
+        return latency.with_scaling_bounds(surfaces, waiting)
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the GPUs that time was learnt from."""
@@ -213,16 +218,10 @@ class Bottleneck(Predictor):
 
         The mean over the grid of half the interval of the log factor; in the second array at each
         configuration what measuring time there is expected to leave. Without calibrated intervals
-        in units of the score. Raises InputError.
+        in units of the score. What `latency` adds to intervals is not in them. Raises InputError.
         """
         own, scale, target = self._conditioned(profiles, grid)
         return own.widths_ahead(self._score(coverage, target) * scale())
-
-    def _waits(self, profiles: Profiles, target: Target) -> Mask:
-        """Return which kernels wait for latencies on a GPU without training data, (K,)."""
-        if target.number is not None:
-            return np.zeros(len(profiles.kernels), dtype=bool)
-        return latency.waits(profiles, kernel_use(profiles, self.sources_))
 
     def _score(self, coverage: float, target: Target) -> float:
         return self.scores_.at(coverage, target.number, target.has_own_peaks)
@@ -241,9 +240,8 @@ class Bottleneck(Predictor):
             prior = self.power_.prior(kernels.use, profiles.base_power_w, gpu, time, other_grid)
         points = measured_ratios(profiles, gpu.grid, self.power_ is not None)
         posterior = condition(prior, points)
-        waits = [(latency.FLAG,) * bool(one) for one in self._waits(profiles, target)]
-        each = zip(self.time_.flags(kernels, gpu), waits, posterior.surprise_flags(), strict=True)
-        flags = tuple((*target.notes, *own, *wait, *surprise) for own, wait, surprise in each)
+        pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
+        flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)
 
         def scale() -> Floats:
             return self.time_.interval_scale(kernels, gpu, time)

@@ -1,8 +1,8 @@
-"""Kernels that use no unit of their GPU: latencies decide, and of which clock is not told.
+"""Kernels that use no unit of their GPU: they wait for latencies, of DRAM or of the core.
 
-Between DRAM's and the core's latencies no counter tells apart. On the GPUs that were learnt from,
-their times are known; on another GPU all that is sure is that the time of each part stays, or
-follows one of the clocks.
+No counter at hand tells the one from the other, and they follow different clocks. On the GPUs that
+were learnt from, such kernels' times are known; on another GPU all that is sure is that each part
+of the time stays, or follows one of the clocks.
 """
 
 from dataclasses import replace
@@ -17,16 +17,17 @@ from mlscale.data.surfaces import Surfaces
 
 LEAST_USE = 0.3  # of the busiest unit's peak
 FLAG = (
-    f"no unit of the GPU is used by {LEAST_USE:.0%}: latencies decide, and which clock they follow "
-    "is not known; the interval reaches from no scaling to all; a second measured clock (--also) "
-    "tells"
+    f"no unit of the GPU that the profile tells is used by {LEAST_USE:.0%}: which clock such a "
+    "kernel follows is not known on this GPU; the interval holds everything from no scaling to "
+    "full scaling with a clock; a second measured clock (--also) tells"
 )
 
 
 def waits(profiles: Profiles, use: KernelUse) -> Mask:
-    """Return which kernels use no unit and have no further measured point, (K,).
+    """Return which kernels use no unit by LEAST_USE and have no further measured point, (K,).
 
-    Where the use of the core is not known, nobody can say so.
+    Units that the profile does not tell do not count; where it does not tell the core's use by
+    issue or throughput, nobody can say so of a kernel.
     """
     units = np.array([use.memory, use.issue, use.l2, use.texture, use.shared, use.fp64])
     is_idle = ~(units >= LEAST_USE).any(axis=0) & ~np.isnan(use.issue)
@@ -35,14 +36,19 @@ def waits(profiles: Profiles, use: KernelUse) -> Mask:
     return np.asarray(is_idle)
 
 
-def reaching(surfaces: Surfaces, rows: Mask) -> Surfaces:
-    """Return surfaces of time whose intervals at those kernels reach as far as parts may scale."""
+def with_scaling_bounds(surfaces: Surfaces, rows: Mask) -> Surfaces:
+    """Return surfaces of time whose intervals hold the scaling bounds of those kernels (K,).
+
+    They are flagged. Without intervals the surfaces stay as they are.
+    """
     if surfaces.low is None or surfaces.high is None or not rows.any():
         return surfaces
     least, most = scaling_bounds(surfaces.grid, surfaces.base)
     low, high = surfaces.low.copy(), surfaces.high.copy()
     low[rows], high[rows] = np.minimum(low[rows], least), np.maximum(high[rows], most)
-    return replace(surfaces, low=low, high=high)
+    each = zip(surfaces.flags, rows.tolist(), strict=True)
+    flags = tuple((*own, FLAG) if waits else own for own, waits in each)
+    return replace(surfaces, low=low, high=high, flags=flags)
 
 
 def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:

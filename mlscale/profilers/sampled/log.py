@@ -17,6 +17,7 @@ from mlscale.files import read_bytes
 from mlscale.profilers.values import parse_number
 
 LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
+FARTHEST = 1e20  # of any value, times in nanoseconds since 1970 included
 _UNIT = re.compile(r"\s*(W|%|M[Hh]z)$")
 # DCGM's numbers for blank, not found, not supported, not permitted: of 32 and 64 bits, and real.
 _BLANKS = (2147483632, 9223372036854775792, 140737488355328)
@@ -80,7 +81,8 @@ def values_of(cells: Mapping[str, str], columns: Columns, where: str) -> dict[st
     """The values that mlscale knows of one row, NaN where missing.
 
     Of several columns with one meaning, the first that is not missing counts. Raises InputError,
-    beginning with `where`, on what is no number and on a share that is none.
+    beginning with `where`, on what is no number, or negative, on a share that is none, and beyond
+    MOST.
     """
     values: dict[str, float] = {}
     for theirs, (ours, factor) in columns.items():
@@ -102,6 +104,8 @@ def number(text: str, where: str) -> float:
     if cell.startswith("["):  # '[N/A]', '[Not Supported]', '[Unknown Error]'
         return math.nan
     value = parse_number(_UNIT.sub("", cell.strip("()")), where)
+    if value > FARTHEST:
+        raise InputError(f"{where}: '{cell}' cannot be")
     return math.nan if any(0 <= value - blank < 16 for blank in _BLANKS) else value
 
 

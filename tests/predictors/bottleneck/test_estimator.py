@@ -102,12 +102,15 @@ class TestRecovery:
         names = (*new.counter_names, "core_utilisation")
         counters = np.column_stack([new.counters, np.full(len(new.kernels), 0.1)])
         new = replace(new, counter_names=names, counters=counters)
-        other = quick().fit(replace(made.measurements(24), device="titanx"), MID)
+        other = Bottleneck(amplitude=1.0).fit(replace(made.measurements(24), device="titanx"), MID)
         other.learn_peaks(new, made.CLOCKS)
-        flags = other.predict(new, made.CLOCKS).flags
-        assert (FLAG in flags[0], FLAG in flags[1]) == (False, True)
-        known = quick().fit(made.measurements(24), MID).predict(new)
-        assert FLAG not in known.flags[1]
+        surfaces = other.predict_interval(new, 0.9, made.CLOCKS)
+        assert [FLAG in own for own in surfaces.flags[:2]] == [False, True]
+        assert surfaces.high is not None
+        lowest = made.CLOCKS.engine_mhz[0]
+        assert surfaces.high[1, 0, 0, 0] >= MID.engine_mhz / lowest
+        known = Bottleneck(amplitude=1.0).fit(made.measurements(24), MID)
+        assert FLAG not in known.predict_interval(new).flags[1]
 
     def test_a_trained_gpu_on_another_grid(self, trained: Bottleneck) -> None:
         """Its clock tables stay: on a part of the grid the curve is the same to the bit."""

@@ -10,7 +10,12 @@ from mlscale import ConfigGrid, Profiles
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
-from mlscale.predictors.bottleneck.latency import reaching, scaling_bounds, waits
+from mlscale.predictors.bottleneck.latency import (
+    FLAG,
+    scaling_bounds,
+    waits,
+    with_scaling_bounds,
+)
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (700.0, 1400.0))
 BASE = GRID.config((1, 1, 1))
@@ -58,7 +63,8 @@ def test_bounds_by_hand() -> None:
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
     ones = np.ones((2, *GRID.shape))
     surfaces = Surfaces(GRID, BASE, ones, ((), ()), 0.9 * ones, 1.1 * ones)
-    wider = reaching(surfaces, np.array([True, False]))
+    wider = with_scaling_bounds(surfaces, np.array([True, False]))
+    assert wider.flags == ((FLAG,), ())
     assert wider.low is not None
     assert wider.high is not None
     assert wider.high[0, 0, 0, 0] == pytest.approx(4)
