@@ -18,13 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from two_clocks import capped_from_w
 
 import mlscale
 from mlscale.arrays import Floats
 from mlscale.cli.text import columns
 from mlscale.counters.kernel_use import kernel_use
 from mlscale.counters.roofline import roofline
-from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.predictions import COVERAGE
@@ -40,7 +40,6 @@ HEADERS = (
     *("power", "flat", "in 90 %"),
 )
 LEAST_KERNELS = 10  # that a mean is over
-CAPPED = 0.97  # of the default power limit: from there on the GPU may lower its clock
 METRICS = (
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "sm__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -151,7 +150,7 @@ def main(device: str, table: str, *clocks: str) -> None:
 
 def ratios(measured: dict[str, Kernel], profiles: Profiles, at: Clocks) -> Floats:
     """Time and power at those clocks over those at the base, NaN where not measured, (2, K)."""
-    limit_w = CAPPED * (load_device(profiles.device).tdp_w or np.inf)
+    limit_w = capped_from_w(profiles.device)
     base = profiles.base.engine_mhz, profiles.base.memory_mhz
     values = np.full((2, len(profiles.kernels)), np.nan)
     for k, name in enumerate(profiles.kernels):

@@ -15,6 +15,7 @@ training, and what the clock of least predicted energy costs more than the best 
 """
 
 import csv
+import math
 import sys
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def read_sweep(path: Path) -> Sweep:
 
 def read_kernels(path: Path, device: str) -> list[Sweep]:
     """The sweeps of a table of kernels, where the power limit leaves the clock as it was set."""
-    limit_w = CAPPED * (load_device(device).tdp_w or np.inf)
+    limit_w = capped_from_w(device)
     rows = [row for row in read_rows(path) if row["is_auto_baseline"] == "0"]
     highest = max(float(row["effective_mem_clock"]) for row in rows)
     kernels: dict[tuple[str, str], list[dict[str, str]]] = {}
@@ -55,6 +56,11 @@ def read_kernels(path: Path, device: str) -> list[Sweep]:
             kernels.setdefault((row["workload"], row["kernel"]), []).append(row)
     names = ("effective_core_clock", "time_per_launch_mean_ms", "avg_power_mean_W")
     return [(*in_order(own, names), highest) for own in kernels.values()]
+
+
+def capped_from_w(device: str) -> float:
+    """The power from which on a GPU may run below the clock that it was set to [W]."""
+    return CAPPED * (load_device(device).tdp_w or math.inf)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

@@ -29,7 +29,7 @@ from mlscale.predictors.board_power.model import (
     GpuSweep,
     PowerOfAnyGpu,
     highest_clock,
-    highest_clock_elsewhere,
+    is_listed,
 )
 from mlscale.predictors.conditioning import measured_ratios
 from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
@@ -208,13 +208,16 @@ class BoardPower(Predictor):
         return Surfaces.of_logs(grid, base, corrected, flags, (low, high))
 
     def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
-        """Where the voltage is at its top [MHz]: as in training, or the rated boost."""
-        device = profiles.device
-        measured = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
-        tops = [own.engine_mhz[-1] for name, own, _ in self.trained_ if name == device]
-        if tops:
-            return highest_clock(device, (*measured, *tops))
-        return max(*measured, highest_clock_elsewhere(device, grid.engine_mhz[-1]))
+        """Where the voltage is at its top [MHz], see `highest_clock`.
+
+        A clock asked for counts as measured where the GPU, not learnt from, does not list it.
+        """
+        device, asked_mhz = profiles.device, grid.engine_mhz[-1]
+        reached = [profiles.base.engine_mhz, *(p.config.engine_mhz for p in profiles.points)]
+        reached += [own.engine_mhz[-1] for name, own, _ in self.trained_ if name == device]
+        if device not in self.trained_devices() and not is_listed(device, asked_mhz):
+            reached.append(asked_mhz)
+        return highest_clock(device, reached)
 
     def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
         """The grid, or that of the training table. Raises InputError."""

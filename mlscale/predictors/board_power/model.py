@@ -59,30 +59,23 @@ class GpuSweep:
 
 
 def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
-    """The highest engine clock of a GPU whose runs were measured at those clocks [MHz].
+    """The highest engine clock that a GPU reaches, where its voltage is at its top [MHz].
 
-    Its rated boost, or one that was measured.
-    """
-    return max([_rated_mhz(device), *measured_mhz])
-
-
-def highest_clock_elsewhere(device: str, highest_asked_mhz: float) -> float:
-    """The highest engine clock that a GPU is taken to reach where no run was measured [MHz].
-
-    Its rated boost; not the highest that the vendor's tool lists, which boards for displays do not
-    reach. The highest clock asked for, where that is above the list or there is none.
+    Its rated boost, or one at which it was measured; not the highest that the vendor's tool lists,
+    which boards for displays do not reach.
     """
     entry = known_device(device)
-    range_mhz = (entry and entry.engine_clock_range_mhz) or (0.0, 0.0)
-    listed_mhz = (entry and entry.max_clock_mhz) or range_mhz[1]
-    beyond = (highest_asked_mhz,) if highest_asked_mhz > listed_mhz else ()
-    return highest_clock(device, beyond)
+    rated_mhz = entry.datasheet.engine_mhz if entry and entry.datasheet else 0.0
+    return max([rated_mhz, *measured_mhz])
 
 
-def _rated_mhz(device: str) -> float:
-    """The boost clock of the data sheet, 0 where there is none."""
+def is_listed(device: str, engine_mhz: float) -> bool:
+    """Whether a GPU lists engine clocks as high as that, as far as is known."""
     entry = known_device(device)
-    return entry.datasheet.engine_mhz if entry and entry.datasheet else 0.0
+    if entry is None:
+        return False
+    _, highest_mhz = entry.engine_clock_range_mhz or (0.0, 0.0)
+    return engine_mhz <= (entry.max_clock_mhz or highest_mhz)
 
 
 class Pooled:

@@ -14,7 +14,7 @@ import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
-from mlscale.predictors.board_power.model import highest_clock, highest_clock_elsewhere
+from mlscale.predictors.board_power.model import highest_clock, is_listed
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
@@ -95,21 +95,31 @@ class TestKnownTruth:
 
 
 class TestHighestClock:
-    """By hand: an RTX 3090 is rated 1695 MHz and lists 2100; an A100 lists what it is rated."""
+    """By hand: an RTX 3090 is rated 1695 MHz and lists 2100; nobody knows 'mine'."""
 
-    def test_of_measured_runs_is_the_rated_or_a_measured_one(self) -> None:
+    def test_is_the_rated_or_a_measured_one(self) -> None:
         assert highest_clock("rtx3090", [1000.0, 1500.0]) == 1695
         assert highest_clock("rtx3090", [1000.0, 1900.0]) == 1900
         assert highest_clock("mine", [1000.0, 1900.0]) == 1900
 
-    def test_elsewhere_is_the_rated_one_whatever_is_asked_for(self) -> None:
-        for asked in (1000.0, 2100.0):
-            assert highest_clock_elsewhere("rtx3090", asked) == 1695
-        assert highest_clock_elsewhere("a100-sxm4-80gb", 1410.0) == 1410
+    def test_listed_clocks(self) -> None:
+        assert is_listed("rtx3090", 2100.0)
+        assert not is_listed("rtx3090", 2115.0)
+        assert not is_listed("mine", 1000.0)
 
-    def test_elsewhere_is_the_one_asked_for_above_the_list_or_without_one(self) -> None:
-        assert highest_clock_elsewhere("rtx3090", 2200.0) == 2200
-        assert highest_clock_elsewhere("mine", 1500.0) == 1500
+    def test_of_a_gpu_not_learnt_from_a_listed_clock_that_is_asked_for_is_none(
+        self, trained: BoardPower, other: Measurements
+    ) -> None:
+        """What is asked for beside it changes no power at the others."""
+        profiles = replace(other.profiles(made.TOP), device="rtx3090")
+        few, more = (
+            replace(made.GRID, engine_mhz=(1200.0, 1500.0, *beyond)) for beyond in ((), (2100.0,))
+        )
+        of_few, of_more = (
+            trained.learn_peaks(profiles, grid).predict(profiles, grid).values
+            for grid in (few, more)
+        )
+        assert of_more[:, :, :2] == pytest.approx(of_few, rel=1e-12)
 
 
 class TestSurfaces:
