@@ -1,5 +1,7 @@
 """The public API: frames in and out, readable reprs, NumPy numbers and lists, former names."""
 
+import ast
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +230,11 @@ class TestFormerNames:
         with pytest.warns(DeprecationWarning, match=r"coverage=0.9\).rows\(\)"):
             rows = mlscale.predict_rows(model, data.profiles(MID), [MID])
         assert rows == model.predict(data.profiles(MID), 0.9).rows([MID])
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """By reading the source: whoever looks for a type finds one."""
+    package = Path(mlscale.__file__).parent
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in package.rglob("*.py")]
+    names = [n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    assert [name for name, count in Counter(names).items() if count > 1] == []

@@ -36,7 +36,7 @@ class TrainingKernels:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ClusterChoice:
     """A cluster that the predictor chose for each of K kernels.
 
     region: what the cluster covers, for a reader. chosen (K,): which of `count` clusters.
@@ -67,7 +67,7 @@ class Explanation:
     maximum: Floats
     points: Floats
     training: TrainingKernels | None
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ClusterChoice, ...] = ()
 
     @classmethod
     def of(
@@ -223,7 +223,7 @@ class FeatureScaling:
         self,
         profiles: Profiles,
         training: TrainingKernels | None,
-        choices: tuple[Choice, ...] = (),
+        choices: tuple[ClusterChoice, ...] = (),
     ) -> Explanation:
         """Return the features of profiles beside their training range. Raises InputError."""
         points, _ = self.transform(profiles)

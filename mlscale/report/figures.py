@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
-from mlscale.report.labels import Box, label_boxes
+from mlscale.report.labels import LabelBox, label_boxes
 from mlscale.report.markup import Markup, element, picture
 
 WIDTH, HEIGHT = 340, 242  # [CSS pixels]: a chart fits a phone
@@ -63,7 +63,7 @@ def range_bar(name: str, share: float | None) -> Markup:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class ChartCurve:
     """A quantity along an axis: its name, values, and perhaps an interval around them, (n,)."""
 
     name: str
@@ -73,7 +73,7 @@ class Curve:
 
 
 def axis_chart(
-    label: str, steps: Sequence[float], base: int | None, curves: Sequence[Curve]
+    label: str, steps: Sequence[float], base: int | None, curves: Sequence[ChartCurve]
 ) -> Figure:
     """Factors to the base along one axis; base: its index in the steps, None if it is not there."""
     figure, axes = _chart(label, "factor to the base")
@@ -203,7 +203,7 @@ def _label(
     taken = []
     for word, (x, y) in words.items():
         width = len(word) * _WORD
-        taken.append(Box(x * scale[0] + width / 2, y * scale[1] + _LINE / 3, width, _LINE))
+        taken.append(LabelBox(x * scale[0] + width / 2, y * scale[1] + _LINE / 3, width, _LINE))
     dots = [(*at, radius) for at, radius in zip((places * scale).tolist(), radii, strict=True)]
     sizes = [(len(label) * _CHARACTER, _LINE if label else 0.0) for label in labels]
     boxes = label_boxes(dots, sizes, taken, _size())

@@ -10,7 +10,7 @@ STEP, STEPS = 6.0, 33  # how far out a place is sought [points]
 
 
 @dataclass(frozen=True)
-class Box:
+class LabelBox:
     """A label's place: its centre and its size [points]."""
 
     x: float
@@ -18,7 +18,7 @@ class Box:
     width: float
     height: float
 
-    def meets(self, other: "Box") -> bool:
+    def meets(self, other: "LabelBox") -> bool:
         """Whether two boxes come nearer than GAP."""
         near_x = abs(self.x - other.x) < (self.width + other.width) / 2 + GAP
         near_y = abs(self.y - other.y) < (self.height + other.height) / 2 + GAP
@@ -37,15 +37,15 @@ Dot = tuple[float, float, float]  # x, y, radius [points]
 def label_boxes(
     dots: Sequence[Dot],
     sizes: Sequence[tuple[float, float]],
-    taken: Sequence[Box],
+    taken: Sequence[LabelBox],
     picture: tuple[float, float],
-) -> list[Box | None]:
+) -> list[LabelBox | None]:
     """A place for the label of each dot: in it where it fits, else as near beside it as is free.
 
     sizes: of the labels, (0, 0) for none; taken: where other words stand; picture: its width and
     height [points]. The largest dots choose first. None for no label, and where all is full.
     """
-    boxes: list[Box | None] = [None] * len(dots)
+    boxes: list[LabelBox | None] = [None] * len(dots)
     occupied = list(taken)
     for i in sorted(range(len(dots)), key=lambda i: -dots[i][2]):
         if sizes[i] == (0, 0):
@@ -67,17 +67,17 @@ def label_boxes(
     return boxes
 
 
-def _candidates(dot: Dot, size: tuple[float, float]) -> Iterator[Box]:
+def _candidates(dot: Dot, size: tuple[float, float]) -> Iterator[LabelBox]:
     """Where a label may stand, the best place first."""
     x, y, radius = dot
     width, height = size
     if math.hypot(width, height) / 2 <= radius:
-        yield Box(x, y, width, height)
+        yield LabelBox(x, y, width, height)
     for step in range(STEPS):
         for angle in DIRECTIONS:
             across, up = math.cos(angle), math.sin(angle)
             beside = abs(across) * width / 2 + abs(up) * height / 2
             reach = radius + GAP + 1 + step * STEP + beside
-            box = Box(x + reach * across, y + reach * up, width, height)
+            box = LabelBox(x + reach * across, y + reach * up, width, height)
             if not box.meets_dot(*dot):
                 yield box

@@ -7,7 +7,7 @@ from mlscale.advice.commands import Commands, cap_commands, clock_commands
 from mlscale.advice.recommendation import Advice
 from mlscale.data.devices import known_device
 from mlscale.predictions import INTERVAL
-from mlscale.report.figures import Curve, axis_chart, chart
+from mlscale.report.figures import ChartCurve, axis_chart, chart
 from mlscale.report.markup import (
     Child,
     Markup,
@@ -60,8 +60,8 @@ def _chart(caps: CapAdvice) -> Markup | None:
     base = caps.at_base
     energy = np.array([run.energy_mj / (base.energy_mj or np.nan) for _, run in runs])
     curves = [
-        Curve("time", np.array([run.time_ms / base.time_ms for _, run in runs])),
-        Curve("energy", energy),
+        ChartCurve("time", np.array([run.time_ms / base.time_ms for _, run in runs])),
+        ChartCurve("energy", energy),
     ]
     figure = axis_chart("power cap [W]", [cap_w for cap_w, _ in runs], None, curves)
     caption = "Time and energy of the run, to those at the base"

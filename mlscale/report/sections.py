@@ -8,8 +8,8 @@ from mlscale.advice.objectives import objective_values, pareto_front, saving_per
 from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
-from mlscale.predictors.features import Choice, Explanation
-from mlscale.report.figures import Curve, axis_chart, chart, front_chart, range_bar
+from mlscale.predictors.features import ClusterChoice, Explanation
+from mlscale.report.figures import ChartCurve, axis_chart, chart, front_chart, range_bar
 from mlscale.report.heat_map import HeatMap
 from mlscale.report.kernel_report import UNITS, KernelReport
 from mlscale.report.markup import (
@@ -129,12 +129,12 @@ def axis_curves(report: KernelReport) -> Markup:
     )
 
 
-def _curve(report: KernelReport, quantity: str, axis: int) -> Curve:
+def _curve(report: KernelReport, quantity: str, axis: int) -> ChartCurve:
     """A quantity relative to the base along one axis, the other two at the base."""
     cut: list[int | slice] = list(report.base)
     cut[axis] = slice(None)
     surfaces = (report.factors(quantity), *report.interval_factors(quantity))
-    return Curve(quantity, *(surface[tuple(cut)] for surface in surfaces))
+    return ChartCurve(quantity, *(surface[tuple(cut)] for surface in surfaces))
 
 
 def pareto(report: KernelReport) -> Markup:
@@ -314,7 +314,7 @@ def _nearest(explanation: Explanation, position: int) -> Markup:
     return joined(paragraph(text, kind="soft"), table(["training kernel", "distance"], rows))
 
 
-def _cluster_row(explanation: Explanation, choice: Choice, kernel: int) -> list[Child]:
+def _cluster_row(explanation: Explanation, choice: ClusterChoice, kernel: int) -> list[Child]:
     cluster = int(choice.chosen[kernel])
     members: Child = "not kept in the model file"
     if choice.training is not None and explanation.training is not None:

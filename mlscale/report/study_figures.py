@@ -31,7 +31,16 @@ from mlscale.report.style import (
 )
 from mlscale.studies.candidates import ORACLE
 from mlscale.studies.wu2015 import BIN_WIDTH, BINS, CLUSTER_COUNTS
-from mlscale.studies.wu2015_summary import Box, Row, Spread, boxes, by_base, labels, overall, shares
+from mlscale.studies.wu2015_summary import (
+    BoxStatistics,
+    Row,
+    Spread,
+    boxes,
+    by_base,
+    labels,
+    overall,
+    shares,
+)
 
 BESIDE = ("mean-surface", "nearest")  # the baselines that are drawn; the table has all
 _GREYS = {"mean-surface": ("0.25", "--"), "nearest": ("0.55", ":")}
@@ -205,7 +214,7 @@ def engine_clock_boxes(subject: FigureSubject, rows: Sequence[Row]) -> Figure:
 
 
 def _boxes(
-    panel: Axes, of: Sequence[Box], places: Floats, width: float, look: dict[str, Any]
+    panel: Axes, of: Sequence[BoxStatistics], places: Floats, width: float, look: dict[str, Any]
 ) -> None:
     """Boxes in the paper's meaning, at places along the axis."""
     panel.bxp(

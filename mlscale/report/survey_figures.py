@@ -38,7 +38,7 @@ HIGHEST_OF_ISSUE = 1.25
 
 
 @dataclass(frozen=True)
-class Subject:
+class SurveyedGpu:
     """The GPU of the figures, and its dots.
 
     label: what the dots are; dots: `warps`, `intensity` and `ipc` of each.
@@ -64,21 +64,21 @@ def draw_survey(
     InputError where a file cannot be written or an intensity cannot be simulated.
     """
     if measured is not None:
-        subject = Subject(name, cu, "measured", measured)
+        subject = SurveyedGpu(name, cu, "measured", measured)
     else:
         dots = [
             {"warps": n, "intensity": intensity, "ipc": simulate(n, intensity, cu)}
             for intensity in intensities
             for n in GRID_WARPS
         ]
-        subject = Subject(name, cu, SIMULATION, dots)
+        subject = SurveyedGpu(name, cu, SIMULATION, dots)
     return [
         *save_figure(figure_1(intensities, subject), folder / "survey-figure-1"),
         *save_figure(figure_2(intensities, subject), folder / "survey-figure-2"),
     ]
 
 
-def figure_1(intensities: Sequence[int], subject: Subject) -> Figure:
+def figure_1(intensities: Sequence[int], subject: SurveyedGpu) -> Figure:
     """Draw throughput against occupancy: a panel for each model, a colour for each intensity."""
     title = f"Throughput of Volkov's microbenchmark by model (his Fig. 1), {subject.name}"
     figure = new_figure(13, 6.6, title)
@@ -96,7 +96,7 @@ def figure_1(intensities: Sequence[int], subject: Subject) -> Figure:
     return _finished(figure, list(panels[-1]), handles)
 
 
-def figure_2(intensities: Sequence[int], subject: Subject) -> Figure:
+def figure_2(intensities: Sequence[int], subject: SurveyedGpu) -> Figure:
     """Left, Baghsorkhi et al. below the simulation; right, Huang et al. above the issue limit."""
     title = f"Underestimate and broken issue limit (his Fig. 2), {subject.name}"
     figure = new_figure(9.5, 4.9, title)
@@ -116,7 +116,7 @@ def _draw_model(
     name: str,
     model: volkov.ThroughputModel,
     intensities: Sequence[int],
-    subject: Subject,
+    subject: SurveyedGpu,
 ) -> None:
     """Draw the model thick, the classical bounds thin, the dots as markers."""
     warps = np.linspace(1, MOST_WARPS, 631)
@@ -143,7 +143,7 @@ def _styles(intensities: Sequence[int]) -> list[tuple[int, Rgba, str]]:
     ]
 
 
-def _handles(intensities: Sequence[int], subject: Subject) -> list[Line2D]:
+def _handles(intensities: Sequence[int], subject: SurveyedGpu) -> list[Line2D]:
     """Return what the legends of both figures explain."""
     return [
         *(

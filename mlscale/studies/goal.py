@@ -23,7 +23,7 @@ RunCosts = tuple[Floats, Floats | None, Floats]  # time [ms], power [W] (K, C, E
 
 
 @dataclass(frozen=True)
-class Run:
+class LaunchMix:
     """Kernels that run one after the other, by position in the table, and how often each does.
 
     number: from 1. launches: positive, not always whole; only their ratios matter to a regret.
@@ -114,7 +114,7 @@ class Goal:
         return fixed
 
 
-def random_runs(applications: Sequence[str], count: int) -> list[Run]:
+def random_runs(applications: Sequence[str], count: int) -> list[LaunchMix]:
     """That many runs of a table whose kernels belong to these applications (K,).
 
     A run has 1 to 8 distinct applications, each number as likely as any other, with all their
@@ -129,7 +129,7 @@ def random_runs(applications: Sequence[str], count: int) -> list[Run]:
         chosen = random.choice(names, random.integers(1, most + 1), replace=False)
         kernels = np.flatnonzero(np.isin(applications, chosen)).tolist()
         launches = random.lognormal(0.0, LAUNCH_SIGMA, len(kernels)).tolist()
-        runs.append(Run(number, tuple(kernels), tuple(launches)))
+        runs.append(LaunchMix(number, tuple(kernels), tuple(launches)))
     return runs
 
 

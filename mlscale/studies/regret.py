@@ -22,7 +22,7 @@ from mlscale.predictors.baselines import RateBound
 from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped
 from mlscale.studies.candidates import Candidate, candidates
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.goal import Choice, Goal, Run, random_runs, rows_of, run_of
+from mlscale.studies.goal import Choice, Goal, LaunchMix, random_runs, rows_of, run_of
 from mlscale.studies.splits import SPLITS
 from mlscale.studies.statistics import split_error, standard_error
 
@@ -133,10 +133,10 @@ class RegretStudy(PredictorStudy):
         )
         return [row for row in rows if row is not None]
 
-    def _judged(self, part: Part) -> list[Run]:
+    def _judged(self, part: Part) -> list[LaunchMix]:
         return judged(part, self.tables[part.table], self.runs)
 
-    def _choice(self, part: Part, objective: str, run: Run, choice: Choice) -> Row | None:
+    def _choice(self, part: Part, objective: str, run: LaunchMix, choice: Choice) -> Row | None:
         chosen, saving_range = choice
         data, goal = self.tables[part.table], self.goals[part.table]
         base = data.grid.index(goal.base)
@@ -166,7 +166,7 @@ class RegretStudy(PredictorStudy):
             "slowdown_percent": float(advice.slowdown_percent(time_ms[chosen], time_ms[base])),
         }
 
-    def _name(self, data: Measurements, run: Run) -> Row:
+    def _name(self, data: Measurements, run: LaunchMix) -> Row:
         """What a row calls a run: its number and applications, or the kernel that it is."""
         if not self.runs:
             [k] = run.kernels
@@ -258,12 +258,12 @@ def known_objectives(candidate: Candidate, goal: Goal) -> tuple[str, ...]:
     return tuple(o for o in goal.objectives if o == "time" and not goal.limits.max_power_w)
 
 
-def judged(part: Part, data: Measurements, runs: int) -> list[Run]:
+def judged(part: Part, data: Measurements, runs: int) -> list[LaunchMix]:
     """The random runs to advise, or without any each held-out kernel as a run of its own."""
     if runs:
         return random_runs(data.applications, runs)
     held_out = (int(k) for _, test in part.folds(data) for k in test)
-    return [Run(k + 1, (k,), (1.0,)) for k in held_out]
+    return [LaunchMix(k + 1, (k,), (1.0,)) for k in held_out]
 
 
 def part_choices(

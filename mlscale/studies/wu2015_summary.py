@@ -30,7 +30,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxStatistics:
     """Fig. 12: the distribution of the mean errors of some bases.
 
     In the paper's meaning: the box's middle is the mean, its ends are one standard deviation
@@ -68,7 +68,7 @@ def overall(rows: Sequence[Row]) -> dict[str, Spread]:
     return {name: of[""] for name, of in _spreads(groups["mape"].mean()).items()}
 
 
-def boxes(rows: Sequence[Row]) -> dict[str, dict[float, Box]]:
+def boxes(rows: Sequence[Row]) -> dict[str, dict[float, BoxStatistics]]:
     """Fig. 12: a box for each engine clock of the base, over its CU counts and memory clocks."""
     return {
         name: {
@@ -81,10 +81,10 @@ def boxes(rows: Sequence[Row]) -> dict[str, dict[float, Box]]:
     }
 
 
-def box(errors: Sequence[float]) -> Box:
+def box(errors: Sequence[float]) -> BoxStatistics:
     """Return the distribution of some errors."""
     mean, std = float(np.mean(errors)), float(np.std(errors))
-    return Box(len(errors), mean, std, min(errors), max(errors))
+    return BoxStatistics(len(errors), mean, std, min(errors), max(errors))
 
 
 def shares(rows: Sequence[Row]) -> dict[str, dict[float, Spread]]:

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from mlscale.report.figures import (
     WIDTH,
-    Curve,
+    ChartCurve,
     axis_chart,
     front_chart,
     range_bar,
@@ -48,11 +48,11 @@ def overlapping(figure: Figure) -> list[tuple[str, str]]:
 class TestAxisChart:
     STEPS = (400.0, 800.0, 1000.0)
 
-    def one(self, *curves: Curve) -> Figure:
+    def one(self, *curves: ChartCurve) -> Figure:
         return axis_chart("engine clock [MHz]", self.STEPS, 1, curves)
 
     def test_points_are_proportional_to_step_and_factor(self) -> None:
-        figure = self.one(Curve("time", np.array([2.0, 1.0, 0.8])))
+        figure = self.one(ChartCurve("time", np.array([2.0, 1.0, 0.8])))
         (axes,) = figure.axes
         assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "linear")
         assert axes.get_ylim()[0] == 0
@@ -61,14 +61,14 @@ class TestAxisChart:
         np.testing.assert_array_equal(lines(figure)["time"].get_ydata(), [2.0, 1.0, 0.8])
 
     def test_the_base_has_a_line_and_a_word(self) -> None:
-        figure = self.one(Curve("time", np.array([2.0, 1.0, 0.8])))
+        figure = self.one(ChartCurve("time", np.array([2.0, 1.0, 0.8])))
         np.testing.assert_array_equal(lines(figure)["base-line"].get_xdata(), [800, 800])
         (word,) = figure.axes[0].texts
         assert (word.get_text(), word.get_position()[0]) == ("base", 800)
 
     def test_curves_differ_by_dashes_and_marks_and_are_named(self) -> None:
         ones = np.ones(3)
-        figure = self.one(*(Curve(name, ones) for name in ("time", "power", "energy")))
+        figure = self.one(*(ChartCurve(name, ones) for name in ("time", "power", "energy")))
         curves = [lines(figure)[name] for name in ("time", "power", "energy")]
         assert len({line.get_marker() for line in curves}) == 3
         assert len({line.get_color() for line in curves}) == 3
@@ -83,7 +83,7 @@ class TestAxisChart:
 
     def test_an_interval_is_a_band_around_the_curve(self) -> None:
         values = np.array([2.0, 1.0, 0.8])
-        figure = self.one(Curve("time", values, values * 0.9, values * 1.1))
+        figure = self.one(ChartCurve("time", values, values * 0.9, values * 1.1))
         (band,) = figure.axes[0].collections
         assert isinstance(band, PolyCollection)
         corners = {(float(x), float(y)) for x, y in band.get_paths()[0].vertices}
@@ -101,7 +101,7 @@ class TestAxisChart:
         self, steps: list[float], data: st.DataObject
     ) -> None:
         base = data.draw(st.integers(0, len(steps) - 1))
-        figure = axis_chart("x", steps, base, [Curve("time", np.ones(len(steps)))])
+        figure = axis_chart("x", steps, base, [ChartCurve("time", np.ones(len(steps)))])
         labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
         assert labels[base] == f"{steps[base]:g}"
         assert overlapping(figure) == []
@@ -216,7 +216,7 @@ class TestRooflineChart:
 class TestSvg:
     def chart(self) -> Figure:
         ones = np.ones(3)
-        return axis_chart("x", (1.0, 2.0, 3.0), 1, [Curve("time", ones, ones / 2, ones * 2)])
+        return axis_chart("x", (1.0, 2.0, 3.0), 1, [ChartCurve("time", ones, ones / 2, ones * 2)])
 
     def test_is_named_for_those_who_do_not_see_it(self) -> None:
         picture = parse(svg(self.chart(), "the title", "salt")).one("svg")

@@ -61,8 +61,8 @@ class TestSummary:
         """Fig. 12: 15 and 40 have the mean 27.5 and the standard deviation 12.5."""
         found = paper_summary.boxes(self.ROWS)["wu 12"]
         assert list(found) == [300, 500]
-        assert found[300] == paper_summary.Box(2, 27.5, 12.5, 15, 40)
-        assert found[500] == paper_summary.Box(1, 6, 0, 6, 6)
+        assert found[300] == paper_summary.BoxStatistics(2, 27.5, 12.5, 15, 40)
+        assert found[500] == paper_summary.BoxStatistics(1, 6, 0, 6, 6)
 
     def test_shares_pool_the_bases(self) -> None:
         """Seed 0: 3 of 4 and 1 of 4 values; seed 1: half and half."""

@@ -18,7 +18,7 @@ from mlscale.predictors.regressors import Nearest
 from mlscale.studies import regret
 from mlscale.studies.base import Part
 from mlscale.studies.candidates import Candidate
-from mlscale.studies.goal import Run, random_runs
+from mlscale.studies.goal import LaunchMix, random_runs
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 DATA = frugal.measurements(per_group=10)  # so that every training has both kinds
@@ -32,7 +32,7 @@ def planned(data: Measurements = DATA, **options: Any) -> regret.RegretStudy:
     return regret.RegretStudy(name="advice", tables={"made": data}, **given)
 
 
-def energies(run: Run) -> dict[int, float]:
+def energies(run: LaunchMix) -> dict[int, float]:
     """By engine clock the run's energy [mJ] at 16 CUs and 1000 MHz of memory, by the two laws.
 
     From the base, the time of compute goes with 8 x 800 / (16 x engine), of the others with 0.7.
@@ -47,13 +47,13 @@ def energies(run: Run) -> dict[int, float]:
     }
 
 
-def at_base(run: Run) -> float:
+def at_base(run: LaunchMix) -> float:
     """The run's energy at the base [mJ]."""
     base_ms = DATA.profiles(MID).time_ms[list(run.kernels)]
     return float(65.84 * np.array(run.launches) @ base_ms)
 
 
-def best_fixed_mhz(run: Run) -> int:
+def best_fixed_mhz(run: LaunchMix) -> int:
     """400 MHz costs a compute kernel 86.2 / 75.2 of its best, 600 a bandwidth one 45.12 / 34.48."""
     rest = [name for k, name in enumerate(DATA.kernels) if k not in run.kernels]
     compute = sum(name.startswith("compute") for name in rest)

@@ -69,7 +69,7 @@ def shares(profiles: Profiles, limits: GpuLimits) -> dict[str, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class PowerInputs:
+class ShareInputs:
     """The standardised inputs (n, 4) of training kernels; low and high (2,) of their shares."""
 
     low: Floats

@@ -10,7 +10,7 @@ from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.predictors.board_power.inputs import GpuLimits, PowerInputs, shares
+from mlscale.predictors.board_power.inputs import GpuLimits, ShareInputs, shares
 from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
@@ -106,7 +106,7 @@ class Pooled:
 class PowerOfAnyGpu:
     """Fits of power and, for use without another predictor of it, of time; averaged each."""
 
-    inputs: PowerInputs
+    inputs: ShareInputs
     power: tuple[Latents, ...]
     time: tuple[Latents, ...]
 
@@ -114,7 +114,7 @@ class PowerOfAnyGpu:
     def fit(cls, gpus: Sequence[GpuSweep]) -> Self:
         """Learn from kernels of one GPU or several."""
         own = {name: np.concatenate([gpu.own[name] for gpu in gpus]) for name in gpus[0].own}
-        inputs = PowerInputs.of(own)
+        inputs = ShareInputs.of(own)
         rows = [len(gpu.log_time) for gpu in gpus]
         power = Pooled([gpu.power_curve for gpu in gpus], rows)
         time = Pooled([TimeCurve(gpu.log_clock) for gpu in gpus], rows)
@@ -150,7 +150,7 @@ class PowerOfAnyGpu:
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
         """What `state` described; a damaged one raises KeyError or ValueError."""
-        inputs = PowerInputs.restore(state["inputs"])
+        inputs = ShareInputs.restore(state["inputs"])
         kernels = len(inputs.points)
         power = zip(state["power"], SETTINGS["power"], strict=True)
         time = zip(state["time"], SETTINGS["time"], strict=True)

@@ -20,7 +20,7 @@ from mlscale.predictors.base import (
     on_training_grid,
     single_gpu,
 )
-from mlscale.predictors.features import Choice, Explanation, FeatureScaling, TrainingKernels
+from mlscale.predictors.features import ClusterChoice, Explanation, FeatureScaling, TrainingKernels
 from mlscale.predictors.wu.clusters import (
     LOSSES,
     ClusterSet,
@@ -186,7 +186,7 @@ class Wu(Predictor):
         points, _ = self.scaling_.transform(profiles)
         outputs, of_training = self._tables.outputs(points), self._training_choices()
         choices = tuple(
-            Choice(
+            ClusterChoice(
                 region=region_name(one.region, self.grid_),
                 count=len(one.centroids),
                 chosen=of_set.argmax(axis=0),
