@@ -70,9 +70,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
     from mlscale.collect.clocks import why_fixed
     from mlscale.collect.device import find_device
-    from mlscale.collect.micro_kernels import probes
-    from mlscale.collect.plan import Plan, cu_counts
-    from mlscale.collect.suite import select
+    from mlscale.collect.micro import probes
+    from mlscale.collect.plan import Plan, cu_counts, select
 
     device = find_device(arguments.backend)
     settings = {
@@ -173,7 +172,7 @@ def _write(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
 
 def _write_micro(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
     """Fit the parameters and write gpu.json; what there is to say of it."""
-    from mlscale.collect.micro_fit import gpu_document
+    from mlscale.collect.micro import gpu_document
 
     document = gpu_document(samples, plan.device)
     path = folder / "gpu.json"

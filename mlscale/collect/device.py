@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from mlscale.collect.suite import BACKENDS
 from mlscale.errors import InputError, extra_named
 from mlscale.profilers.mapping import device_key
 
@@ -16,6 +15,7 @@ _INSTALL = {
     "hip": "pip install 'mlscale[collect]' hip-python amdsmi, of the ROCm that is installed",
     "opencl": "pip install 'mlscale[collect]'",
 }
+BACKENDS = tuple(_INSTALL)
 _POCL = "Portable Computing Language"
 _JETSON = Path("/etc/nv_tegra_release")
 _GREEN_CONTEXTS = 12040

@@ -15,8 +15,7 @@ import numpy as np
 
 from mlscale.collect.clocks import set_board
 from mlscale.collect.device import DeviceInfo, find_device, nvml_board
-from mlscale.collect.plan import Plan
-from mlscale.collect.suite import Entry, select
+from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
 
 # kernel_tuner would import torch for tensors as arguments, which takes seconds; here are none.

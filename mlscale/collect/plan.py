@@ -1,23 +1,104 @@
-"""The plan: which kernels at which CU counts, clocks and power caps."""
+"""The plan: which kernels of the suite, at which CU counts, clocks and power caps.
 
+suite.csv has a line for each kernel at a size: suite "full" has sizes for a GPU, "small" one size
+of each that a processor runs in some milliseconds.
+"""
+
+import csv
+import fnmatch
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlscale.collect.device import DeviceInfo
-from mlscale.collect.suite import Entry
+from mlscale.collect.cases import CASES, Case
+from mlscale.collect.device import BACKENDS, DeviceInfo
 from mlscale.errors import InputError
+from mlscale.text import near_names
 
+KERNELS = Path(__file__).parent / "kernels"
 _AUTO_COUNTS = 8
 
 
 @dataclass(frozen=True)
+class Entry:
+    """One kernel at one size: a row of the table.
+
+    name: in the table, and of its function on the GPU, so that a profiler names it too.
+    application: what it is a size of. source: the file in kernels/, without .cu, with its macros.
+    threads: of the one-dimensional launch, rounded up to whole blocks. case: makes the arguments
+    and what is expected, always the same. backends: that have what it needs.
+    """
+
+    name: str
+    application: str
+    source: str
+    macros: dict[str, Any]
+    threads: int
+    block: int
+    case: Callable[[], Case]
+    backends: tuple[str, ...] = BACKENDS
+
+    @property
+    def text(self) -> str:
+        """The source, with what makes it CUDA, HIP or OpenCL C before it."""
+        files = (KERNELS / "languages.h", KERNELS / f"{self.source}.cu")
+        return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@cache
+def entries(suite: str) -> tuple[Entry, ...]:
+    """The kernels of a suite, 'full' or 'small'."""
+    with Path(__file__).with_name("suite.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Entry(
+                name=row["kernel"],
+                application=row["application"],
+                source=row["source"],
+                macros=_pairs(row["macros"]),
+                threads=int(row["threads"]),
+                block=int(row["block"]),
+                case=partial(CASES[row["case"]], **_pairs(row["arguments"])),
+                backends=tuple(row["backends"].split()) or BACKENDS,
+            )
+            for row in csv.DictReader(file)
+            if row["suite"] == suite
+        )
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """The pairs of 'n=4096 real=float32'; numbers as such."""
+    pairs = (pair.split("=") for pair in text.split())
+    return {n: json.loads(value) if value[0].isdigit() else value for n, value in pairs}
+
+
+def select(suite: str, patterns: Sequence[str], backend: str) -> tuple[Entry, ...]:
+    """The kernels of a suite that are asked for and that the backend can run; all without patterns.
+
+    patterns: names of kernels or of applications, * for any characters. Raises InputError.
+    """
+    names = [name for entry in entries(suite) for name in (entry.name, entry.application)]
+    wanted: set[str] = set()
+    for pattern in patterns or "*":
+        matching = fnmatch.filter(names, pattern)
+        if not matching:
+            near = "".join(f"; is '{name}' meant?" for name in near_names(pattern, names, most=1))
+            raise InputError(
+                f"there is no kernel or application '{pattern}' in the suite '{suite}'{near}"
+            )
+        wanted.update(matching)
+    can_run = [entry for entry in entries(suite) if backend in entry.backends]
+    return tuple(entry for entry in can_run if wanted & {entry.name, entry.application})
+
+
+@dataclass(frozen=True)
 class Plan:
-    """What to measure on a device: every kernel of a suite at every combination.
+    """What to measure on a device: every kernel at every combination.
 
     cu_counts: as they are asked for, rising; what is granted, the table says. settings: values to
     set on the board, by 'engine_mhz', 'memory_mhz' and 'cap_w'; what is empty is left alone.
@@ -45,22 +126,21 @@ class Plan:
         return dict(json.loads(json.dumps(values)))
 
 
-def cu_counts(asked: Iterable[float] | None, device: DeviceInfo) -> tuple[int, ...]:
+def cu_counts(asked: Sequence[int] | None, device: DeviceInfo) -> tuple[int, ...]:
     """The CU counts to measure, rising. Raises InputError on what the device does not have.
 
     asked None takes up to eight, evenly spaced, all CUs among them. Those of a GPU that grants
     groups of CUs are rounded up to whole ones.
     """
-    if not device.cu_axis:
-        if asked and {*asked} != {device.cu_count}:
-            raise InputError(
-                f"{device.name} by {device.backend} cannot run on fewer than all {device.cu_count} "
-                "CUs (CUDA 12.4, HIP or PoCL can); leave out --cu-counts"
-            )
-        return (device.cu_count,)
-    if asked is None:
-        asked = np.linspace(0, device.cu_count, min(_AUTO_COUNTS, device.cu_count) + 1)[1:].round()
-    elif max(asked) > device.cu_count:
-        raise InputError(f"--cu-counts {max(asked)}: {device.name} has {device.cu_count} CUs")
-    whole = (math.ceil(count / device.cu_step) * device.cu_step for count in asked)
-    return tuple(sorted({min(count, device.cu_count) for count in whole}))
+    most = device.cu_count
+    if asked and not device.cu_axis and {*asked} != {most}:
+        raise InputError(
+            f"{device.name} by {device.backend} cannot run on fewer than all {most} CUs (CUDA "
+            "12.4, HIP or PoCL can); leave out --cu-counts"
+        )
+    if asked and max(asked) > most:
+        raise InputError(f"--cu-counts {max(asked)}: {device.name} has {most} CUs")
+    steps = min(_AUTO_COUNTS, most) if device.cu_axis else 1
+    counts = asked or np.linspace(0, most, steps + 1)[1:].round()
+    whole = (math.ceil(count / device.cu_step) * device.cu_step for count in counts)
+    return tuple(sorted({min(count, most) for count in whole}))

@@ -13,9 +13,8 @@ import pytest
 
 from mlscale.collect.counters import collect_counters, commands, metrics
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.plan import Plan
+from mlscale.collect.plan import Plan, select
 from mlscale.collect.recording import Counters
-from mlscale.collect.suite import select
 
 H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", "d", 132, 50 << 20, 32, capability=90)
 MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", "d", 104, 8 << 20, 64)

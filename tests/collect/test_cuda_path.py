@@ -20,9 +20,8 @@ from synthetic import cuda_gpu
 from mlscale.collect import device, recording
 from mlscale.collect.cases import CASES
 from mlscale.collect.device import find_device
-from mlscale.collect.plan import Plan, cu_counts
+from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import cache_file
-from mlscale.collect.suite import select
 from mlscale.errors import InputError
 
 pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")

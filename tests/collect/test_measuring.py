@@ -21,9 +21,8 @@ import pytest
 from mlscale import read
 from mlscale.collect import recording
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.plan import Plan
+from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file
-from mlscale.collect.suite import select
 from mlscale.data.tables import read_table
 from mlscale.errors import DataWarning, InputError
 

@@ -16,8 +16,14 @@ from synthetic import tidy
 from synthetic.tidy import refused
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro_fit import compute_unit, gpu_document, measured_cycles, wang_chu_entry
-from mlscale.collect.micro_kernels import page_walk, probes
+from mlscale.collect.micro import (
+    compute_unit,
+    gpu_document,
+    measured_cycles,
+    page_walk,
+    probes,
+    wang_chu_entry,
+)
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers.gpu_file import read_gpu_file

@@ -7,8 +7,8 @@ Needs `pip install cuda-bindings nvidia-cuda-nvrtc` (or their versions for CUDA 
 import pytest
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro_kernels import probes
-from mlscale.collect.suite import Entry, entries
+from mlscale.collect.micro import probes
+from mlscale.collect.plan import Entry, entries
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-python is not installed")
 try:

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.plan import Plan, cu_counts
-from mlscale.collect.suite import select
+from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.errors import InputError
 
 GPU = DeviceInfo("hip", "made", "u", "d", 132, 1, 32, cu_axis="CU mask")

@@ -12,9 +12,8 @@ import pytest
 from mlscale.collect import running
 from mlscale.collect.cases import CASES
 from mlscale.collect.device import DeviceInfo, find_device
-from mlscale.collect.plan import Plan
+from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file, carry_out
-from mlscale.collect.suite import select
 from mlscale.profilers.kernel_tuner import read_document
 
 HEAD = "ENTRY KERNEL(GLOBAL const float *in, GLOBAL float *out, int n)"
