@@ -10,7 +10,8 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,7 +86,7 @@ def _parts(
     cores = os.cpu_count() or 1
     futures: deque[Future[Encoded]] = deque()
     bar = tqdm(total=count, unit="kernel", disable=None, leave=False)
-    with bar, ThreadPoolExecutor(cores) as pool:
+    with bar, _one_thread_of_blas(), ThreadPoolExecutor(cores) as pool:
         for start in range(0, count, step):
             futures.append(pool.submit(part, start))
             if len(futures) > 2 * cores:  # so that no more parts than these are in memory
@@ -94,6 +95,16 @@ def _parts(
         for future in futures:
             yield future.result()
             bar.update(step)
+
+
+def _one_thread_of_blas() -> AbstractContextManager[object]:
+    """Keep BLAS, where that can be asked of it, from threads beside those that fill all cores."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpool_limits(1, "blas")
+    return limits
 
 
 def csv_by_standard_library(predictions: Predictions, targets: Targets) -> bytes:
@@ -107,29 +118,28 @@ def csv_by_standard_library(predictions: Predictions, targets: Targets) -> bytes
     return text.getvalue().encode()
 
 
-def csv_by_arrow(predictions: Predictions, targets: Targets) -> bytes:
+def csv_by_arrow(predictions: Predictions, targets: Targets) -> "pa.Buffer":
     """Return the same text as `csv_by_standard_library`, faster for many rows."""
     import pyarrow.compute as pc
 
     columns = predictions.columns(targets)
     kernels = len(predictions.profiles.kernels)
     configs = len(columns["kernel"]) // kernels
-    cells = []
-    for name, column in columns.items():
-        if name in AXES:
-            words = map(str, column[:configs].tolist())
-            cells.append(_taken(words, np.tile(np.arange(configs), kernels)))
-        elif name == "kernel":
-            words = map(_csv_cell, column[::configs].tolist())
-            cells.append(_taken(words, np.repeat(np.arange(kernels), configs)))
-        elif name == "flags":
-            cells.append(_repeated(column.tolist(), lambda word: _csv_cell(word) + "\n"))
+    words = map(_csv_cell, columns["kernel"][::configs].tolist())
+    cells = [_taken(words, np.repeat(np.arange(kernels), configs))]
+    settings = zip(*(columns[axis][:configs].tolist() for axis in AXES), strict=True)
+    axes = (",".join(map(str, setting)) for setting in settings)
+    cells.append(_taken(axes, np.tile(np.arange(configs), kernels)))
+    numbers = [columns[name] for name in COLUMNS if name not in ("kernel", *AXES, "flags")]
+    for is_empty, run in groupby(numbers, lambda column: bool(np.isnan(column).all())):
+        if is_empty:
+            cells.append(arrow_strings(["," * (len(list(run)) - 1)])[0])
         else:
-            cells.append(_number_cells(column))
+            cells += map(_number_cells, run)
+    cells.append(_repeated(columns["flags"], lambda word: _csv_cell(word) + "\n"))
     comma = arrow_strings([","])[0]
     lines = pc.binary_join_element_wise(*cells, comma, null_handling="replace", null_replacement="")
-    text: bytes = lines.buffers()[2].to_pybytes()
-    return text
+    return lines.buffers()[2]
 
 
 def arrow_table(predictions: Predictions, targets: Targets) -> "pa.Table":
@@ -142,7 +152,7 @@ def as_arrow(columns: Mapping[str, NDArray[Any]]) -> "pa.Table":
     import pyarrow as pa
 
     arrays = [
-        _repeated(column.tolist()) if column.dtype == object else arrow_numbers(column)
+        _repeated(column) if column.dtype == object else arrow_numbers(column)
         for column in columns.values()
     ]
     return pa.Table.from_arrays(arrays, names=list(columns))
@@ -159,8 +169,6 @@ def _number_cells(column: NDArray[Any]) -> "pa.Array":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if np.isnan(column).all():
-        return pa.nulls(len(column), pa.string())
     cells = pc.cast(arrow_numbers(column), pa.string())
     differs = (column == np.floor(column)) | (column < 1e-4) | (column >= 1e9)
     if not differs.any():
@@ -169,10 +177,12 @@ def _number_cells(column: NDArray[Any]) -> "pa.Array":
     return pc.replace_with_mask(cells, arrow_numbers(differs), arrow_strings(words))
 
 
-def _repeated(words: list[str], write: Callable[[str], str] = str) -> "pa.Array":
+def _repeated(column: NDArray[Any], write: Callable[[str], str] = str) -> "pa.Array":
     """Return an array of a few words many times over; each different word is written once."""
+    words = column.tolist()
     places = {word: place for place, word in enumerate(dict.fromkeys(words))}
-    return _taken(map(write, places), np.array([places[word] for word in words]))
+    of_row = np.fromiter(map(places.__getitem__, words), np.int32, len(words))
+    return _taken(map(write, places), of_row)
 
 
 def _taken(words: Iterable[str], places: NDArray[Any]) -> "pa.Array":

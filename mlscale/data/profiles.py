@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import over_repetitions, spread
 from mlscale.data.table import IDENTITY, MOST, Table
@@ -219,11 +219,11 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
     kernels = _names(list(positions))
 
     def median(values: Floats) -> Floats:
-        samples = spread(values[rows], (of_kernel,), (len(kernels),))
+        samples = spread(values, (of_kernel,), (len(kernels),))
         return over_repetitions(samples, "median")
 
     applications = [application for application, _ in positions]
-    return _profiles(table, base, device, (kernels, tuple(applications)), median)
+    return _profiles(table, base, device, (kernels, tuple(applications)), rows, median)
 
 
 def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles:
@@ -239,7 +239,7 @@ def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles
         )
     kernels = table.text["kernel"]
     names = tuple(kernels), tuple(table.text.get("application", kernels))
-    return _profiles(table, base, device, names, lambda values: values)
+    return _profiles(table, base, device, names, np.arange(len(table)), lambda values: values)
 
 
 def _at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
@@ -261,27 +261,29 @@ def _profiles(
     base: HardwareConfig,
     device: str,
     names: tuple[tuple[str, ...], tuple[str, ...]],
+    rows: Indices,
     of_kernels: Callable[[Floats], Floats],
 ) -> Profiles:
     """Profiles of kernels, and of applications, with these names. Raises InputError.
 
-    of_kernels: turns a column (rows,) into the kernels' values (K,).
+    of_kernels: turns the values of these rows (rows, …) into those of the kernels (K, …).
     """
     kernels, applications = names
     has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
-    counters = [of_kernels(table.counter(name)) for name in counter_names]
+    counters = [table.counter(name)[rows] for name in counter_names]
+    launches = _launches(table)
     return Profiles(
         device=device,
         base=base,
         kernels=kernels,
         applications=applications,
-        time_ms=of_kernels(table.positive("time_ms")),
-        power_w=of_kernels(table.positive("power_w")) if has_power else None,
+        time_ms=of_kernels(table.positive("time_ms")[rows]),
+        power_w=of_kernels(table.positive("power_w")[rows]) if has_power else None,
         counter_names=counter_names,
-        counters=np.column_stack([np.empty((len(kernels), 0)), *counters]),
+        counters=of_kernels(np.column_stack([np.empty((len(rows), 0)), *counters])),
         metadata=dict(table.metadata),
-        launches=_launches(table, of_kernels),
+        launches=None if launches is None else of_kernels(launches[rows]),
     )
 
 
@@ -299,8 +301,8 @@ def _names(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def _launches(table: Table, of_kernels: Callable[[Floats], Floats]) -> Floats | None:
-    """Launches of each kernel: said, or total_time_ms / time_ms, or once where neither is there.
+def _launches(table: Table) -> Floats | None:
+    """Launches of each row: said, or total_time_ms / time_ms, or once where neither is there.
 
     None where the table has neither column. Raises InputError on one that is not positive.
     """
@@ -313,7 +315,7 @@ def _launches(table: Table, of_kernels: Callable[[Floats], Floats]) -> Floats | 
     if table.has_values("launches"):
         said = table.positive("launches", optional=True)
         launches = np.where(np.isfinite(said), said, launches)
-    return of_kernels(launches)
+    return launches
 
 
 def configurations(table: Table) -> set[HardwareConfig]:

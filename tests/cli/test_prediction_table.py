@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from command import Capture, at_base, refuse, succeed, train
 from synthetic import tidy
+from threadpoolctl import ThreadpoolController
 
 from mlscale import ConfigGrid
 from mlscale.cli import prediction_table
@@ -53,7 +55,7 @@ class TestText:
 
     def test_every_number_reads_back_to_the_last_bit(self) -> None:
         synthetic = predictions()
-        rows = list(csv.reader(io.StringIO(csv_by_arrow(synthetic, None).decode())))
+        rows = list(csv.reader(io.StringIO(csv_by_arrow(synthetic, None).to_pybytes().decode())))
         columns = synthetic.columns()
         assert [row[0] for row in rows] == columns["kernel"].tolist()
         position = list(columns).index("time_factor")
@@ -89,6 +91,24 @@ class TestFiles:
             name: [""] for name in frame.columns if name not in ("kernel", "flags")
         })  # fmt: skip
         pd.testing.assert_frame_equal(frame, from_csv, check_exact=True)
+
+    def test_each_part_has_one_thread_of_blas(
+        self, predict: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As the parts fill all cores; with two threads each they took a third longer."""
+        threads = []
+
+        def note(*given: Any) -> bytes:
+            threads.extend(own["num_threads"] for own in blas.info())
+            return csv_by_standard_library(*given)
+
+        blas = ThreadpoolController().select(user_api="blas")
+        monkeypatch.setattr(prediction_table, "PART", 12)
+        monkeypatch.setattr(prediction_table, "csv_by_standard_library", note)
+        with blas.limit(limits=2):
+            predict("-o", tmp_path / "many.csv")
+            assert set(threads) == {1}
+            assert {own["num_threads"] for own in blas.info()} == {2}
 
     def test_a_kernel_that_cannot_be_predicted_leaves_no_file(
         self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -157,7 +157,8 @@ class TimeModel:
 
         missed = np.zeros(gpu.grid.size)
         if number is not None and gpu.grid == trained:
-            missed = self._missed(kernels, gpu, number, log_ratios(mean))
+            if self.parts or self.corrections[number] or self.trees[number]:
+                missed = self._missed(kernels, gpu, number, log_ratios(mean))
         elif number is not None and home is not None:
             at_home = self.prior(kernels.at(home), self.gpus[number], number).predicted()
             missed = carried(at_home - log_ratios(mean)[:, home], trained, gpu.grid)
