@@ -3,7 +3,6 @@
 rocm-smi prints CSV or JSON: one snapshot of all cards, or several after each other.
 """
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.errors import InputError
-from mlscale.profilers.sampled.log import Lines, Sample, is_whole_row, number, values_of
+from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, number, rows, values_of
 
 _METRIC = {
     "socket_power": ("power_w", 1.0),
@@ -53,16 +52,9 @@ def read_metric(path: Path, lines: Lines) -> Iterator[Sample]:
 
     Raises InputError.
     """
-    header = lines[0][1].strip().split(",")
+    header = csv_cells(lines[0][1])
     dies = [name for name in header if _DIE_CLOCK.fullmatch(name)]
-    for line, text in lines[1:]:
-        cells = next(csv.reader([text.strip()]), [])
-        where = f"{path}: row {line}"
-        if not cells or cells == header:
-            continue
-        if not is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
-            continue
-        row = dict(zip(header, cells, strict=True))
+    for where, row in rows(path, lines, csv_cells, lambda cells: cells == header):
         time_s = number(row["timestamp"], where) if "timestamp" in row else None
         values = values_of(row, _METRIC, where)
         clocks = [values_of(row, {die: _DIE}, where)[_DIE[0]] for die in dies]
@@ -73,34 +65,31 @@ def read_metric(path: Path, lines: Lines) -> Iterator[Sample]:
 
 def read_monitor(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each row of a GPU, with times where --watch gave them. Raises InputError."""
-    header: list[str] = []
-    for line, text in lines:
-        where = f"{path}: row {line}"
-        words = text.split()
-        if "GPU" in words[:2]:
-            header = words
-            continue
-        cells = _CELL.findall(text)
-        if not words or not is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
-            continue
-        row = dict(zip(header, cells, strict=True))
+    for where, row in rows(path, lines, _monitor_cells, _names_gpu):
         if not row["GPU"].isdecimal():
             raise InputError(f"{where}, column 'GPU': '{row['GPU']}' is no index")
         time_s = number(row["TIMESTAMP"], where) if "TIMESTAMP" in row else None
         yield Sample(row["GPU"], None, time_s, values_of(row, _MONITOR, where))
 
 
+def _monitor_cells(text: str) -> list[str]:
+    words = text.split()
+    return words if _names_gpu(words) else _CELL.findall(text)
+
+
+def _names_gpu(words: list[str]) -> bool:
+    return "GPU" in words[:2]
+
+
 def read_csv(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each row of a card; the header may come again. Raises InputError."""
-    header: list[str] = []
-    for line, text in lines:
-        cells = [cell.strip() for cell in next(csv.reader([text]), [])]
-        if cells[:1] == ["device"]:
-            header = cells
-        elif cells and _CARD.fullmatch(cells[0]):
-            where = f"{path}: row {line}"
-            if is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
-                yield _sample(cells[0], dict(zip(header, cells, strict=True)), where)
+    for where, row in rows(path, lines, _card_cells, lambda cells: cells[0] == "device"):
+        yield _sample(row["device"], row, where)
+
+
+def _card_cells(text: str) -> list[str] | None:
+    cells = csv_cells(text)
+    return cells if cells[0] == "device" or _CARD.fullmatch(cells[0]) else None
 
 
 def read_json(path: Path, lines: Lines) -> Iterator[Sample]:

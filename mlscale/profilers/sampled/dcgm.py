@@ -1,13 +1,12 @@
 """DCGM's logs: the table of dcgmi dmon, dcgm-exporter's Prometheus text, and the SDK's CSV."""
 
-import csv
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from mlscale.errors import InputError, warn
-from mlscale.profilers.sampled.log import Lines, Sample, is_whole_row, number, values_of
+from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, number, rows, values_of
 
 # Ours, the factor, and DCGM's names: dcgmi's column, dcgm-exporter's metric, the SDK's tag.
 _FIELDS = (
@@ -30,23 +29,24 @@ _FIELDS = (
 _DMON = {dmon: (ours, factor) for ours, factor, dmon, _, _ in _FIELDS}
 _EXPORTER = {f"DCGM_FI_{metric}": (ours, factor) for ours, factor, _, metric, _ in _FIELDS}
 _TAGS = {tag: (ours, factor) for ours, factor, _, _, tag in _FIELDS}
+_ENTITY = "Entity"
 _METRIC = re.compile(r"(?P<metric>DCGM_FI_\w+)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+\d+)?\s*$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each row of a GPU; those of MIG instances are passed over. Raises InputError."""
-    header: list[str] = []
-    for line, text in lines:
-        words = text.replace("#", " ", 1).split()
-        if words[:1] == ["Entity"]:
-            header = words[1:]
-        elif words[:1] == ["GPU"] and len(words) > 1 and words[1].isdecimal():
-            where = f"{path}: row {line}"
-            cells = words[2:]
-            if is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
-                row = dict(zip(header, cells, strict=True))
-                yield Sample(words[1], None, None, values_of(row, _DMON, where))
+    for where, row in rows(path, lines, _dmon_cells, lambda cells: cells[0] == _ENTITY):
+        yield Sample(row[_ENTITY], None, None, values_of(row, _DMON, where))
+
+
+def _dmon_cells(text: str) -> list[str] | None:
+    """The names below '#Entity', and the values of 'GPU 0', each with the entity as one cell."""
+    words = text.replace("#", " ", 1).split()
+    if words[:1] == [_ENTITY]:
+        return words
+    is_of_gpu = words[:1] == ["GPU"] and len(words) > 1 and words[1].isdecimal()
+    return words[1:] if is_of_gpu else None
 
 
 def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
@@ -104,15 +104,10 @@ def read_sdk(path: Path, lines: Lines) -> Iterator[Sample]:
     Raises InputError.
     """
     samples: dict[tuple[str, float], dict[str, float]] = {}
-    width = len(lines[0][1].split(","))
-    for line, text in lines[1:]:
-        where = f"{path}: row {line}"
-        cells = next(csv.reader([text]), [])
-        if not cells or not is_whole_row(cells, ["x"] * width, where, line == lines[-1][0]):
-            continue
-        gpu, microseconds, field, value = cells
+    for where, row in rows(path, lines, csv_cells, lambda cells: cells[0] == "GPUId"):
+        gpu, microseconds, field, value = row.values()
         time_s = number(microseconds, f"{where}, column 'TimeStampUs'") / 1e6
-        sample = samples.setdefault((gpu.strip(), time_s), {})
-        sample |= values_of({field.strip(): value}, _TAGS, where)
+        sample = samples.setdefault((gpu, time_s), {})
+        sample |= values_of({field: value}, _TAGS, where)
     for (gpu, time_s), values in samples.items():
         yield Sample(gpu, None, time_s, values)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlscale.errors import InputError
+from mlscale.files import read_bytes
 from mlscale.profilers.sampled import amd, dcgm, nvidia_smi
-from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of, read_lines
+from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of
 
 TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi")
 _HEAD_BYTES = 1 << 18
@@ -67,14 +68,12 @@ def log_format(path: Path) -> LogFormat | None:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return None
-    utf_16 = head[:2] in (b"\xff\xfe", b"\xfe\xff")
-    text = head.decode("utf-16" if utf_16 else "utf-8-sig", errors="replace")
-    return _format(list(enumerate(text.splitlines(), 1)))[0]
+    return _format(list(enumerate(_decoded(head).splitlines(), 1)))[0]
 
 
 def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[SampledLog]]:
     """The log of each GPU in a file. tool: one of TOOLS; None for any. Raises InputError."""
-    lines = read_lines(path)
+    lines = _lines(path)
     form, begin = _format(lines)
     if form is None:
         raise InputError(
@@ -101,3 +100,17 @@ def _format(lines: Lines) -> tuple[LogFormat | None, int]:
                 if form.header.match(text):
                     return form, position
     return None, 0
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a log, which Windows' shell writes in UTF-16."""
+    utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return content.decode("utf-16" if utf_16 else "utf-8-sig", errors="replace")
+
+
+def _lines(path: Path) -> Lines:
+    """The numbered lines of a log. Raises InputError on what is not text."""
+    text = _decoded(read_bytes(path))
+    if "\0" in text:
+        raise InputError(f"{path}: is not text; give the log as the tool prints it")
+    return list(enumerate(text.splitlines(), 1))

@@ -1,8 +1,9 @@
 """A monitor's log: what one GPU did at each sample, under mlscale's names and units."""
 
+import csv
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from mlscale.arrays import Floats
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import MOST
 from mlscale.errors import InputError, warn
-from mlscale.files import read_bytes
 from mlscale.profilers.values import parse_number
 
 LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
@@ -23,6 +23,7 @@ _UNIT = re.compile(r"\s*(W|%|M[Hh]z)$")
 _BLANKS = (2147483632, 9223372036854775792, 140737488355328)
 
 Lines = Sequence[tuple[int, str]]
+Cells = list[str]
 Columns = Mapping[str, tuple[str, float]]  # a tool's name: ours, and the factor to our unit
 
 
@@ -67,16 +68,6 @@ class SampledLog:
         return f"{self.source}, GPU {self.gpu}"
 
 
-def read_lines(path: Path) -> Lines:
-    """The numbered lines of a text file. Raises InputError on what is not text."""
-    content = read_bytes(path)
-    utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-    text = content.decode("utf-16" if utf_16 else "utf-8-sig", errors="replace")
-    if "\0" in text:
-        raise InputError(f"{path}: is not text; give the log as the tool prints it")
-    return list(enumerate(text.splitlines(), 1))
-
-
 def values_of(cells: Mapping[str, str], columns: Columns, where: str) -> dict[str, float]:
     """The values that mlscale knows of one row, NaN where missing.
 
@@ -109,17 +100,36 @@ def number(text: str, where: str) -> float:
     return math.nan if any(0 <= value - blank < 16 for blank in _BLANKS) else value
 
 
-def is_whole_row(cells: Sequence[str], header: Sequence[str], where: str, is_last: bool) -> bool:
-    """Whether a row is as long as its header; a last line that is cut off is left out.
+def rows(
+    path: Path,
+    lines: Lines,
+    cells_of: Callable[[str], Cells | None],
+    is_header: Callable[[Cells], bool],
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Where each row stands, and its cells by the names of the header above, which may come again.
 
-    Raises InputError on any other row that is not.
+    cells_of: the cells of a line; None of one that is no row. A last line that is cut off is left
+    out. Raises InputError on any other row that is not as long as its header.
     """
-    if len(cells) == len(header):
-        return True
-    if not is_last:
-        raise InputError(f"{where}: has {len(cells)} fields, the header has {len(header)}")
-    warn(f"{where}: the last line is cut off and left out")
-    return False
+    header: Cells = []
+    for line, text in lines:
+        cells = cells_of(text) if text.strip() else None
+        if cells is None:
+            continue
+        where = f"{path}: row {line}"
+        if is_header(cells):
+            header = cells
+        elif len(cells) == len(header):
+            yield where, dict(zip(header, cells, strict=True))
+        elif line != lines[-1][0]:
+            raise InputError(f"{where}: has {len(cells)} fields, the header has {len(header)}")
+        else:
+            warn(f"{where}: the last line is cut off and left out")
+
+
+def csv_cells(text: str) -> Cells:
+    """The cells of a line of CSV, stripped."""
+    return [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def logs_of(samples: Iterable[Sample], path: Path, title: str) -> list[SampledLog]:

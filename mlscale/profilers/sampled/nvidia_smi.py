@@ -1,6 +1,5 @@
 """nvidia-smi's logs: --query-gpu as CSV, with or without units, and the table of dmon."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.errors import InputError
-from mlscale.profilers.sampled.log import Lines, Sample, is_whole_row, values_of
+from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, rows, values_of
 
 _QUERY = {
     "power.draw.instant": ("power_w", 1.0),
@@ -39,28 +38,18 @@ _ONE_GPU = 0.1  # of the usual time between samples; GPUs of one tick follow eac
 
 def read_query(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each row of `nvidia-smi --query-gpu=… --format=csv`. Raises InputError."""
-    names = next(csv.reader([lines[0][1]], skipinitialspace=True))
-    header = [name.partition("[")[0].strip() for name in names]
-    index = next((name for name in _INDEX if name in header), None)
-    seconds: list[float] = []
-    for line, text in lines[1:]:
-        cells = next(csv.reader([text], skipinitialspace=True), [])
-        where = f"{path}: row {line}"
-        if not cells or cells == names:
-            continue
-        if not is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
-            continue
-        row = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    names = csv_cells(lines[0][1])
+    unnumbered: list[float] = []
+    for where, with_units in rows(path, lines, csv_cells, lambda cells: cells == names):
+        row = {name.partition("[")[0].strip(): cell for name, cell in with_units.items()}
         time_s = _timestamp(row["timestamp"], where) if "timestamp" in row else None
-        if time_s is not None:
-            seconds.append(time_s)
-        yield Sample(
-            gpu=row[index] if index else "0",
-            name=row.get("name") or row.get("gpu_name"),
-            seconds=time_s,
-            values=values_of(row, _QUERY, where),
-        )
-    if index is None and _of_several_gpus(seconds):
+        gpu = next((row[name] for name in _INDEX if name in row), None)
+        if gpu is None and time_s is not None:
+            unnumbered.append(time_s)
+        name = row.get("name") or row.get("gpu_name")
+        values = values_of(row, _QUERY, where)
+        yield Sample("0" if gpu is None else gpu, name, time_s, values)
+    if _of_several_gpus(unnumbered):
         raise InputError(
             f"{path}: is of several GPUs that cannot be told apart; record again with 'index' "
             "among --query-gpu's names, or one GPU alone with --id"
@@ -92,18 +81,8 @@ def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
 
     Raises InputError.
     """
-    header: list[str] = []
     day, before = timedelta(0), timedelta(0)
-    for line, text in lines:
-        where = f"{path}: row {line}"
-        if text.lstrip().startswith("#"):
-            names = text.replace("#", " ").split()
-            header = names if "gpu" in names else header
-            continue
-        cells = text.split()
-        if not cells or not is_whole_row(cells, header, where, is_last=line == lines[-1][0]):
-            continue
-        row = dict(zip(header, cells, strict=True))
+    for where, row in rows(path, lines, _dmon_cells, lambda cells: "gpu" in cells):
         time_s = None
         if "Time" in row:
             clock = _clock_time(row, where)
@@ -112,6 +91,13 @@ def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
             before = clock
             time_s = (clock + day).total_seconds()
         yield Sample(row["gpu"], None, time_s, values_of(row, _DMON, where))
+
+
+def _dmon_cells(text: str) -> list[str] | None:
+    """The names behind '#', or the values; None of the line of units."""
+    words = text.replace("#", " ").split()
+    is_of_units = text.lstrip().startswith("#") and "gpu" not in words
+    return None if is_of_units else words
 
 
 def _clock_time(row: Mapping[str, str], where: str) -> timedelta:
