@@ -162,8 +162,14 @@ def durations_s(begins: Timestamps, ends: Timestamps) -> Floats:
     )
 
 
-def blocks(export: Export, columns: list[int], shortest: int | None = None) -> Iterator[Block]:
-    """The table's rows in blocks, with those columns. Raises InputError as Export.rows does."""
+def blocks(
+    export: Export, used: Iterable[int | None], shortest: int | None = None
+) -> Iterator[Block]:
+    """The table's rows in blocks, with the columns that are used, None of which is none.
+
+    Raises InputError as Export.rows does.
+    """
+    columns = [column for column in used if column is not None]
     if not isinstance(export.lines, TextLines) or export.borders:
         rows = export.rows(shortest)
         while len(part := block_of(export, columns, islice(rows, _ROWS))):

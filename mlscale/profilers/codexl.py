@@ -17,10 +17,9 @@ def read_calls(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each row with a work size; data transfers are passed over. Time is in ms."""
-    method, order, work = export.columns("Method", "ExecutionOrder", "GlobalWorkSize")
-    size = export.find("WorkGroupSize", "GroupWorkSize")
-    if size is None:
-        raise InputError(f"{export.where(export.header_line)}: there is no column 'WorkGroupSize'")
+    method, order, work, size = export.columns(
+        "Method", "ExecutionOrder", "GlobalWorkSize", "WorkGroupSize|GroupWorkSize"
+    )
     time = export.find("Time", "KernelTime")
     names = [name.removesuffix("(%)").rstrip() for name in export.header]
     columns = [(i, name) for i, name in enumerate(names) if name in needed]

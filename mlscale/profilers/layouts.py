@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mlscale.profilers.values import TIME_UNITS_NS
+
 COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 TOOLS = (*COUNTING_TOOLS, "nsys", "torch")  # the last two give times alone
-NSYS_UNITS_NS = {"ns": 1, "us": 10**3, "\u03bcs": 10**3, "\u00b5s": 10**3, "ms": 10**6, "s": 10**9}
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ExportLayout:
 
 def _in_units(name: str) -> str:
     """A column of nsys in any unit of time; old versions leave out the unit, which is ns."""
-    return "|".join([name, *(f"{name} ({unit})" for unit in NSYS_UNITS_NS)])
+    return "|".join([name, *(f"{name} ({unit})" for unit in TIME_UNITS_NS)])
 
 
 LAYOUTS = (

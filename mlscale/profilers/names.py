@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from pathlib import Path
+
+from mlscale.errors import warn
 
 _CUT = re.compile(r"(?:\u2026|\.{3})\s*$")
 _TRAILING = re.compile(r"(?:\s\[\d+\]|\s\[clone [^\]]*\]|\s\(\.kd\)|\.kd)+$")
@@ -149,7 +152,7 @@ def same_kernels(counted: Collection[str], traced: Collection[str]) -> list[Same
     take(
         (one, other)
         for one, other in _edges(ours, theirs, lambda name: parts(name).function)
-        if not (is_mangled(one) or is_mangled(other) or _CUT.search(one + other))
+        if not (is_mangled(one) or is_mangled(other) or is_cut_off(one + other))
         and _agree(parts(one), parts(other), told)
     )
     of_mangled = (
@@ -174,9 +177,23 @@ def hint_of_mangled(names: Iterable[str]) -> str:
     return "; mangled names join where a function has one variant: let the tool write them in full"
 
 
+def is_cut_off(name: str) -> bool:
+    """Whether a tool shortened a name to what fits into its column."""
+    return bool(_CUT.search(name))
+
+
+def warn_of_cut_off(source: Path, count: int, mend: str) -> None:
+    """Warn where names of kernels are cut off. mend: how the tool writes them whole."""
+    if count:
+        warn(
+            f"{source}: {count} names of kernels are cut off, so that several may count as one; "
+            f"{mend}"
+        )
+
+
 def _told(names: Collection[str]) -> set[str]:
     """The parts that some name of a file has; of one that is cut off it cannot be said."""
-    whole = [parts(name) for name in names if not _CUT.search(name)]
+    whole = [parts(name) for name in names if not is_cut_off(name)]
     return {
         field.name for field in fields(NameParts) if any(getattr(own, field.name) for own in whole)
     }
@@ -199,9 +216,9 @@ def _edges(
 
 def _cut_edges(names: Collection[str], others: Collection[str]) -> Iterator[tuple[str, str]]:
     """The names that are cut off, each with the only other that begins so."""
-    wholes = {other: plain(other) for other in others if not _CUT.search(other)}
+    wholes = {other: plain(other) for other in others if not is_cut_off(other)}
     for name in names:
-        if _CUT.search(name):
+        if is_cut_off(name):
             start = _before_arguments(plain(_HALF_WORD.sub("", _CUT.sub("", name).rstrip())))
             alike = [other for other, whole in wholes.items() if whole.startswith(start)]
             if start and len(alike) == 1:

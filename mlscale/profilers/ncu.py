@@ -16,16 +16,15 @@ from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.ncu_launches import NcuColumns, NcuLaunches
 from mlscale.profilers.ncu_metrics import NAME, metric_values
-from mlscale.profilers.reader import NCU_SECTION, Export
+from mlscale.profilers.reader import NCU_SECTION, Export, borders_of
 
 _LAUNCH = re.compile(r"  \S")
-_DASHES = re.compile(r" *-+( +-+)+ *")
 _GEOMETRY = re.compile(
     r" (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)),.*?"
     r"( Invocations (?P<invocations>\d{1,9}))?\s*$"
 )
 _OLD_END = re.compile(r", \d{4}-[A-Z][a-z]{2}-\d{2} \d\d:\d\d:\d\d, Context \d+, Stream \d+\s*$")
-_PROGRAM = re.compile(r"\[(?P<process>\d+)\] .+@\S+\s*$")
+_PROGRAM = re.compile(r"\[(?P<process>\d+)\] (?P<program>.+)@\S+\s*$")
 _HEADER = (
     *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations"),
     *("Metric Name", "Metric Unit", "Metric Value"),
@@ -65,9 +64,8 @@ def read_raw(
     launches = NcuLaunches(content, columns, needed)
     metrics = {i: name for i, name in enumerate(export.header) if name in launches.metrics}
     device = export.find(NAME)
-    used = [*columns.all(), *metrics, *([] if device is None else [device])]
     units: list[str] | None = None
-    for block in blocks(export, used):
+    for block in blocks(export, [*columns.all(), *metrics, device]):
         above, rows = _parted(block, number, columns.kernel)
         is_first = units is None and len(above) > 0
         for row in range(len(above)):
@@ -106,20 +104,16 @@ class _Table:
     """A section's table: where its cells stand, and whether its rows are being read."""
 
     def __init__(self) -> None:
-        self._cells: list[slice] = []
+        self._cells: tuple[slice, ...] = ()
         self._has_rows = False
 
-    def border(self, line: str) -> None:
+    def border(self, borders: tuple[slice, ...]) -> None:
         """A row of dashes: it opens a table, stands below its header, or ends it."""
-        if self._has_rows:
-            self._cells = []
-            return
-        spans = [match.span() for match in re.finditer("-+", line)]
-        self._cells = [slice(*span) for span in spans] if len(spans) in _MEASURED else []
+        self._cells = () if self._has_rows or len(borders) not in _MEASURED else borders
 
     def end(self) -> None:
         """Whatever comes is no row."""
-        self._cells, self._has_rows = [], False
+        self._cells, self._has_rows = (), False
 
     def row(self, line: str) -> tuple[str, str, str] | None:
         """Name, unit, and value or average; None for a line that is no measured row."""
@@ -147,16 +141,16 @@ def read_text(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchBatch]:
     """A launch for each one that the text names, or a kernel's launches as one. InputError."""
-    content.application = export.command
     columns = NcuColumns(0, 2, 1, 5, None, (3, 4))
-    yield from NcuLaunches(content, columns, needed).of_rows(_blocks(export), _MEASURED_AT)
+    rows = _blocks(export, content)
+    yield from NcuLaunches(content, columns, needed).of_rows(rows, _MEASURED_AT)
 
 
-def _blocks(export: Export) -> Iterator[Block]:
+def _blocks(export: Export, content: FileContent) -> Iterator[Block]:
     """Whole launches, as a table with a row for each metric."""
     as_table = replace(export, header=_HEADER)
     rows: list[tuple[int, list[str]]] = []
-    for line, row in _rows(export):
+    for line, row in _rows(export, content):
         if row[_MEASURED_AT[0]] == _NO_METRIC and len(rows) > _AT_ONCE:
             yield block_of(as_table, range(len(_HEADER)), rows)
             rows = []
@@ -165,7 +159,7 @@ def _blocks(export: Export) -> Iterator[Block]:
         yield block_of(as_table, range(len(_HEADER)), rows)
 
 
-def _rows(export: Export) -> Iterator[tuple[int, list[str]]]:
+def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]]]:
     """For each launch a row without a metric, then one for each metric; with their lines."""
     table, process, count = _Table(), "", 0
     heading: tuple[int, str] | None = None
@@ -173,6 +167,7 @@ def _rows(export: Export) -> Iterator[tuple[int, list[str]]]:
     for number, line in export.lines:
         if match := _PROGRAM.match(line):
             process = match["process"]
+            content.application = content.application or match["program"]
         elif _LAUNCH.match(line):
             heading = (number, line)
         elif NCU_SECTION.match(line):
@@ -181,7 +176,7 @@ def _rows(export: Export) -> Iterator[tuple[int, list[str]]]:
                 launch = [process, str(count), *_identity(heading[1])]
                 yield heading[0], [*launch, _NO_METRIC, "", ""]
                 heading, count = None, count + 1
-        elif _DASHES.fullmatch(line):
-            table.border(line)
+        elif borders := borders_of(line):
+            table.border(borders)
         elif launch and (cells := table.row(line)) is not None:
             yield number, [*launch, *cells]

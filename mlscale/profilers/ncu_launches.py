@@ -65,9 +65,9 @@ class NcuColumns:
         columns = (self.process, self.number, self.kernel, *self.sizes, self.invocations)
         return [column for column in columns if column is not None]
 
-    def all(self) -> list[int]:
-        """Those that there are."""
-        return [*self.identity(), *([] if self.program is None else [self.program])]
+    def all(self) -> list[int | None]:
+        """Those that there are, and None."""
+        return [*self.identity(), self.program]
 
 
 class NcuLaunches:

@@ -18,14 +18,14 @@ from mlscale.errors import InputError, warn
 from mlscale.profilers.blocks import Block, Timestamps, blocks
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.layouts import NSYS_UNITS_NS
+from mlscale.profilers.names import is_cut_off, warn_of_cut_off
 from mlscale.profilers.nvprof import launched, numbered_gpu
 from mlscale.profilers.reader import Export
+from mlscale.profilers.values import TIME_UNITS_NS
 
 _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"[0-9][0-9,]{0,30}(\.[0-9]{0,20})?")
 _EXACT_NS = 2.0**53  # below it a float holds every nanosecond
-_CUT_OFF = "\u2026"
 _KERNELS, _GRAPHS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _GPUS = "TARGET_INFO_GPU"
 _COLUMNS = (
@@ -50,7 +50,7 @@ def _time_column(export: Export, name: str) -> tuple[int, int]:
     """
     column = next(i for i, text in enumerate(export.header) if text.partition(" (")[0] == name)
     unit = _UNIT.fullmatch(export.header[column])
-    return column, NSYS_UNITS_NS[unit[1] if unit else "ns"]
+    return column, TIME_UNITS_NS[unit[1] if unit else "ns"]
 
 
 def _nanoseconds(text: str, where: str, unit_ns: int) -> Fraction:
@@ -76,7 +76,7 @@ def read_sum(
         row[instances] = row[instances].replace(",", "")
         count = export.whole(line, row, instances, "a number of launches", least=1)
         total_ns = _nanoseconds(row[total], export.where(line, total), unit_ns)
-        cut_off += row[name].endswith(_CUT_OFF)
+        cut_off += is_cut_off(row[name])
         yield LaunchRecord(
             line=line,
             kernel=row[name],
@@ -86,16 +86,8 @@ def read_sum(
             time_s=float(total_ns) / 1e9 / count,
             weight=count,
         )
-    if further := export.further_tables():
-        raise InputError(
-            f"{export.path}: has tables of kernels in rows {export.header_line}, "
-            f"{', '.join(map(str, further))}; each is of a run of its own: keep one in the file"
-        )
-    if cut_off:
-        warn(
-            f"{export.path}: {cut_off} names of kernels are cut off, so that several may count as "
-            "one; nsys stats --format csv writes them whole"
-        )
+    export.refuse_further_tables()
+    warn_of_cut_off(export.path, cut_off, "nsys stats --format csv writes them whole")
 
 
 def _product(export: Export, line: int, row: list[str], column: int) -> float:

@@ -16,16 +16,16 @@ from mlscale.errors import InputError, warn
 from mlscale.profilers.json_chunks import JsonValues
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
+from mlscale.profilers.names import is_cut_off, warn_of_cut_off
 from mlscale.profilers.reader import Export
+from mlscale.profilers.values import TIME_UNITS_NS
 
 _LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
 _MICROSECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?")
 _CUPTI = "registers per thread"  # only NVIDIA's traces have it
 _TIME = re.compile(r"(?P<number>[0-9]{1,18}\.[0-9]{1,9})(?P<unit>us|ms|s)")
 _TOTAL = re.compile(r"Self (CUDA|XPU) time total: (?P<time>\S+)\s*")
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NO_KERNEL = re.compile(r"Mem(cpy|set) |Copy(Host|Device)To(Host|Device)|FillBuffer|ProfilerStep")
-_CUT_OFF = "..."
 _TOLERANCE = 0.01
 _FOOTER_LINES = 100
 _MEND = 'export the Chrome trace: prof.export_chrome_trace("trace.json")'
@@ -157,22 +157,14 @@ def read_averages(
         if _NO_KERNEL.match(row[name]):
             continue
         kernels += 1
-        cut_off += row[name].endswith(_CUT_OFF)
+        cut_off += is_cut_off(row[name])
         count = export.whole(line, row, calls, "a number of calls", least=1)
         yield LaunchRecord(line, row[name], str(line), time_s=time_s / count, weight=count)
     if not kernels:
         raise InputError(f"{path}: has operators and no kernels among its rows; {_MEND}")
     _check_total(export, sum_s)
-    if further := export.further_tables():
-        raise InputError(
-            f"{path}: has tables in rows {export.header_line}, {', '.join(map(str, further))}; "
-            "keep one in the file"
-        )
-    if cut_off:
-        warn(
-            f"{path}: {cut_off} names of kernels are cut off, so that several may count as one; "
-            "print the table with max_name_column_width=None"
-        )
+    export.refuse_further_tables()
+    warn_of_cut_off(path, cut_off, "print the table with max_name_column_width=None")
 
 
 def _seconds(export: Export, line: int, row: list[str], column: int) -> float:
@@ -180,7 +172,7 @@ def _seconds(export: Export, line: int, row: list[str], column: int) -> float:
     match = _TIME.fullmatch(row[column])
     if match is None:
         raise InputError(f"{export.where(line, column)}: '{row[column][:40]}' is not a time")
-    return float(match["number"]) * _SECONDS[match["unit"]]
+    return float(match["number"]) * (TIME_UNITS_NS[match["unit"]] / 1e9)
 
 
 def _check_total(export: Export, sum_s: float) -> None:

@@ -29,7 +29,7 @@ from mlscale.profilers.values import parse_counter, parse_whole, quick_number
 _LONGEST_HEADER = 1 << 20
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
-_DASHES = re.compile(r" *-+(  ?-+)+ *")
+_DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"\W*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
 _TOOL_ERROR = re.compile(
@@ -56,12 +56,12 @@ class Export:
 
     path: Path
     layout: ExportLayout
-    header: tuple[str, ...]
-    header_line: int
-    delimiter: str
-    quoted: bool
-    command: str | None
-    lines: Iterator[tuple[int, str]]
+    lines: Iterator[tuple[int, str]] = field(default_factory=lambda: iter(()))
+    header: tuple[str, ...] = ()
+    header_line: int = 0
+    delimiter: str = ""
+    quoted: bool = False
+    command: str | None = None
     complaint: str | None = None
     borders: tuple[slice, ...] = ()
     skipped: int = field(default=0, init=False)
@@ -75,11 +75,15 @@ class Export:
         return place if name is None else f"{place}, column '{name}'"
 
     def columns(self, *names: str) -> list[int]:
-        """Where the named columns stand. Raises InputError when one is missing."""
+        """Where the named columns stand, of 'A|B' the first. Raises InputError without one."""
+        positions = []
         for name in names:
-            if name not in self.header:
-                raise InputError(f"{self.where(self.header_line)}: there is no column '{name}'")
-        return [self.header.index(name) for name in names]
+            either = name.split("|")
+            if (position := self.find(*either)) is None:
+                lacks = " or ".join(f"'{one}'" for one in either)
+                raise InputError(f"{self.where(self.header_line)}: there is no column {lacks}")
+            positions.append(position)
+        return positions
 
     def find(self, *names: str) -> int | None:
         """Where the first of these columns stands that is there; None without any."""
@@ -141,7 +145,7 @@ class Export:
     def _rows_of_text(self) -> Iterator[tuple[int, list[str]]]:
         """Rows of a table in text, up to a blank line, dashes, or a line without a last cell."""
         for number, line in self.lines:
-            if not line[self.borders[-1]].strip() or _DASHES.fullmatch(line):
+            if not line[self.borders[-1]].strip() or borders_of(line):
                 return
             gaps = [line[one.stop : next_.start] for one, next_ in pairwise(self.borders)]
             if any(gap.strip() for gap in [line[: self.borders[0].start], *gaps]):
@@ -151,13 +155,15 @@ class Export:
                 )
             yield number, [line[border].strip() for border in self.borders]
 
-    def further_tables(self) -> list[int]:
-        """The rows below what was read in which tables of the same kind begin."""
-        return [
-            export.header_line
-            for export in iter(lambda: _next_table(self.path, self.lines), None)
-            if export.layout == self.layout
-        ]
+    def refuse_further_tables(self) -> None:
+        """Raise InputError where tables of the same kind stand below what was read."""
+        tables = [self, *iter(lambda: _next_table(self.path, self.lines), None)]
+        rows = [str(table.header_line) for table in tables if table.layout == self.layout]
+        if len(rows) > 1:
+            raise InputError(
+                f"{self.path}: has tables of kernels in rows {', '.join(rows)}; each is of a run "
+                "of its own: keep one in the file"
+            )
 
     def _table(self, lines: Iterator[tuple[int, str]], numbers: list[int]) -> Iterator[str]:
         """Lines of the table alone; each line's number is put on `numbers` as it is read."""
@@ -194,11 +200,11 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
         with path.open("rb") as binary:
             mark = binary.read(len(_SQLITE))
         if mark == _SQLITE:
-            yield Export(path, NSYS_SQLITE, (), 0, "", False, None, iter(()))
+            yield Export(path, NSYS_SQLITE)
             return
         if is_json_trace(path):
             with text_chunks(path, progress) as chunks:
-                yield Export(path, TORCH_TRACE, (), 0, "", False, None, chunks)
+                yield Export(path, TORCH_TRACE, chunks)
             return
         encoding = "utf-16" if mark[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
         file = path.open(encoding=encoding, errors="replace")
@@ -263,12 +269,8 @@ def _next_table(
             launch[line[0]] = (number, line)
         elif " " in launch and NCU_SECTION.match(line):
             begin = [*sorted(launch.values()), (number, line)]
-            return Export(
-                path, NCU_TEXT, (), number, "", False, _program(launch), chain(begin, lines),
-                above.complaint,
-            )  # fmt: skip
-        is_border = len(line) <= _LONGEST_HEADER and _DASHES.fullmatch(line)
-        if is_border and (export := _text_table(path, *last, line, lines)):
+            return Export(path, NCU_TEXT, chain(begin, lines), complaint=above.complaint)
+        if export := _text_table(path, *last, line, lines):
             return export
         for separator in separators:
             names = _fields(line, separator)
@@ -276,14 +278,14 @@ def _next_table(
             if layout is not None:
                 _check_header(path, number, names)
                 return Export(
-                    path=path,
-                    layout=layout,
-                    header=tuple(names),
-                    header_line=number,
+                    path,
+                    layout,
+                    lines,
+                    tuple(names),
+                    number,
                     delimiter=separator,
                     quoted=line.startswith('"'),
                     command=command,
-                    lines=lines,
                     complaint=above.complaint,
                 )
             _refuse_known(path, number, set(names))
@@ -295,13 +297,21 @@ def _text_table(
     path: Path, number: int, header: str, dashes: str, lines: Iterator[tuple[int, str]]
 ) -> Export | None:
     """A table in text, whose columns are as wide as the dashes below its header."""
-    spans = [match.span() for match in re.finditer("-+", dashes)]
-    borders = (*(slice(*span) for span in spans[:-1]), slice(spans[-1][0], None))
+    if not (borders := borders_of(dashes)):
+        return None
+    borders = (*borders[:-1], slice(borders[-1].start, None))
     names = [header[border].strip() for border in borders]
     layout = layout_of(names)
     if layout is None:
         return None
-    return Export(path, layout, tuple(names), number, "", False, None, lines, borders=borders)
+    return Export(path, layout, lines, tuple(names), number, borders=borders)
+
+
+def borders_of(line: str) -> tuple[slice, ...]:
+    """Where the columns of a table in text stand, by a row of dashes; none of any other line."""
+    if len(line) > _LONGEST_HEADER or not _DASHES.fullmatch(line):
+        return ()
+    return tuple(slice(*match.span()) for match in re.finditer("-+", line))
 
 
 def _refuse_known(path: Path, number: int, names: set[str]) -> None:
@@ -317,12 +327,6 @@ def _refuse_known(path: Path, number: int, names: set[str]) -> None:
 def _complaint(line: str) -> str | None:
     """The line, where the tool itself says in it what went wrong."""
     return line.strip() if _TOOL_ERROR.search(line, 0, _TOOL_ERROR_IN) else None
-
-
-def _program(launch: dict[str, tuple[int, str]]) -> str | None:
-    """The program that ncu's text names above its launches, as '[77] app@host'."""
-    match = re.match(r"\[\d+\] (.+)@\S+\s*$", launch.get("[", (0, ""))[1])
-    return match[1] if match else None
 
 
 def _fields(line: str, separator: str) -> list[str]:

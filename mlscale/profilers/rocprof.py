@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.devices import find_device
 from mlscale.errors import InputError
 from mlscale.profilers.blocks import (
     Block,
@@ -21,7 +22,6 @@ from mlscale.profilers.blocks import (
 from mlscale.profilers.cells import Labels
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, NumberSet
-from mlscale.profilers.mapping import device_key
 from mlscale.profilers.reader import Export
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
@@ -75,20 +75,15 @@ def read_wide(
 
     Gaps between launches are the program's own only in a file without counters.
     """
-    kernel = export.find("KernelName", "Kernel_Name")
-    grid, size = export.find("grd", "Grid_Size"), export.find("wgr", "Workgroup_Size")
-    number = export.find("Index", "Dispatch_ID")
-    if kernel is None or grid is None or size is None or number is None:
-        raise InputError(
-            f"{export.where(export.header_line)}: there is no column 'Index' or 'Dispatch_ID'"
-        )
+    kernel, grid, size, number = export.columns(
+        "KernelName|Kernel_Name", "grd|Grid_Size", "wgr|Workgroup_Size", "Index|Dispatch_ID"
+    )
     columns = [(i, name) for i, name in enumerate(export.header) if name in needed]
     channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
     counts = any(_COUNTER.match(name) for name in export.header)
-    used = [kernel, grid, size, number, *(i for i, _ in columns), *(times or ())]
+    used = [kernel, grid, size, number, duration, *(i for i, _ in columns), *(times or ())]
     used += [i for of_channel in channels.values() for i in of_channel]
-    used += [] if duration is None else [duration]
     seen = NumberSet()
     for block in blocks(export, used):
         dispatches = block.wholes(number, _DISPATCH)
@@ -122,13 +117,10 @@ def read_long(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchBatch]:
     """Launches of v3, which has a row for each counter of a dispatch. Raises InputError."""
-    kernel, counter, value, grid, size = export.columns(
-        "Kernel_Name", "Counter_Name", "Counter_Value", "Grid_Size", "Workgroup_Size"
-    )
-    [number] = export.columns("Dispatch_Id" if "Dispatch_Id" in export.header else "Dispatch_ID")
+    kernel, counter, value = export.columns("Kernel_Name", "Counter_Name", "Counter_Value")
+    grid, size, number = export.columns("Grid_Size", "Workgroup_Size", "Dispatch_Id|Dispatch_ID")
     process, times = export.find("Process_Id"), _time_columns(export)
-    used = [kernel, counter, value, grid, size, number, *(times or ())]
-    used += [] if process is None else [process]
+    used = [kernel, counter, value, grid, size, number, process, *(times or ())]
     seen: dict[str, NumberSet] = {}
     for block in blocks(export, used):
         dispatches = block.wholes(number, _DISPATCH)
@@ -181,8 +173,7 @@ def read_trace(
     grid = export.columns("Grid_Size_X", "Grid_Size_Y", "Grid_Size_Z")
     size = export.columns("Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
     times, agent = _time_columns(export), export.find("Agent_Id")
-    used = [kind, kernel, number, *grid, *size, *(times or ())]
-    for block in blocks(export, [*used, *([] if agent is None else [agent])]):
+    for block in blocks(export, [kind, kernel, number, *grid, *size, *(times or ()), agent]):
         launches = block.where_label(kind, lambda text: text == "KERNEL_DISPATCH")
         begin_ns, time_s = _interval(launches, times)
         axes = [_geometry(launches, *pair) for pair in zip(grid, size, strict=True)]
@@ -252,5 +243,5 @@ def read_agents(export: Export, content: FileContent) -> None:
 
 def _note_gpu(content: FileContent, name: str, chip: str, cu_count: float) -> None:
     """Note a GPU by the name that the device table knows, else by its chip."""
-    content.facts["chip"][name if device_key(name, cu_count) else chip] += 1
+    content.facts["chip"][name if find_device(name, cu_count) else chip] += 1
     content.facts["cu_count"][cu_count] += 1

@@ -7,6 +7,7 @@ from fractions import Fraction
 from mlscale.data.table import LARGEST_COUNTER
 from mlscale.errors import InputError
 
+TIME_UNITS_NS = {"ns": 1, "us": 10**3, "\u03bcs": 10**3, "\u00b5s": 10**3, "ms": 10**6, "s": 10**9}
 _MEND = "export with LC_ALL=C, so that numbers are written with a decimal point"
 _MISSING = {
     *("", "n/a", "na", "nan", "-nan", "nan(ind)", "-nan(ind)", "inf", "-inf", "infinity"),

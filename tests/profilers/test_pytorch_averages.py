@@ -59,7 +59,7 @@ def test_several_tables_are_refused(tmp_path: Path) -> None:
     """A line of output, dashes, the header in row 3; the same again 10 lines below."""
     text = averages(KERNEL, OTHER, COPY)
     assert text.count("\n") == 10
-    with pytest.raises(InputError, match="has tables in rows 3, 13; keep one"):
+    with pytest.raises(InputError, match="has tables of kernels in rows 3, 13; each"):
         read(tmp_path, text + text)
 
 
