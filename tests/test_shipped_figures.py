@@ -33,7 +33,7 @@ BOARDS = {  # CUs and memory clock of the sampled models' boards
 FIGURES = {
     "simulated-gcn3": {"time": 2.161, "half_width": 13.51},
     "simulated-gcn3, unseen": {"time": 10.31, "half_width": 23.57},
-    "nvidia-time": {"time": 0.726, "half_width": 8.019, "power": 22.03},
+    "nvidia-time": {"time": 0.726, "half_width": 8.019, "power": 19.37},
     "a100": {"time": 9.708, "half_width": 13.95, "power": 9.795},
     "rtx8000": {"time": 2.207, "half_width": 3.655, "power": 5.645},
     "v100": {"time": 3.853, "half_width": 5.341, "power": 7.636},

@@ -1,7 +1,7 @@
 """`board-power`: power of any GPU of the device table from its power at one base."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -25,6 +25,7 @@ from mlscale.predictors.base import (
     training_sets,
 )
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
+from mlscale.predictors.board_power.memory_clock import with_memory_clock
 from mlscale.predictors.board_power.model import (
     GpuSweep,
     PowerOfAnyGpu,
@@ -40,7 +41,7 @@ from mlscale.predictors.sampled.curves import PowerCurve
 LEAST_SPREAD, SPREAD_PER_CLOCK = 0.04, 0.04
 SPREAD_PER_MEMORY_CLOCK = 0.2  # half-width of log power per log memory clock: assumed, not learnt
 OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares do"
-MEMORY_CLOCKS = "power at other memory clocks assumed: energy per byte as at the base's"
+MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
 
 NVIDIA_TOOLS = ("dcgm", "nvidia-smi")  # whose power of a GPU that is not known is of NVIDIA's
 
@@ -178,12 +179,10 @@ class BoardPower(Predictor):
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
         times = self.times_
-        highest = self._highest_clock(profiles, grid) / base.engine_mhz
-        count = len(profiles.kernels)
+        curve = self._curve(profiles, grid)
 
         def log_power(time_factors: Floats) -> Floats:
-            log_time = np.log(time_factors).reshape(count, -1)
-            return self.model_.log_power(own, PowerCurve(log_clock, highest, log_time))
+            return curve(time_factors.reshape(len(profiles.kernels), *grid.shape[1:]))
 
         if times is None:
             logs = log_power(np.exp(self.model_.log_time(own, log_clock)))
@@ -206,6 +205,28 @@ class BoardPower(Predictor):
         if times is not None and times.low is not None and times.high is not None:
             low, high = low + (log_power(times.high) - logs), high + (log_power(times.low) - logs)
         return Surfaces.of_logs(grid, base, corrected, flags, (low, high))
+
+    def _curve(self, profiles: Profiles, grid: ConfigGrid) -> Callable[[Floats], Floats]:
+        """Return what gives log power ratios (K, N) by time ratios (K, E, M)."""
+        own, base = shares(profiles, self._limits(profiles)), profiles.base
+        engine, memory = (np.array(getattr(grid, axis)) for axis in ("engine_mhz", "memory_mhz"))
+        highest = self._highest_clock(profiles, grid) / base.engine_mhz
+        log_clock, memory = np.log(engine / base.engine_mhz), memory / base.memory_mhz
+        nearest = int(np.abs(np.log(memory)).argmin())
+        device, base_w = known_device(profiles.device), profiles.base_power_w[:, None]
+        sheet = device.datasheet if device else None
+        rated = sheet.memory_mhz / base.memory_mhz if sheet else 1.0
+        limit_w = board_limit_w(profiles.device) or np.nan
+
+        def log_power(times: Floats) -> Floats:
+            at_base = times[:, :, nearest]
+            curve = PowerCurve(log_clock, highest, np.log(at_base))
+            power_w = base_w * np.exp(self.model_.log_power(own, curve))
+            slowdown = times / at_base[..., None]
+            power_w = with_memory_clock(power_w, slowdown, memory, rated, limit_w)
+            return np.log(power_w.reshape(len(times), -1) / base_w)
+
+        return log_power
 
     def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:
         """Where the voltage is at its top [MHz], see `highest_clock`.

@@ -234,6 +234,8 @@ class Bottleneck(Predictor):
         gpu = target.gpu
         kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
         time = prior = self.time_.prior(kernels, gpu, target.number)
+        if profiles.device not in self.trained_devices():
+            time = prior = latency.shifted(prior, gpu.grid, profiles, kernels.use)
         if self.power_ is not None:
             trained = self.time_.gpus[0].grid
             other_grid = None if gpu.grid == trained else trained

@@ -1,4 +1,4 @@
-"""Kernels that use no unit: on another GPU their intervals reach as far as their parts scale."""
+"""Kernels that use no unit: on another GPU they wait for DRAM or the core, by Little's law."""
 
 from dataclasses import replace
 
@@ -6,16 +6,21 @@ import numpy as np
 import pytest
 from synthetic import kernels as made
 
-from mlscale import ConfigGrid, Profiles
+from mlscale import ConfigGrid, HardwareConfig, Profiles
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.bottleneck.latency import (
     FLAG,
+    dram_share,
+    log_ratios,
     scaling_bounds,
+    shifted,
+    uses_no_unit,
     waits,
     with_scaling_bounds,
 )
+from mlscale.predictors.conditioning import SurfacePrior
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (700.0, 1400.0))
 BASE = GRID.config((1, 1, 1))
@@ -31,7 +36,7 @@ def use(**shares: float) -> KernelUse:
 
 def two_profiles() -> Profiles:
     profiles = made.measurements().profiles(made.measurements().grid.mid)
-    return profiles.select([0, 1])
+    return replace(profiles.select([0, 1]), device="gtx980")
 
 
 def test_a_kernel_waits_that_uses_no_unit() -> None:
@@ -48,6 +53,52 @@ def test_a_further_measured_time_tells() -> None:
     point = MeasuredPoint(profiles.base, np.array([1.0, np.nan]), None)
     known = replace(profiles, points=(point,))
     assert waits(known, use(memory=0.1, issue=0.2)).tolist() == [False, False]
+    assert uses_no_unit(use(memory=0.1, issue=0.2)).tolist() == [True, False]
+
+
+def test_the_share_that_waits_for_dram_by_hand() -> None:
+    """On a GTX 980 at 1000 and 3500 MHz, a tenth of 224 GB/s is 175 requests of 128 bytes a us.
+
+    Each takes 0.277 us at the engine clock and 0.223 us in DRAM, so 87.5 of them are in flight.
+    """
+    profiles = replace(two_profiles(), base=HardwareConfig(16, 1000.0, 3500.0))
+
+    def share(**launch: float) -> float:
+        return float(dram_share(profiles, use(memory=0.1, **launch))[0])
+
+    assert share(workgroups=50, waves_per_workgroup=4) == pytest.approx(0.4376, abs=1e-4)
+    assert share(workgroups=50, waves_per_workgroup=1) == 1
+    assert share(workgroups=1e6, waves_per_workgroup=8) == pytest.approx(87.5175 / 1024)
+    assert share(occupancy=0.5) == pytest.approx(87.5175 / 512)
+    assert share(occupancy=0.5, workgroups=64, waves_per_workgroup=2) == pytest.approx(
+        87.5175 / 128
+    )
+    assert np.isnan(share())
+
+
+def test_waiting_times_by_hand() -> None:
+    """Half the engine clock doubles 0.277 of 0.5 us; half the memory clock adds a fourth of 0.223.
+
+    The numbers are those of Wang and Chu (2018), Eq. (4), at 1000 MHz.
+    """
+    ratios = np.exp(log_ratios(np.array([0.0, 1.0]), GRID, BASE)).reshape(2, *GRID.shape)
+    assert ratios[0, 1].tolist() == [[2, 2], pytest.approx([1, 1])]
+    assert ratios[1, 1, :, 1].tolist() == pytest.approx([(2 * 277.32 + 222.78) / 500.1, 1])
+    assert ratios[1, 1, 1, 0] == pytest.approx((277.32 + 1.5 * 222.78) / 500.1)
+
+
+def test_only_kernels_that_use_no_unit_are_shifted() -> None:
+    grid = ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz)
+    profiles = replace(two_profiles(), base=BASE)
+    latents = np.zeros((1, 2))
+    prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
+    idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
+    own = shifted(prior, grid, profiles, idle)
+    assert np.exp(own.predicted()) == pytest.approx(np.array([[2, 2, 1, 1], [1, 1, 1, 1]]))
+    assert own.log_ratios(latents + 1) == pytest.approx(own.predicted() + 1)
+    assert shifted(prior, GRID, profiles, idle) is prior
+    unknown = use(memory=0.0, issue=0.1)
+    assert shifted(prior, grid, profiles, unknown).predicted() == pytest.approx(np.zeros((2, 4)))
 
 
 def test_bounds_by_hand() -> None:

@@ -1,0 +1,40 @@
+"""What another memory clock does to board power: less work while waiting, and a cheaper interface.
+
+Of no GPU that `board-power` learns from can the memory clock be set. Two constants, measured on a
+GTX 980 and a GTX 1080 Ti (docs/decisions/0016-board-power.md), are taken for all others.
+"""
+
+import numpy as np
+
+from mlscale.arrays import Floats
+
+WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory
+INTERFACE = 0.12  # of the board's limit: what the memory draws by its clock alone, at the rated one
+LEAST = 0.05  # of the base's power; nothing runs on less
+
+
+def with_memory_clock(
+    power_w: Floats, slowdown: Floats, memory: Floats, rated: float, limit_w: float
+) -> Floats:
+    """Return power (K, E, M) [W] at other memory clocks.
+
+    power_w (K, E): at the base's memory clock. slowdown (K, E, M): time over that there. memory
+    (M,): clocks relative to the base's; rated: the rated clock, likewise. limit_w: the board's
+    default limit; where it is NaN, power stays.
+
+    P(m) = W + (P - W) / slowdown - D (1 - m) / rated: W is drawn by a GPU whose work waits, what
+    is above it goes with the rate of work, and D, at the rated clock, with the memory clock.
+
+    By hand, at half the clock and half the rate of work, of a board of 200 W: W is 80 and D is 24.
+
+    >>> import numpy as np
+    >>> half = np.array([[[2.0]]])
+    >>> with_memory_clock(np.array([[180.0]]), half, np.array([0.5]), 1.0, 200.0)
+    array([[[118.]]])
+    """
+    if np.isnan(limit_w):
+        return np.broadcast_to(power_w[..., None], slowdown.shape)
+    power = power_w[..., None]
+    waiting = np.minimum(WAITING * limit_w, power)
+    interface = INTERFACE * limit_w * (1 - memory) / rated
+    return np.maximum(waiting + (power - waiting) / slowdown - interface, LEAST * power)
