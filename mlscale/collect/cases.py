@@ -116,13 +116,18 @@ def _sweep(words: int, sweeps: int, threads: int) -> Case:
 
 
 def _chase(nodes: int, steps: int, threads: int) -> Case:
-    order = np.random.default_rng(0).permutation(nodes)
-    following = np.zeros(nodes * 32, np.uint32)
-    following[order * 32] = np.roll(order, -1)
-    place = np.arange(threads) * 7919 % nodes
+    order = np.random.default_rng(0).permutation(nodes) * 32
+    return chase(order, nodes * 32, steps, threads)
+
+
+def chase(order: Indices, words: int, steps: int, threads: int = 1) -> Case:
+    """Threads that follow a cycle through some of the words, from places of their own."""
+    following = np.zeros(words, np.uint32)
+    following[order] = np.roll(order, -1)
+    place = np.arange(threads) * 7919 % len(order)
     out = np.zeros(threads, np.uint32)
     arguments = (following, order[place].astype(np.uint32), out, np.int32(steps))
-    return Case(arguments, {2: sample(order[(place + steps) % nodes])})
+    return Case(arguments, {2: sample(order[(place + steps) % len(order)])})
 
 
 def _matmul(side: int) -> Case:
@@ -280,7 +285,7 @@ def _looked_up(threads: int, rounds: int) -> Case:
     return Case((words, np.zeros(threads, np.uint32), np.int32(rounds)), {1: (at, place)})
 
 
-# By their names in suite.csv.
+# By their names in suite.json.
 CASES: dict[str, Callable[..., Case]] = {
     function.__name__.removeprefix("_"): function
     for function in (

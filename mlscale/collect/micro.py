@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mlscale.arrays import Indices
-from mlscale.collect.cases import Case, bits, places, sample
+from mlscale.collect.cases import Case, bits, chase, places, sample
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Entry
 from mlscale.data.devices import SECTOR_BYTES, Device, known_device
@@ -61,18 +61,14 @@ def _latencies(cached: int, far: int) -> Iterator[Probe]:
     ):
         shared = quantity == "shared_latency"
         for steps in lengths:
-            name, case = f"{quantity}_{steps}", partial(_chase, words, steps, shared)
+            name, case = f"{quantity}_{steps}", partial(_walk, words, steps, shared)
             macros = {"IN_SHARED": int(shared)}
             yield Probe(quantity, steps, Entry(name, quantity, "micro_chase", macros, 1, 1, case))
 
 
-def _chase(words: int, steps: int, shared: bool) -> Case:
+def _walk(words: int, steps: int, shared: bool) -> Case:
     order = np.random.default_rng(0).permutation(words) if shared else page_walk(words)
-    following = np.zeros(words, np.uint32)
-    following[order] = np.roll(order, -1)
-    at = (int(np.flatnonzero(order == 0)[0]) + steps) % len(order)
-    arguments = (following, np.zeros(1, np.uint32), np.int32(steps))
-    return Case(arguments, {1: sample(order[[at]])})
+    return chase(order, words, steps)
 
 
 def page_walk(words: int) -> Indices:

@@ -1,10 +1,9 @@
 """The plan: which kernels of the suite, at which CU counts, clocks and power caps.
 
-suite.csv has a line for each kernel at a size: suite "full" has sizes for a GPU, "small" one size
+suite.json has a line for each kernel at a size: suite "full" has sizes for a GPU, "small" one size
 of each that a processor runs in some milliseconds.
 """
 
-import csv
 import fnmatch
 import json
 import math
@@ -19,6 +18,7 @@ import numpy as np
 from mlscale.collect.cases import CASES, Case
 from mlscale.collect.device import BACKENDS, DeviceInfo
 from mlscale.errors import InputError
+from mlscale.files import shipped_json
 from mlscale.text import near_names
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -42,7 +42,7 @@ class Entry:
     threads: int
     block: int
     case: Callable[[], Case]
-    backends: tuple[str, ...] = BACKENDS
+    backends: Sequence[str] = BACKENDS
 
     @property
     def text(self) -> str:
@@ -54,27 +54,11 @@ class Entry:
 @cache
 def entries(suite: str) -> tuple[Entry, ...]:
     """The kernels of a suite, 'full' or 'small'."""
-    with Path(__file__).with_name("suite.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Entry(
-                name=row["kernel"],
-                application=row["application"],
-                source=row["source"],
-                macros=_pairs(row["macros"]),
-                threads=int(row["threads"]),
-                block=int(row["block"]),
-                case=partial(CASES[row["case"]], **_pairs(row["arguments"])),
-                backends=tuple(row["backends"].split()) or BACKENDS,
-            )
-            for row in csv.DictReader(file)
-            if row["suite"] == suite
-        )
-
-
-def _pairs(text: str) -> dict[str, Any]:
-    """The pairs of 'n=4096 real=float32'; numbers as such."""
-    pairs = (pair.split("=") for pair in text.split())
-    return {n: json.loads(value) if value[0].isdigit() else value for n, value in pairs}
+    rows = []
+    for row in shipped_json(__file__, "suite.json")[suite]:
+        name, arguments = row.pop("case")
+        rows.append(Entry(**row, case=partial(CASES[name], **arguments)))
+    return tuple(rows)
 
 
 def select(suite: str, patterns: Sequence[str], backend: str) -> tuple[Entry, ...]:

@@ -10,6 +10,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,30 +40,28 @@ def carry_out(plan: Plan, folder: Path, progress: Callable[[], object]) -> dict[
     folder = folder.resolve()
     (folder / "cache").mkdir(exist_ok=True)
     failed: dict[str, str] = {}
-    workers: dict[str, _Worker] = {}
+    workers: dict[tuple[str, str], _Worker] = {}
     try:
-        for entry in plan.entries:
-            for cu_count in plan.cu_counts:
-                if entry.name not in failed:
-                    cache = cache_file(folder, entry.name, cu_count)
-                    _delete_if_not_whole(cache)
-                    environment = plan.device.environment(cu_count)
-                    worker = workers.pop(str(environment), None)
-                    worker = worker or _Worker(folder / "cache" / "process.log", environment)
-                    if why := worker.measure(entry, plan, cu_count, cache):
-                        failed[entry.name] = why
-                        worker.end()
-                    else:
-                        workers[str(environment)] = worker
-                progress()
-            if plan.device.backend != "opencl":
-                _end(workers)
+        for entry, cu_count in product(plan.entries, plan.cu_counts):
+            if entry.name not in failed:
+                environment = plan.device.environment(cu_count)
+                key = ("" if plan.device.backend == "opencl" else entry.name, str(environment))
+                if key not in workers:
+                    if key[0]:
+                        _end(workers)
+                    workers[key] = _Worker(folder / "cache" / "process.log", environment)
+                cache = cache_file(folder, entry.name, cu_count)
+                _delete_if_not_whole(cache)
+                if why := workers[key].measure(entry, plan, cu_count, cache):
+                    failed[entry.name] = why
+                    workers.pop(key).end()
+            progress()
     finally:
         _end(workers)
     return failed
 
 
-def _end(workers: dict[str, "_Worker"]) -> None:
+def _end(workers: dict[tuple[str, str], "_Worker"]) -> None:
     while workers:
         workers.popitem()[1].end()
 
@@ -71,13 +71,10 @@ def _delete_if_not_whole(cache: Path) -> None:
 
     kernel_tuner could not go on with the one, and would not try the other again.
     """
-    try:
-        samples = read_document(cache)["cache"].values() if cache.exists() else []
-        whole = not any("__error__" in sample for sample in samples)
-    except InputError:
-        whole = False
-    if not whole:
-        cache.unlink()
+    with suppress(InputError):
+        if not any("__error__" in sample for sample in read_document(cache)["cache"].values()):
+            return
+    cache.unlink(missing_ok=True)
 
 
 class _Worker:

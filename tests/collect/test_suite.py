@@ -144,7 +144,7 @@ def test_every_source_is_run() -> None:
 
 @pytest.mark.parametrize("suite", ["full", "small"])
 def test_names_tell_the_application_and_launches_are_whole_blocks(suite: str) -> None:
-    """Slips of a line of suite.csv."""
+    """Slips of a line of suite.json."""
     for entry in entries(suite):
         assert entry.name.startswith(f"{entry.application}_")
         assert entry.threads % entry.block == 0, entry.name

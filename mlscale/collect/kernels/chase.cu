@@ -1,10 +1,10 @@
-// Dependent loads: each thread follows its own way through a cycle of nodes 128 bytes apart.
+// Dependent loads: each thread follows its own way through a cycle of words.
 ENTRY KERNEL(GLOBAL const unsigned *next, GLOBAL const unsigned *start, GLOBAL unsigned *out,
              int steps)
 {
     int i = BLOCK * THREADS + THREAD;
-    unsigned node = start[i];
+    unsigned place = start[i];
     for (int k = 0; k < steps; k++)
-        node = next[node * 32];
-    out[i] = node;
+        place = next[place];
+    out[i] = place;
 }
