@@ -75,8 +75,8 @@ def given_back(device: DeviceInfo, sets_board: bool) -> Iterator[None]:
         if marker.exists():
             warn("an earlier run was killed while it held the clocks; they are reset first")
             _reset(device, marker)
-        limit = pynvml.nvmlDeviceGetPowerManagementLimit(nvml_board(device.uuid))
-        write_text(marker, json.dumps({"power_limit_mw": limit}))
+        before = pynvml.nvmlDeviceGetPowerManagementLimit(nvml_board(device.uuid))
+        write_text(marker, json.dumps({"power_limit_mw": before}))
         try:
             yield
         finally:

@@ -69,9 +69,8 @@ class DeviceInfo:
     def lacks_sensors(self) -> str:
         """Why power and clocks are not observed, or ''."""
         package = {"cuda": "nvidia-ml-py", "hip": "amdsmi"}.get(self.backend)
-        if self.sensors or not package:
-            return ""
-        return f"{package} is not installed, or does not know the board"
+        lacking = package and not self.sensors
+        return f"{package} is not installed, or does not know the board" if lacking else ""
 
     def environment(self, cu_count: int) -> dict[str, str]:
         """What tells a process to use that many CUs; nothing for green contexts."""
@@ -95,10 +94,9 @@ def find_device(backend: str | None = None) -> DeviceInfo:
     for name in [backend] if backend else BACKENDS:
         try:
             return _FINDERS[name]()
-        except ImportError as error:
-            complaints.append(f"{name}: {error} ({_INSTALL[name]})")
-        except (RuntimeError, InputError) as error:
-            complaints.append(f"{name}: {error}")
+        except (ImportError, RuntimeError, InputError) as error:
+            install = f" ({_INSTALL[name]})" if isinstance(error, ImportError) else ""
+            complaints.append(f"{name}: {error}{install}")
     raise InputError(f"no device to measure on; {'; '.join(complaints)}")
 
 

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from mlscale.collect.clocks import set_board
 from mlscale.collect.device import DeviceInfo, find_device, nvml_board
@@ -19,16 +17,14 @@ from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
 
 # kernel_tuner would import torch for tensors as arguments, which takes seconds; here are none.
-_modules = cast("dict[str, Any]", sys.modules)
-_torch = _modules.get("torch")
-_modules["torch"] = None
+_modules: dict[str, Any] = sys.modules
+_modules.setdefault("torch", None)
 try:
     from kernel_tuner import run_kernel, tune_kernel
     from kernel_tuner.observers import BenchmarkObserver
 finally:
-    del _modules["torch"]
-    if _torch:
-        _modules["torch"] = _torch
+    if _modules["torch"] is None:
+        del _modules["torch"]
 
 _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 
@@ -62,15 +58,14 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
 def _read_at_once(observer: Any, after_start: Callable[[], None]) -> None:
     """Read the power when the loop of launches ends.
 
-    kernel_tuner reads it while the device is at work; kernels that are shorter than their launch
-    are through by then.
+    kernel_tuner reads it while the device is at work; of kernels shorter than their launch, never.
     """
     after_start()
     observer.continuous_observer.power_readings.append([0.0, observer.read_power()])
 
 
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]
-    """Sets the board for each configuration, and writes down how many CUs it really had.
+    """Sets the board for each configuration, and says how many CUs it really had.
 
     It also mends two things that kernel_tuner 1.5.0 does with the streams of CUDA and HIP.
     """
@@ -80,17 +75,14 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
         self._settings: dict[str, int] = {}
 
     def register_device(self, dev: Any) -> None:
-        """Called once: copies wait for the kernel.
-
-        The stream of a green context does not block the copies of the results that are checked.
-        """
+        """Let copies wait for the kernel, which the stream of a green context does not."""
         super().register_device(dev)
         if self._device.cu_axis == "green contexts":
             for copy in ("memcpy_dtoh", "memcpy_htod"):
                 setattr(dev, copy, partial(_copy_alone, dev.synchronize, getattr(dev, copy)))
 
     def register_configuration(self, params: dict[str, Any]) -> None:
-        """Called before a configuration is timed."""
+        """Set the board, and from now on time launches behind another."""
         settings = {name: params[name] for name in _SETTINGS if name in params}
         if settings != self._settings:
             set_board(self._device, settings)
@@ -99,14 +91,13 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
             self.dev.run_kernel = partial(_run_behind_another, self.dev, self.dev.run_kernel)
 
     def get_results(self) -> dict[str, Any]:
-        """Called when it was timed."""
+        """The CUs that the configuration had, where the driver says it."""
         self.dev.__dict__.pop("run_kernel", None)
-        if self._device.cu_axis == "green contexts":
-            granted = getattr(self.dev, "assigned_sm_count", self._device.cu_count)
-            return {"cu_count_granted": granted}
         if self._device.backend == "opencl":
             return {"cu_count_granted": self.dev.ctx.devices[0].max_compute_units}
-        return {}
+        if self._device.cu_axis != "green contexts":
+            return {}
+        return {"cu_count_granted": getattr(self.dev, "assigned_sm_count", self._device.cu_count)}
 
 
 def _copy_alone(synchronize: Callable[[], None], copy: Callable[..., None], *given: Any) -> None:
@@ -116,10 +107,7 @@ def _copy_alone(synchronize: Callable[[], None], copy: Callable[..., None], *giv
 
 
 def _run_behind_another(dev: Any, run: Callable[..., None], *given: Any) -> None:
-    """Launch a kernel twice, and time the second: the launch by Python is hidden by the first.
-
-    Else the device waits some 10 us for it after the event that begins the time.
-    """
+    """Launch twice, and time the second: for the first the device waits some 10 us, by Python."""
     run(*given)
     dev.start_event()
     run(*given)
@@ -127,15 +115,11 @@ def _run_behind_another(dev: Any, run: Callable[..., None], *given: Any) -> None
 
 def parameters(entry: Entry, plan: Plan, cu_count: int) -> dict[str, list[Any]]:
     """What kernel_tuner varies; all combinations are measured."""
-    share = round(100 * cu_count / plan.device.cu_count, 4)
-    shares = {"cuda_sm_percentage": [share]} if plan.device.cu_axis == "green contexts" else {}
-    return {
-        "block_size_x": [entry.block],
-        "repetition": list(range(plan.repeat)),
-        "cu_count": [cu_count],
-        **shares,
-        **{axis: list(values) for axis, values in plan.settings.items() if values},
-    }
+    varied = {"block_size_x": [entry.block], "repetition": [*range(plan.repeat)]}
+    varied["cu_count"] = [cu_count]
+    if plan.device.cu_axis == "green contexts":
+        varied["cuda_sm_percentage"] = [round(100 * cu_count / plan.device.cu_count, 4)]
+    return varied | {axis: list(values) for axis, values in plan.settings.items() if values}
 
 
 def measure(entry: Entry, plan: Plan, cu_count: int, cache: Path) -> list[dict[str, Any]]:
@@ -167,7 +151,7 @@ def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dic
         "kernel_source": entry.text,
         "problem_size": entry.threads,
         "grid_div_x": ["block_size_x"],
-        "arguments": [np.ascontiguousarray(a) if a.shape else a for a in arguments],
+        "arguments": [*arguments],
         "lang": device.backend,
         "defines": {"KERNEL": entry.name, **entry.macros},
         "platform": device.platform,

@@ -26,6 +26,7 @@ from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import LineFit, fit_dram_delay, fit_dram_latency
 
 _LINE_WORDS, _PAGE_WORDS = 32, 2**19
+_ROW_WORDS = 32  # of a thread: eight vectors of four words
 _WORD_BYTES = 4
 _NEAR_THE_TOP = 0.9
 _CLOCKS = ["engine_mhz", "memory_mhz"]
@@ -48,27 +49,29 @@ class Probe:
 
 def probes(info: DeviceInfo) -> tuple[Probe, ...]:
     """All of them, for a device: a short and a long one of each quantity, then Volkov's kernels."""
-    cached = max(info.l2_bytes // 8 // _LINE_WORDS, 8) * _LINE_WORDS  # words, half of the cache
-    far = 16 * cached
-    return (*_latencies(cached, far), *_delays(info, cached, far), *_volkovs(info, far))
-
-
-def _latencies(cached: int, far: int) -> Iterator[Probe]:
-    for quantity, words, lengths in (
-        ("dram_latency", far, (far // 64 + 1, far // 16 + 1)),
-        ("l2_latency", cached, (cached // 16 + 1, cached // 2 + 1)),
-        ("shared_latency", 4096, (2_000, 20_000)),
+    near = max(info.l2_bytes // 8 // _LINE_WORDS, 8) * _LINE_WORDS  # words, half of the cache
+    far, wide, full = 16 * near, 2048 * info.cu_count, 1024 * info.cu_count
+    many, few = (max(words // (_ROW_WORDS * wide), 1) for words in (far, near))
+    # Transactions of a CU: in a row of each thread's words, in a round of shared memory.
+    row, reads = 2048 * _ROW_WORDS * _WORD_BYTES / SECTOR_BYTES, 1024 * 16 / info.wave_size
+    pairs = []
+    for quantity, source, (threads, block), case, work, lengths in (
+        ("dram_latency", "chase", (1, 1), partial(_walk, far), 1, (far // 64 + 1, far // 16 + 1)),
+        ("l2_latency", "chase", (1, 1), partial(_walk, near), 1, (near // 16 + 1, near // 2 + 1)),
+        ("shared_latency", "chase_shared", (1, 1), partial(_walk_shared), 1, (2_000, 20_000)),
+        ("dram_delay", "read", (wide, 256), partial(_read, wide, many), row * many, (1, 5)),
+        ("l2_delay", "read", (wide, 256), partial(_read, wide, few), row * few, (8, 64)),
+        ("shared_delay", "shared", (full, 1024), partial(_read_shared, full), reads, (500, 4_000)),
     ):
-        shared = quantity == "shared_latency"
-        for steps in lengths:
-            name, case = f"{quantity}_{steps}", partial(_walk, words, steps, shared)
-            macros = {"IN_SHARED": int(shared)}
-            yield Probe(quantity, steps, Entry(name, quantity, "micro_chase", macros, 1, 1, case))
+        for length in lengths:
+            name, of_length = f"{quantity}_{length}", partial(case, length)
+            entry = Entry(name, quantity, f"micro_{source}", {}, threads, block, of_length)
+            pairs.append(Probe(quantity, work * length, entry))
+    return (*pairs, *_volkovs(info, far))
 
 
-def _walk(words: int, steps: int, shared: bool) -> Case:
-    order = np.random.default_rng(0).permutation(words) if shared else page_walk(words)
-    return chase(order, words, steps)
+def _walk(words: int, steps: int) -> Case:
+    return chase(page_walk(words), words, steps)
 
 
 def page_walk(words: int) -> Indices:
@@ -78,25 +81,14 @@ def page_walk(words: int) -> Indices:
     return lines[np.lexsort((chance, lines // _PAGE_WORDS))]
 
 
-def _delays(info: DeviceInfo, cached: int, far: int) -> Iterator[Probe]:
-    threads = 2048 * info.cu_count
-    for quantity, words, lengths in (("dram_delay", far, (1, 5)), ("l2_delay", cached, (8, 64))):
-        whole = 32 * threads * max(words // (32 * threads), 1)  # eight vectors of four words each
-        for sweeps in lengths:
-            name, case = f"{quantity}_{sweeps}", partial(_read, whole, threads, sweeps)
-            work = sweeps * whole * _WORD_BYTES / SECTOR_BYTES / info.cu_count
-            yield Probe(quantity, work, Entry(name, quantity, "micro_read", {}, threads, 256, case))
-    quantity, threads = "shared_delay", 1024 * info.cu_count
-    for rounds in (500, 4_000):
-        name, case = f"{quantity}_{rounds}", partial(_read_shared, threads, rounds)
-        work = 16 * rounds * 1024 / info.wave_size
-        yield Probe(quantity, work, Entry(name, quantity, "micro_shared", {}, threads, 1024, case))
+def _walk_shared(steps: int) -> Case:
+    return chase(np.random.default_rng(0).permutation(4096), 4096, steps)
 
 
-def _read(words: int, threads: int, sweeps: int) -> Case:
-    data = bits(words)
+def _read(threads: int, rows: int, sweeps: int) -> Case:
+    data = bits(_ROW_WORDS * rows * threads)
     sums = data.reshape(-1, threads, 4).sum((0, 2), np.uint32) * np.uint32(sweeps)
-    arguments = (data, np.zeros(threads, np.uint32), np.uint32(words // 4), np.int32(sweeps))
+    arguments = (data, np.zeros(threads, np.uint32), np.uint32(data.size // 4), np.int32(sweeps))
     return Case(arguments, {1: sample(sums)})
 
 

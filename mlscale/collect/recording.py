@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
     path = folder / "collect.json"
     asked = {"version": __version__, **plan.record()}
     if not path.is_file():
-        return _write_record(folder, {"started": _now(), "finished": None, "failed": {}, **asked})
+        return _write(path, {"started": _now(), "finished": None, "failed": {}, **asked})
     there = parse_json_object(read_bytes(path), str(path))
     if differing := [name for name, value in asked.items() if there.get(name) != value]:
         raise InputError(
@@ -51,11 +52,11 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
 
 def finish(folder: Path, record: dict[str, Any], failed: Mapping[str, str]) -> None:
     """Write down the end, and which kernels failed."""
-    _write_record(folder, {**record, "finished": _now(), "failed": failed})
+    _write(folder / "collect.json", {**record, "finished": _now(), "failed": failed})
 
 
-def _write_record(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    write_text(folder / "collect.json", json.dumps(record, indent=1) + "\n")
+def _write(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    write_text(path, json.dumps(record, indent=1) + "\n")
     return record
 
 
@@ -89,26 +90,23 @@ def samples(folder: Path, plan: Plan) -> pd.DataFrame:
 
 
 def _rows(folder: Path, plan: Plan) -> Iterator[dict[str, Any]]:
-    for entry in plan.entries:
-        identity = (plan.device.key, entry.application, entry.name)
-        for cu_count in plan.cu_counts:
-            path = cache_file(folder, entry.name, cu_count)
-            for sample in read_document(path)["cache"].values() if path.exists() else ():
-                if "times" in sample:
-                    yield {**dict(zip(IDENTITY, identity, strict=True)), **_measured(sample)}
-
-
-def _measured(sample: dict[str, Any]) -> dict[str, Any]:
-    low, median, high = np.percentile(sample["times"], [25, 50, 75])
-    return {
-        "cap_w": 0.0,
-        **{name: float(sample[name]) for name in (*_CLOCKS, "cap_w") if name in sample},
-        **readings(sample),
-        "cu_count": float(sample.get("cu_count_granted", sample["cu_count"])),
-        "time_ms": float(f"{median:.7g}"),
-        "time_spread_percent": round(float(100 * (high - low) / median), 4),
-        "throttled": False,
-    }
+    for entry, cu_count in product(plan.entries, plan.cu_counts):
+        path = cache_file(folder, entry.name, cu_count)
+        for sample in read_document(path)["cache"].values() if path.exists() else ():
+            if "times" in sample:
+                low, median, high = np.percentile(sample["times"], [25, 50, 75])
+                yield {
+                    "device": plan.device.key,
+                    "application": entry.application,
+                    "kernel": entry.name,
+                    "cap_w": 0.0,
+                    **{name: float(sample[name]) for name in plan.settings if name in sample},
+                    **readings(sample),
+                    "cu_count": float(sample.get("cu_count_granted", cu_count)),
+                    "time_ms": float(f"{median:.7g}"),
+                    "time_spread_percent": round(float(100 * (high - low) / median), 4),
+                    "throttled": False,
+                }
 
 
 def base(frame: pd.DataFrame) -> dict[str, float]:
@@ -148,30 +146,27 @@ def to_table(frame: pd.DataFrame, plan: Plan) -> Table:
     metadata["unknown_clocks"] = unknown
     metadata.update(facts_to_carry(device.key))
     if "power_w" in table.numbers:
-        metadata["power_kind"] = "board"
-        metadata["power_sensor"] = device.sensors
-        metadata["power_window_s"] = plan.power_s
+        sensor = {"power_sensor": device.sensors, "power_window_s": plan.power_s}
+        metadata.update(power_kind="board", **sensor)
     if {*table.numbers} - {*NOT_COUNTERS}:
         metadata["counter_tool"] = device.profiler
     return table
 
 
-def notes(frame: pd.DataFrame, plan: Plan) -> list[str]:
+def notes(frame: pd.DataFrame, plan: Plan) -> Iterator[str]:
     """What a reader of the table should know, a line each."""
-    lines, device = [], plan.device
-    throttled = frame["kernel"][frame["throttled"]]
+    device, throttled = plan.device, frame["kernel"][frame["throttled"]]
     if len(throttled):
-        lines.append(
+        yield (
             f"{len(throttled)} of {len(frame)} samples ran more than {_CLOCK_TOLERANCE:.0%} off "
             f"the clocks that were set (column 'throttled'): {', '.join(throttled.unique())}"
         )
     if device.lacks_sensors:
-        lines.append(f"neither power nor clocks were observed: {device.lacks_sensors}")
+        yield f"neither power nor clocks were observed: {device.lacks_sensors}"
     if plan.power_s and frame["power_w"].isna().any():
-        lines.append(f"there is no power: the sensor ({device.sensors}) gave none")
+        yield f"there is no power: the sensor ({device.sensors}) gave none"
     if device.key not in device_keys() and device.backend != "opencl":
-        lines.append(
+        yield (
             f"'{device.key}' is not in the device table, so 'bottleneck' does not apply; "
             "docs/collecting.md says how to describe a GPU"
         )
-    return lines

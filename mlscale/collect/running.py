@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import product
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
@@ -40,30 +40,24 @@ def carry_out(plan: Plan, folder: Path, progress: Callable[[], object]) -> dict[
     folder = folder.resolve()
     (folder / "cache").mkdir(exist_ok=True)
     failed: dict[str, str] = {}
-    workers: dict[tuple[str, str], _Worker] = {}
-    try:
-        for entry, cu_count in product(plan.entries, plan.cu_counts):
-            if entry.name not in failed:
-                environment = plan.device.environment(cu_count)
-                key = ("" if plan.device.backend == "opencl" else entry.name, str(environment))
-                if key not in workers:
-                    if key[0]:
-                        _end(workers)
-                    workers[key] = _Worker(folder / "cache" / "process.log", environment)
-                cache = cache_file(folder, entry.name, cu_count)
-                _delete_if_not_whole(cache)
-                if why := workers[key].measure(entry, plan, cu_count, cache):
-                    failed[entry.name] = why
-                    workers.pop(key).end()
-            progress()
-    finally:
-        _end(workers)
+    share = plan.device.backend == "opencl"
+    for entries in [plan.entries] if share else [(entry,) for entry in plan.entries]:
+        workers: dict[str, _Worker] = {}
+        with ExitStack() as stack:
+            for entry, cu_count in product(entries, plan.cu_counts):
+                if entry.name not in failed:
+                    cache = cache_file(folder, entry.name, cu_count)
+                    _delete_if_not_whole(cache)
+                    environment = plan.device.environment(cu_count)
+                    key = str(environment)
+                    if key not in workers:
+                        workers[key] = _Worker(folder / "cache" / "process.log", environment)
+                        stack.callback(workers[key].end)
+                    if why := workers[key].measure(entry, plan, cu_count, cache):
+                        failed[entry.name] = why
+                        workers.pop(key).end()
+                progress()
     return failed
-
-
-def _end(workers: dict[tuple[str, str], "_Worker"]) -> None:
-    while workers:
-        workers.popitem()[1].end()
 
 
 def _delete_if_not_whole(cache: Path) -> None:
