@@ -66,21 +66,17 @@ def sample(values: NDArray[Any]) -> Sample:
     return at, values.flat[at]
 
 
-def _copy(n: int) -> Case:
+def _moved(n: int, width: int = 1, size: int = 0) -> Case:
+    """The columns of a matrix so wide become rows. size: as the kernel is told, n unless given."""
     data = uniform(n)
-    return Case((data, np.zeros_like(data), np.int32(n)), {1: sample(data)})
+    columns = data.reshape(-1, width).T
+    return Case((data, np.zeros_like(data), np.int32(size or n)), {1: sample(columns)})
 
 
 def _triad(n: int, real: str) -> Case:
     a, b, half = uniform(n).astype(real), uniform(n, 1).astype(real), np.dtype(real).type(0.5)
     arguments = (a, b, np.zeros_like(a), half, np.int32(n))
     return Case(arguments, {2: sample(a + half * b)}, 1e-6)
-
-
-def _strided(n: int, stride: int) -> Case:
-    data = uniform(n)
-    columns = data.reshape(-1, stride).T
-    return Case((data, np.zeros_like(data), np.uint32(n)), {1: sample(columns)})
 
 
 def _gather(n: int, table: int) -> Case:
@@ -98,12 +94,6 @@ def _stencil(side: int, dimensions: int, own: float, neighbour: float) -> Case:
         for step in (-1, 1):
             mixed[inner] += neighbour * np.roll(grid, step, axis)[inner]
     return Case((grid, np.zeros_like(grid), np.int32(side)), {1: sample(mixed)}, 1e-5)
-
-
-def _transpose(side: int) -> Case:
-    data = uniform(side**2)
-    columns = data.reshape(side, side).T
-    return Case((data, np.zeros_like(data), np.int32(side)), {1: sample(columns)})
 
 
 def _sweep(words: int, sweeps: int, threads: int) -> Case:
@@ -162,10 +152,8 @@ def _nbody(n: int) -> Case:
 
 def _monte_carlo(n: int, draws: int) -> Case:
     at = places(n)
-    state, inside = (
-        at.astype(np.uint32) * np.uint32(2654435761) + np.uint32(12345),
-        np.zeros(at.shape),
-    )
+    inside = np.zeros_like(at)
+    state = at.astype(np.uint32) * np.uint32(2654435761) + np.uint32(12345)
     for _ in range(draws):
         state ^= state << np.uint32(13)
         state ^= state >> np.uint32(17)
@@ -270,7 +258,7 @@ def _spmv(rows: int) -> Case:
 
 
 def _conflicts(threads: int, stride: int, rounds: int) -> Case:
-    words, at = whole(2048, 2**31 - 1).astype(np.uint32), places(threads)
+    words, at = bits(2048), places(threads)
     sums = at.astype(np.uint32)
     for k in range(rounds):
         sums += words[(at % 256 * stride + k + (sums & 32)) & 2047]
@@ -278,7 +266,7 @@ def _conflicts(threads: int, stride: int, rounds: int) -> Case:
 
 
 def _looked_up(threads: int, rounds: int) -> Case:
-    words, at = whole(11264, 2**31 - 1).astype(np.uint32), places(threads)
+    words, at = bits(11264), places(threads)
     place = at % 128
     for _ in range(rounds):
         place = (words[place] % 11264).astype(np.intp)
@@ -289,7 +277,7 @@ def _looked_up(threads: int, rounds: int) -> Case:
 CASES: dict[str, Callable[..., Case]] = {
     function.__name__.removeprefix("_"): function
     for function in (
-        *(_copy, _triad, _strided, _gather, _stencil, _transpose, _sweep, _chase),
+        *(_moved, _triad, _gather, _stencil, _sweep, _chase),
         *(_matmul, _tensor, _nbody, _monte_carlo, _special, _chains, _hashes, _collatz),
         *(_reduction, _scan, _histogram, _sorted_blocks, _exchanged, _butterflies, _transformed),
         *(_spmv, _conflicts, _looked_up),

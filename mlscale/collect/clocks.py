@@ -38,10 +38,9 @@ def why_fixed(device: DeviceInfo) -> str:
 
 
 def set_board(device: DeviceInfo, settings: Mapping[str, int]) -> None:
-    """Hold the clocks [MHz] and limit the power [W] as far as they are given.
+    """Hold the clocks [MHz] and limit the power [W] as far as they are given; not by kernel_tuner.
 
-    kernel_tuner 1.5.0 is not asked for it: it sets one locked clock together with a reading of
-    the other, which undoes the second of two where the board idles.
+    Why: docs/decisions/0010-collecting.md.
     """
     import pynvml
 

@@ -36,14 +36,11 @@ def commands(plan: Plan, kernels: Sequence[str], folder: Path) -> list[list[str]
     worker = [sys.executable, "-m", "mlscale.collect.measuring"]
     launch = [*worker, device.backend, plan.suite, *kernels]
     if device.profiler == "ncu":
-        return [
-            [
-                "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-                "--log-file", str(folder / "ncu.csv"),
-                "--metrics", ",".join(metrics(device.capability)),
-                "--kernel-name", f"regex:^({'|'.join(kernels)})$", *launch,
-            ]
-        ]  # fmt: skip
+        output = ["--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
+        output += ["--log-file", str(folder / "ncu.csv")]
+        counted = ["--metrics", ",".join(metrics(device.capability))]
+        counted += ["--kernel-name", f"regex:^({'|'.join(kernels)})$"]
+        return [["ncu", *output, *counted, *launch]]
     passes = (_HERE / "rocprof_metrics.txt").read_text(encoding="utf-8").splitlines()
     what = [["--kernel-trace"], *(["--pmc", *line.split()] for line in passes)]
     as_csv = ["--output-format", "csv", "-d"]
@@ -82,7 +79,7 @@ def _of_kernel(
 ) -> dict[str, float]:
     """The counters of one kernel. Raises InputError where the profiler or the importer refuses."""
     folder.mkdir(parents=True)
-    tool = plan.device.profiler
+    device, tool = plan.device.key, plan.device.profiler
     for line in commands(plan, [kernel], folder):
         done = subprocess.run(  # noqa: S603
             line, capture_output=True, text=True, errors="replace", check=False
@@ -95,6 +92,5 @@ def _of_kernel(
         base = {"cu_count": base["cu_count"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        files = sorted(folder.rglob("*.csv"))
-        table = import_exports(files, tool, device=plan.device.key, base=base).table
+        table = import_exports(sorted(folder.rglob("*.csv")), tool, device=device, base=base).table
     return {name: float(c[0]) for name, c in table.numbers.items() if name not in NOT_COUNTERS}

@@ -1,6 +1,7 @@
 """The device at hand: which backend finds one, and what it is."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,6 @@ _INSTALL = {
 BACKENDS = tuple(_INSTALL)
 _POCL = "Portable Computing Language"
 _JETSON = Path("/etc/nv_tegra_release")
-_GREEN_CONTEXTS = 12040
 # A processor's caches are no GPU's L2: so small that the micro-benchmarks end soon.
 _PROCESSOR_SET = 2**18
 
@@ -121,38 +121,39 @@ def _cuda() -> DeviceInfo:
         return answer[0]
 
     driver = int(ask(runtime.cudaDriverGetVersion))
-    if not driver:
-        raise InputError("no NVIDIA driver is installed")
-    _require_compiler(nvrtc, driver)
+    version = (driver // 1000, driver % 1000 // 10)
+    _require_compiler(nvrtc, version)
     ask(runtime.cudaGetDeviceCount)
     properties = ask(runtime.cudaGetDeviceProperties, 0)
     called = _of_properties(properties)
     return DeviceInfo(
         backend="cuda",
-        driver=f"CUDA {driver // 1000}.{driver % 1000 // 10}",
+        driver="CUDA {}.{}".format(*version),
         capability=10 * properties.major + properties.minor,
-        cu_axis="green contexts" if driver >= _GREEN_CONTEXTS else "",
+        cu_axis="green contexts" if version >= (12, 4) else "",
         sensors=_nvidia_sensors(called["uuid"]),
         **called,
     )
 
 
-def _require_compiler(nvrtc: Any, driver: int) -> None:
+def _require_compiler(nvrtc: Any, driver: tuple[int, int]) -> None:
     """Raise InputError without NVRTC, or where it is newer than the driver, which refuses its PTX.
 
-    driver: the version of its CUDA, as 12040.
+    driver: the version of its CUDA, (0, 0) without one.
     """
-    major, minor = driver // 1000, driver % 1000 // 10
+    major, minor = driver
+    if not major:
+        raise InputError("no NVIDIA driver is installed")
     wheel = "nvidia-cuda-nvrtc-cu12" if major == 12 else "nvidia-cuda-nvrtc"
     install = f"pip install 'cuda-python=={major}.*' '{wheel}=={major}.{minor}.*'"
     try:
-        _, *version = nvrtc.nvrtcVersion()
+        _, *own = nvrtc.nvrtcVersion()
     except RuntimeError:
         raise InputError(f"NVRTC, CUDA's compiler, is missing: {install}") from None
-    if version > [major, minor]:
+    if (*own,) > driver:
         raise InputError(
-            f"NVRTC {version[0]}.{version[1]} is newer than the driver, which has CUDA "
-            f"{major}.{minor}: {install}"
+            f"NVRTC {own[0]}.{own[1]} is newer than the driver, which has CUDA {major}.{minor}: "
+            f"{install}"
         )
 
 
@@ -168,15 +169,13 @@ def _nvidia_sensors(uuid: str) -> str:
     """Those that kernel_tuner can read; of NVML whole boards that list their memory's clocks."""
     if _JETSON.exists():
         return "tegra"
-    if find_spec("pynvml") is None:
-        return ""
-    import pynvml
+    if find_spec("pynvml"):
+        import pynvml
 
-    try:
-        pynvml.nvmlDeviceGetSupportedMemoryClocks(nvml_board(uuid))
-    except pynvml.NVMLError:
-        return ""
-    return "nvml"
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlDeviceGetSupportedMemoryClocks(nvml_board(uuid))
+            return "nvml"
+    return ""
 
 
 def _hip() -> DeviceInfo:

@@ -56,10 +56,7 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
 
 
 def _read_at_once(observer: Any, after_start: Callable[[], None]) -> None:
-    """Read the power when the loop of launches ends.
-
-    kernel_tuner reads it while the device is at work; of kernels shorter than their launch, never.
-    """
+    """Read the power when the launches end; kernel_tuner does not, where they are longer."""
     after_start()
     observer.continuous_observer.power_readings.append([0.0, observer.read_power()])
 
@@ -67,7 +64,7 @@ def _read_at_once(observer: Any, after_start: Callable[[], None]) -> None:
 class _Configuration(BenchmarkObserver):  # type: ignore[misc]
     """Sets the board for each configuration, and says how many CUs it really had.
 
-    It also mends two things that kernel_tuner 1.5.0 does with the streams of CUDA and HIP.
+    How it mends kernel_tuner 1.5.0 on the way: docs/decisions/0010-collecting.md.
     """
 
     def __init__(self, device: DeviceInfo) -> None:

@@ -1,10 +1,9 @@
 """The micro-benchmarks: latencies and throughputs of memory, Volkov's kernel, and what they say.
 
 Sets follow the L2 cache: half of it stays in it, eight times it does not. A chase walks the lines
-of one 2 MiB page after another, so that one load in 16 384 waits for a TLB, and the others hit it;
-the throughputs are of all CUs at once. Time is kernel_tuner's, so every quantity is a difference
-of two lengths, from which the launch itself falls out; they are far apart, so that 1 % of noise in
-a time is less than 1.5 % in the difference.
+of one 2 MiB page after another, so that one load in 16 384 waits for a TLB. Every quantity is a
+difference of two lengths, from which the launch itself falls out; they are far apart, so that 1 %
+of noise in a time is less than 1.5 % in the difference.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +57,7 @@ def probes(info: DeviceInfo) -> tuple[Probe, ...]:
     for quantity, source, (threads, block), case, work, lengths in (
         ("dram_latency", "chase", (1, 1), partial(_walk, far), 1, (far // 64 + 1, far // 16 + 1)),
         ("l2_latency", "chase", (1, 1), partial(_walk, near), 1, (near // 16 + 1, near // 2 + 1)),
-        ("shared_latency", "chase_shared", (1, 1), partial(_walk_shared), 1, (2_000, 20_000)),
+        ("shared_latency", "chase_shared", (1, 1), partial(_walk, 4096), 1, (2_000, 20_000)),
         ("dram_delay", "read", (wide, 256), partial(_read, wide, many), row * many, (1, 5)),
         ("l2_delay", "read", (wide, 256), partial(_read, wide, few), row * few, (8, 64)),
         ("shared_delay", "shared", (full, 1024), partial(_read_shared, full), reads, (500, 4_000)),
@@ -79,10 +78,6 @@ def page_walk(words: int) -> Indices:
     lines = np.arange(0, words, _LINE_WORDS)
     chance = np.random.default_rng(0).random(lines.size)
     return lines[np.lexsort((chance, lines // _PAGE_WORDS))]
-
-
-def _walk_shared(steps: int) -> Case:
-    return chase(np.random.default_rng(0).permutation(4096), 4096, steps)
 
 
 def _read(threads: int, rows: int, sweeps: int) -> Case:

@@ -35,7 +35,7 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
     path = folder / "collect.json"
     asked = {"version": __version__, **plan.record()}
     if not path.is_file():
-        return _write(path, {"started": _now(), "finished": None, "failed": {}, **asked})
+        return _write(path, {"started": None, "finished": None, "failed": {}, **asked}, "started")
     there = parse_json_object(read_bytes(path), str(path))
     if differing := [name for name, value in asked.items() if there.get(name) != value]:
         raise InputError(
@@ -52,16 +52,13 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
 
 def finish(folder: Path, record: dict[str, Any], failed: Mapping[str, str]) -> None:
     """Write down the end, and which kernels failed."""
-    _write(folder / "collect.json", {**record, "finished": _now(), "failed": failed})
+    _write(folder / "collect.json", {**record, "failed": failed}, "finished")
 
 
-def _write(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+def _write(path: Path, record: dict[str, Any], what: str) -> dict[str, Any]:
+    record[what] = datetime.now(UTC).isoformat(timespec="seconds")
     write_text(path, json.dumps(record, indent=1) + "\n")
     return record
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def samples(folder: Path, plan: Plan) -> pd.DataFrame:

@@ -1,9 +1,8 @@
 """A plan carried out: kernel after kernel, in processes of their own.
 
-PoCL's threads and AMD's CU mask belong to a process, so each such environment has one. By OpenCL it
-measures one kernel after another, because the first compilation in it costs most; on a GPU each
-kernel has its own, because kernel_tuner leaves memory of the device taken. A kernel that fails or
-ends its process is left out, and a new process goes on.
+Each number of PoCL's threads and each CU mask has its own, and on a GPU each kernel (why:
+docs/decisions/0010-collecting.md). A kernel that fails or ends its process is left out, and a new
+process goes on.
 """
 
 import os
@@ -61,10 +60,7 @@ def carry_out(plan: Plan, folder: Path, progress: Callable[[], object]) -> dict[
 
 
 def _delete_if_not_whole(cache: Path) -> None:
-    """Delete a cache that a kill cut off, or in which a configuration failed.
-
-    kernel_tuner could not go on with the one, and would not try the other again.
-    """
+    """Delete a cache that a kill cut off, or with a failure, which kernel_tuner would not retry."""
     with suppress(InputError):
         if not any("__error__" in sample for sample in read_document(cache)["cache"].values()):
             return

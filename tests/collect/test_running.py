@@ -31,7 +31,7 @@ def plan(tmp_path: Path) -> Plan:
     """The copy kernel, before and after three that fail as their names say."""
     pocl.needs_pocl()
     [copy] = select("small", ["copy"], "opencl")
-    small = replace(copy, threads=1000, case=partial(CASES["copy"], n=1000))
+    small = replace(copy, threads=1000, case=partial(CASES["moved"], n=1000))
     entries = [replace(small, name="first")]
     for name, text in SOURCES.items():
         (tmp_path / f"{name}.cu").write_text(f"{HEAD}\n{text}\n")

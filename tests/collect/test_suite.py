@@ -28,15 +28,15 @@ GPU = DeviceInfo("cuda", "made", "u", "d", 2, 4096, 32)
 MICRO = [probe.entry for probe in probes(GPU) if "_64" not in probe.entry.name]
 # Each source at a size of some hundred threads.
 TINY = {
-    "copy": (1000, partial(cases._copy, 1000)),
+    "copy": (1000, partial(cases._moved, 1000)),
     "triad": (1000, partial(cases._triad, 1000, "float32")),
     "triad_fp64": (700, partial(cases._triad, 700, "float64")),
-    "strided": (1024, partial(cases._strided, 1024, 8)),
+    "strided": (1024, partial(cases._moved, 1024, 8)),
     "gather": (1000, partial(cases._gather, 1000, 64)),
     "stencil2d": (1600, partial(cases._stencil, 40, 2, 0.2, 0.2)),
     "stencil3d": (1728, partial(cases._stencil, 12, 3, 0.4, 0.1)),
-    "transpose_naive": (4096, partial(cases._transpose, 64)),
-    "transpose_tiled": (2304, partial(cases._transpose, 96)),
+    "transpose_naive": (4096, partial(cases._moved, 64 * 64, 64, 64)),
+    "transpose_tiled": (2304, partial(cases._moved, 96 * 96, 96, 96)),
     "l2_set": (1024, partial(cases._sweep, 4096, 3, 1024)),
     "chase": (1, partial(cases._chase, 32, 100, 1)),
     "chase_many": (256, partial(cases._chase, 64, 50, 256)),
