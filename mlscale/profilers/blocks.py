@@ -85,6 +85,10 @@ class Block:
             self._labels[column] = self.cells[column].labels()
         return self._labels[column]
 
+    def renamed(self, column: int | None, rename: Callable[[str], str]) -> Labels | None:
+        """The distinct texts of a column under other names; None without the column."""
+        return None if column is None else self.labels(column).renamed(rename)
+
     def numbers(self, column: int, parse: Callable[[str, str], float]) -> Floats:
         """A column's numbers; `parse` reads from text and place what is no plain number."""
         is_comma_decimal = self.export.delimiter == ";"  # perhaps
@@ -111,8 +115,11 @@ class Block:
         first[labels.codes[::-1]] = np.arange(len(self))[::-1]  # the last of several stays
         return labels.spread(self._parsed(column, labels.texts, first, parse))
 
-    def sizes(self, column: int) -> Floats:
-        """A column of numbers of work-items or workgroups."""
+    def sizes(self, *columns: int) -> Floats:
+        """The product of columns of numbers of work-items or workgroups."""
+        return np.asarray(np.prod([self._sizes(column) for column in columns], axis=0))
+
+    def _sizes(self, column: int) -> Floats:
         values = self.cells[column].wholes()
         if values is not None and (values >= 1).all():
             return values.astype(np.float64)

@@ -20,16 +20,16 @@ _NO_TIME_S = -1.0
 class LaunchRecord:
     """One launch, or what one row says of it.
 
-    launch: its number in the run; workgroups and workgroup_size [threads] None where the file
-    does not say; time_s None where it says none, and the launch is dropped where it is not
-    positive; weight: launches it stands for; gpu: its number among the GPUs of the file, '' where
-    the file does not say; begin_ns: when it began, on the file's own clock; is_new: False for a
-    further row of a launch already counted.
+    launch: its number in the run, if the file numbers launches; workgroups and workgroup_size
+    [threads] None where the file does not say; time_s None where it says none, and the launch is
+    dropped where it is not positive; weight: launches it stands for; gpu: its number among the GPUs
+    of the file, '' where the file does not say; begin_ns: when it began, on the file's own clock;
+    is_new: False for a further row of a launch already counted.
     """
 
     line: int
     kernel: str
-    launch: str
+    launch: str | None = None
     workgroups: float | None = None
     workgroup_size: float | None = None
     time_s: float | None = None
@@ -46,16 +46,16 @@ class LaunchBatch:
 
     numbers: the launches', in the run or in their process. NaN of workgroups, workgroup_size,
     time_s and counters says that the file does not say it, None of an optional one that it says
-    it of none.
+    it of none; the launches' lines are their numbers then.
     """
 
     lines: Indices
     kernels: Labels
-    numbers: Sequence[object] | Wholes
     workgroups: Floats
     workgroup_size: Floats
     time_s: Floats
     counters: dict[str, Floats] = field(default_factory=dict)
+    numbers: Sequence[object] | Wholes | None = None
     processes: Labels | None = None
     weights: Floats | None = None
     is_new: Mask | None = None
@@ -68,14 +68,15 @@ class LaunchBatch:
         names = dict.fromkeys(name for record in records for name in record.counters)
         begins = np.empty(len(records), np.object_)
         begins[:] = [record.begin_ns for record in records]
+        numbers = [record.launch for record in records]
         return cls(
             lines=np.array([record.line for record in records]),
             kernels=ListedCells([record.kernel for record in records]).labels(),
-            numbers=[record.launch for record in records],
             workgroups=floats_of(record.workgroups for record in records),
             workgroup_size=floats_of(record.workgroup_size for record in records),
             time_s=floats_of(_or_dropped(record.time_s) for record in records),
             counters={n: floats_of(record.counters.get(n) for record in records) for n in names},
+            numbers=None if None in numbers else numbers,
             weights=floats_of(record.weight for record in records),
             is_new=np.array([record.is_new for record in records]),
             gpus=ListedCells([record.gpu for record in records]).labels(),
@@ -93,7 +94,8 @@ class LaunchBatch:
     def number(self, row: int) -> str:
         """A launch's number in the run, with its process."""
         process = "" if self.processes is None else f"{self.processes.of(row)}:"
-        return f"{process}{self.numbers[row]}"
+        numbers = self.lines if self.numbers is None else self.numbers
+        return f"{process}{numbers[row]}"
 
     def groups(self, rows: Indices, each: bool) -> tuple[Indices, list[int]]:
         """Which group each of those launches is of, and the first launch of each group.
@@ -125,6 +127,11 @@ def batches(launches: Iterable[LaunchRecord | LaunchBatch]) -> Iterator[LaunchBa
             records = []
     if records:
         yield LaunchBatch.of(records)
+
+
+def or_dropped(time_s: Floats) -> Floats:
+    """Times, those that are no number as what is dropped."""
+    return np.where(np.isnan(time_s), _NO_TIME_S, time_s)
 
 
 def _or_dropped(time_s: float | None) -> float | None:

@@ -1,6 +1,5 @@
 """Launches of Nsight Compute, whatever page they stand on, and what they tell of the GPU."""
 
-import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -26,7 +25,7 @@ from mlscale.profilers.ncu_metrics import (
     parse_unit,
 )
 from mlscale.profilers.reader import Export
-from mlscale.profilers.values import parse_triple
+from mlscale.profilers.values import parse_product
 
 _Metrics = dict[str, Floats]
 
@@ -77,7 +76,6 @@ class NcuLaunches:
         self.content, self.columns = content, columns
         self.metrics = {*needed, *ALWAYS}
         self._seen: dict[str, NumberSet] = {}
-        self._count = 0
         self._above = ("", -1, "")  # process, number and kernel of the launch above
 
     def of_rows(self, rows: Iterable[Block], measured: list[int]) -> Iterator[LaunchBatch]:
@@ -155,11 +153,11 @@ class NcuLaunches:
         return LaunchBatch(
             launches.lines,
             launches.labels(self.columns.kernel),
-            numbers,
             workgroups,
             workgroup_size,
             np.where(has_failed, -np.inf, time_s),
             metrics,
+            numbers,
             processes=launches.labels(self.columns.process),
             weights=None
             if invocations is None
@@ -173,11 +171,10 @@ class NcuLaunches:
             if text:
                 self.content.facts["device_name"][text] += count
 
-    def _numbers(self, launches: Block) -> Wholes:
-        """The launches' numbers, of which none came before. Raises InputError."""
+    def _numbers(self, launches: Block) -> Wholes | None:
+        """The launches' numbers, of which none came before, if any. Raises InputError."""
         if self.columns.number is None:
-            self._count += len(launches)
-            return np.arange(self._count - len(launches), self._count)
+            return None
         numbers = launches.wholes(self.columns.number, "a launch's number")
         processes = launches.labels(self.columns.process)
         kernels = launches.cells[self.columns.kernel]
@@ -212,7 +209,7 @@ class NcuLaunches:
         ran = launches if runs.all() else launches.take(np.flatnonzero(runs))
         for i, column in enumerate(self.columns.sizes):
             of_column = np.full(len(launches), np.nan)
-            of_column[runs] = ran.by_label(column, _parse_product)
+            of_column[runs] = ran.by_label(column, parse_product)
             sizes[i] = np.where(np.isnan(of_column), sizes[i], of_column)
         return sizes
 
@@ -246,8 +243,3 @@ def _raw_name(name: str, unit: str) -> str | None:
     """The raw name of a metric as sections show it."""
     dimension, _ = parse_unit(unit) or ("", 1.0)
     return SHOWN.get((name, dimension))
-
-
-def _parse_product(text: str, where: str) -> float:
-    """Grid or block, as '(98, 1, 1)'; NaN where the text says none. Raises InputError."""
-    return float(math.prod(parse_triple(text, where))) if text else math.nan

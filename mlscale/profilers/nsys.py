@@ -21,7 +21,7 @@ from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import is_cut_off, warn_of_cut_off
 from mlscale.profilers.nvprof import launched, numbered_gpu
 from mlscale.profilers.reader import Export
-from mlscale.profilers.values import TIME_UNITS_NS
+from mlscale.profilers.values import TIME_UNITS_NS, parse_product
 
 _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"[0-9][0-9,]{0,30}(\.[0-9]{0,20})?")
@@ -80,9 +80,8 @@ def read_sum(
         yield LaunchRecord(
             line=line,
             kernel=row[name],
-            launch=str(line),
-            workgroups=None if grid is None else _product(export, line, row, grid),
-            workgroup_size=None if block is None else _product(export, line, row, block),
+            workgroups=_product(export, line, row, grid),
+            workgroup_size=_product(export, line, row, block),
             time_s=float(total_ns) / 1e9 / count,
             weight=count,
         )
@@ -90,12 +89,10 @@ def read_sum(
     warn_of_cut_off(export.path, cut_off, "nsys stats --format csv writes them whole")
 
 
-def _product(export: Export, line: int, row: list[str], column: int) -> float:
-    """Grid or block, as '64 1 1'. Raises InputError."""
-    sizes = [int(size) for size in re.findall(r"\d{1,10}", row[column])]
-    if len(sizes) != 3 or min(sizes) < 1:
-        raise InputError(f"{export.where(line, column)}: '{row[column][:40]}' are not three sizes")
-    return float(math.prod(sizes))
+def _product(export: Export, line: int, row: list[str], column: int | None) -> float | None:
+    """Grid or block, as '64 1 1'; None where there is no such column. Raises InputError."""
+    where = export.where(line, column)
+    return None if column is None else parse_product(f"({row[column].strip()})", where)
 
 
 def read_trace(
@@ -107,22 +104,17 @@ def read_trace(
     grid = export.columns("GrdX", "GrdY", "GrdZ")
     size = export.columns("BlkX", "BlkY", "BlkZ")
     device = export.find("Device")
-    count = 0
-    used = [start[0], duration[0], name, *grid, *size, *([] if device is None else [device])]
-    for block in blocks(export, used):
+    for block in blocks(export, [start[0], duration[0], name, *grid, *size, device]):
         launches = launched(block, grid[0])
-        gpus = None if device is None else launches.labels(device)
         yield LaunchBatch(
             launches.lines,
             launches.labels(name),
-            range(count + 1, count + len(launches) + 1),
-            np.prod([launches.sizes(axis) for axis in grid], axis=0),
-            np.prod([launches.sizes(axis) for axis in size], axis=0),
+            launches.sizes(*grid),
+            launches.sizes(*size),
             _times_ns(launches, duration).astype(np.float64) / 1e9,
-            gpus=gpus and gpus.renamed(lambda text: numbered_gpu(text, content)),
+            gpus=launches.renamed(device, lambda text: numbered_gpu(text, content)),
             begin_ns=_times_ns(launches, start),
         )
-        count += len(launches)
 
 
 def _times_ns(block: Block, column: tuple[int, int]) -> Timestamps:
@@ -190,7 +182,6 @@ def _kernels(
         yield LaunchRecord(
             line=number,
             kernel=name,
-            launch=str(number),
             workgroups=float(math.prod(sizes[:3])),
             workgroup_size=float(math.prod(sizes[3:])),
             time_s=(end - begin) / 1e9,

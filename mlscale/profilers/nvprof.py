@@ -8,16 +8,15 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.profilers.blocks import Block, blocks
-from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, or_dropped
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
-from mlscale.profilers.values import parse_counter, parse_number
+from mlscale.profilers.values import TIME_UNITS_NS, parse_counter, parse_number
 
 _DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _WITH_UNIT = re.compile(r"(?P<number>[^A-Za-z%]+?)(?P<unit>[KMGT]?B/s|[KMGT]?B|%)", re.ASCII)
 _LEVEL = re.compile(r"(Idle|Low|Mid|High|Max) \((?P<level>\d+)\)", re.ASCII)
-_TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _LONGEST_RUN_S = 1e9  # thirty years; nvprof counts from its own start
 
 
@@ -85,7 +84,7 @@ def read_metrics(
         if unit:
             content.facts[f"unit of {row[metric]}"][unit] += 1
         counters = {row[metric]: value}
-        yield LaunchRecord(line, name, "", counters=counters, weight=count, is_new=is_new)
+        yield LaunchRecord(line, name, counters=counters, weight=count, is_new=is_new)
 
 
 def launched(block: Block, grid: int) -> Block:
@@ -94,7 +93,7 @@ def launched(block: Block, grid: int) -> Block:
 
 
 def _below_units(
-    export: Export, used: list[int], *columns: int
+    export: Export, used: list[int | None], *columns: int
 ) -> Iterator[tuple[Block, tuple[float, ...]]]:
     """The rows below the row of units, and the seconds of one unit of each column of times.
 
@@ -106,15 +105,15 @@ def _below_units(
         if scales is None:
             units = [block.cells[column].text(0).strip() for column in columns]
             for column, unit in zip(columns, units, strict=True):
-                if unit not in _TIME_UNITS:
+                if unit not in TIME_UNITS_NS:
                     raise InputError(
                         f"{block.where(0, column)}: the row of units is missing below the header; "
                         "use the file as nvprof --csv writes it"
                     )
-            scales = tuple(_TIME_UNITS[unit] for unit in units)
+            scales = tuple(TIME_UNITS_NS[unit] / 1e9 for unit in units)
             rows = block.take(np.arange(1, len(block)))
         odd = rows.take(np.flatnonzero(np.isnan(rows.cells[columns[0]].numbers())))
-        if len(second := odd.where_label(columns[0], lambda text: text.strip() in _TIME_UNITS)):
+        if len(second := odd.where_label(columns[0], lambda text: text.strip() in TIME_UNITS_NS)):
             raise InputError(f"{second.where(0)}: a second row of units inside the table")
         yield rows, scales
 
@@ -128,25 +127,21 @@ def read_trace(
     size = export.columns("Block X", "Block Y", "Block Z")
     device = export.find("Device")
     content.application = export.command
-    used = [duration, start, name, *grid, *size, *([] if device is None else [device])]
-    count = 0
+    used = [duration, start, name, *grid, *size, device]
     for block, (scale, scale_start) in _below_units(export, used, duration, start):
         launches = launched(block, grid[0])
         time_s = scale * launches.numbers(duration, parse_number)
-        gpus = None if device is None else launches.labels(device)
         begin_s = scale_start * launches.numbers(start, parse_number)
         begin_s[begin_s > _LONGEST_RUN_S] = np.nan
         yield LaunchBatch(
             launches.lines,
             launches.cells[name].unnumbered(),
-            range(count + 1, count + len(launches) + 1),
-            np.prod([launches.sizes(axis) for axis in grid], axis=0),
-            np.prod([launches.sizes(axis) for axis in size], axis=0),
-            np.where(np.isnan(time_s), -np.inf, time_s),
-            gpus=gpus and gpus.renamed(lambda text: numbered_gpu(text, content)),
+            launches.sizes(*grid),
+            launches.sizes(*size),
+            or_dropped(time_s),
+            gpus=launches.renamed(device, lambda text: numbered_gpu(text, content)),
             begin_ns=begin_s * 1e9,
         )
-        count += len(launches)
 
 
 def read_summary(
@@ -156,8 +151,7 @@ def read_summary(
     name, calls, average = export.columns("Name", "Calls", "Avg")
     kind = export.find("Type")
     content.application = export.command
-    used = [name, calls, average, *([] if kind is None else [kind])]
-    for block, (scale,) in _below_units(export, used, average):
+    for block, (scale,) in _below_units(export, [name, calls, average, kind], average):
         rows = block.where_label(name, lambda text: not text.startswith("[CUDA "))
         if kind is not None:
             rows = rows.where_label(kind, lambda text: text != "API calls")
@@ -166,9 +160,8 @@ def read_summary(
         yield LaunchBatch(
             rows.lines,
             rows.cells[name].unnumbered(),
-            [""] * len(rows),
             unknown,
             unknown,
-            np.where(np.isnan(time_s), -np.inf, time_s),
+            or_dropped(time_s),
             weights=rows.wholes(calls, "a number of launches", least=1).astype(np.float64),
         )

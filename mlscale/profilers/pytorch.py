@@ -55,7 +55,6 @@ def read_trace(
         yield LaunchRecord(
             line=number,
             kernel=name,
-            launch=str(number),
             workgroups=_product(arguments.get("grid")) if is_cupti else None,
             workgroup_size=_product(arguments.get("block")) if is_cupti else None,
             time_s=math.nan if time_ns is None else float(time_ns / 1000) / 1e6,
@@ -159,7 +158,7 @@ def read_averages(
         kernels += 1
         cut_off += is_cut_off(row[name])
         count = export.whole(line, row, calls, "a number of calls", least=1)
-        yield LaunchRecord(line, row[name], str(line), time_s=time_s / count, weight=count)
+        yield LaunchRecord(line, row[name], time_s=time_s / count, weight=count)
     if not kernels:
         raise InputError(f"{path}: has operators and no kernels among its rows; {_MEND}")
     _check_total(export, sum_s)

@@ -20,7 +20,7 @@ from mlscale.profilers.blocks import (
     whole_runs,
 )
 from mlscale.profilers.cells import Labels
-from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, or_dropped
 from mlscale.profilers.launches import FileContent, NumberSet
 from mlscale.profilers.reader import Export
 
@@ -105,10 +105,10 @@ def read_wide(
         yield LaunchBatch(
             block.lines,
             _kernels(block, kernel),
-            dispatches,
             *_geometry(block, grid, size),
             time_s,
             counters,
+            dispatches,
             begin_ns=None if counts else begin_ns,
         )
 
@@ -134,16 +134,15 @@ def read_long(
         of_process = [""] * len(first) if process is None else firsts.cells[process].texts
         launches = zip(of_process, dispatches[first].tolist(), strict=True)
         is_new = [seen.setdefault(of, NumberSet()).add(dispatch) for of, dispatch in launches]
-        processes = None if process is None else firsts.labels(process)
         rank = {of: str(i) for i, of in enumerate(seen)}
         yield LaunchBatch(
             firsts.lines,
             _kernels(firsts, kernel),
-            dispatches[first],
             *_geometry(firsts, grid, size),
             time_s,
             _counters(rows, counter, value, runs, len(first), needed),
-            processes=processes and processes.renamed(rank.__getitem__),
+            dispatches[first],
+            processes=firsts.renamed(process, rank.__getitem__),
             is_new=np.array(is_new, np.bool_),
         )
 
@@ -177,15 +176,14 @@ def read_trace(
         launches = block.where_label(kind, lambda text: text == "KERNEL_DISPATCH")
         begin_ns, time_s = _interval(launches, times)
         axes = [_geometry(launches, *pair) for pair in zip(grid, size, strict=True)]
-        gpus = None if agent is None else launches.labels(agent)
         yield LaunchBatch(
             launches.lines,
             _kernels(launches, kernel),
-            launches.wholes(number, _DISPATCH),
             np.prod([workgroups for workgroups, _ in axes], axis=0),
             np.prod([items for _, items in axes], axis=0),
-            np.where(np.isnan(time_s), -np.inf, time_s),
-            gpus=gpus and gpus.renamed(lambda text: text.strip().removeprefix("Agent ")),
+            or_dropped(time_s),
+            numbers=launches.wholes(number, _DISPATCH),
+            gpus=launches.renamed(agent, lambda text: text.strip().removeprefix("Agent ")),
             begin_ns=begin_ns,
         )
 
@@ -205,7 +203,6 @@ def read_stats(
         yield LaunchRecord(
             line=line,
             kernel=_kernel(row[kernel]),
-            launch=str(line),
             time_s=export.counter(line, row, total) / count / 1e9,
             weight=count,
         )

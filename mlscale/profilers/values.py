@@ -117,3 +117,8 @@ def parse_triple(text: str, where: str) -> tuple[int, int, int]:
         raise InputError(f"{where}: '{text[:40]}' has a size of 0")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
+
+
+def parse_product(text: str, where: str) -> float:
+    """Grid or block, as '(98, 1, 1)'; NaN where the text says none. Raises InputError."""
+    return float(math.prod(parse_triple(text, where))) if text else math.nan
