@@ -138,7 +138,10 @@ def _of_rocm_agent(agent: str) -> Facts:
 
 def _of_ncu(text: str, path: Path) -> Facts:
     start = text.rfind("\n", 0, text.index(_ATTRIBUTE)) + 1  # of the line of the columns' names
-    rows = list(csv.reader(text[start:].splitlines()))
+    try:
+        rows = list(csv.reader(text[start:].splitlines()))
+    except csv.Error as error:
+        raise InputError(f"{path}: is not valid CSV: {error}") from None
     header = rows[0]
     gpus = []
     for row in rows[1:]:
@@ -183,8 +186,11 @@ def _of_one(gpus: list[Facts], path: Path) -> Facts:
 
 
 def _number(text: str | None) -> float | None:
-    """The number that a text begins with, '700.00 W' or '64(0x40)'; None for 'N/A'."""
-    match = re.match(r"\s*(\d[\d,]*(?:\.\d+)?)", text or "")
+    """The number that a text begins with, '700.00 W' or '64(0x40)'; None for 'N/A'.
+
+    One of more than 18 digits is damaged, and none.
+    """
+    match = re.match(r"\s*(\d[\d,]{0,17}(?![\d,])(?:\.\d+)?)", text or "")
     return _whole(float(match[1].replace(",", ""))) if match else None
 
 

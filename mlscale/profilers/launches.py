@@ -226,6 +226,11 @@ class FileContent:
         """Whether it has counters of any kernel; a trace and a summary of times have none."""
         return any(group.totals for group in self.groups.values())
 
+    def note_clock(self, fact: str, mhz: float) -> None:
+        """Count a clock [MHz] in; one that is missing or 0 says nothing."""
+        if mhz > 0:
+            self.facts[fact][mhz] += 1
+
     def collect(
         self, launches: Iterable[LaunchRecord | LaunchBatch], each: bool, gpu: str | None = None
     ) -> None:

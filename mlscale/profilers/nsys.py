@@ -214,7 +214,7 @@ def _gpus(database: sqlite3.Connection) -> dict[str, dict[str, str | float]]:
         return {}
     rows = database.execute("SELECT id, name, smCount FROM TARGET_INFO_GPU")
     return {
-        str(number): {"device_name": str(name), "cu_count": float(count)}
+        str(number): {"device_name": name, "cu_count": float(count)}
         for number, name, count in rows
-        if name and count
+        if isinstance(name, str) and name and isinstance(count, int) and count > 0
     }

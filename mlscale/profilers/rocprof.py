@@ -216,8 +216,8 @@ def read_machine(export: Export, content: FileContent) -> None:
         cu_count = float(export.whole(line, row, count, "a count", least=1))
         name = "" if model is None else row[model].partition("_")[0]  # MI300X_A1
         _note_gpu(content, name.strip(), row[chip].strip(), cu_count)
-        if memory is not None and row[memory].strip():
-            content.facts["memory_limit_mhz"][export.counter(line, row, memory)] += 1
+        if memory is not None:
+            content.note_clock("memory_limit_mhz", export.counter(line, row, memory))
 
 
 def read_agents(export: Export, content: FileContent) -> None:
@@ -230,7 +230,7 @@ def read_agents(export: Export, content: FileContent) -> None:
         cu_count = float(export.whole(line, row, count, "a count", least=1))
         _note_gpu(content, row[name].strip(), row[chip].strip(), cu_count)
         if clock is not None:
-            content.facts["engine_limit_mhz"][export.counter(line, row, clock)] += 1
+            content.note_clock("engine_limit_mhz", export.counter(line, row, clock))
     if any(len(values) > 1 for values in content.facts.values()):
         names = ", ".join(map(str, content.facts["chip"]))
         raise InputError(f"{export.path}: lists unlike GPUs ({names}); keep the row of one of them")

@@ -265,3 +265,17 @@ def test_real_ncu_export(data_folder: Path) -> None:
     assert description.alike == "b200"
     assert description.values["cu_count"] == 148
     assert description.values["memory_bus_bits"] == 7680
+
+
+class TestDamaged:
+    def test_a_number_of_very_many_digits_is_none(self, tmp_path: Path) -> None:
+        """It was an OverflowError of float's infinity."""
+        path = tmp_path / "smi.xml"
+        path.write_text(nvidia_smi("NVIDIA L4").replace("2040 MHz", f"{'9' * 400} MHz"))
+        assert "max_clock_mhz" not in device_facts(path)[1]
+
+    def test_a_field_that_never_ends_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "raw.csv"
+        path.write_text('"device__attribute_display_name"\n"' + "x" * 200_000)
+        with pytest.raises(InputError, match=r"raw\.csv: is not valid CSV: field larger than"):
+            device_facts(path)

@@ -88,3 +88,10 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(InputError, match="cannot be read as SQLite"):
         load(path)
+
+
+def test_a_number_of_sms_that_is_none_is_asked_for(tmp_path: Path) -> None:
+    """SQLite keeps any value in any column; a text was a ValueError of float's."""
+    path = change(write_sqlite(tmp_path / "run.sqlite"), "UPDATE TARGET_INFO_GPU SET smCount = 'x'")
+    with pytest.raises(InputError, match=r"does not say .*cu_count; give"):
+        load(path, device="made")

@@ -130,6 +130,14 @@ def test_sysinfo_says_gpu_and_cus(tmp_path: Path) -> None:
         read(tmp_path, MACHINE)
 
 
+def test_a_clock_that_sysinfo_does_not_know_is_asked_for(tmp_path: Path) -> None:
+    """It was a traceback: no whole number is nearest to NaN."""
+    counted = rocprof_v1({"SQ_WAVES": 10, "FETCH_SIZE": 5}, times=[(1000, 3000)])
+    assert "1300" in MACHINE
+    with pytest.raises(InputError, match="does not say memory_mhz; give --base memory="):
+        read(tmp_path, counted, MACHINE.replace("1300", "N/A"), device=None, base={"engine_mhz": 9})
+
+
 # Of the form in AMD's "Using rocprofv3" (section "Agent info"), with the columns that are read.
 AGENTS = (
     '"Node_Id","Agent_Type","Cu_Count","Max_Engine_Clk_Fcompute","Name","Product_Name"\n'
@@ -156,6 +164,11 @@ class TestAgents:
             self.given(tmp_path)
         assert "does not say engine_mhz, memory_mhz; give --base" in str(refusal.value)
         assert "(engine at most 2100)" in str(refusal.value)
+
+    def test_a_clock_that_is_not_known_is_no_highest_one(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError) as refusal:
+            self.given(tmp_path, AGENTS.replace(",2100,", ",N/A,"))
+        assert "engine at most" not in str(refusal.value)
 
     def test_no_higher_clock_was_set(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="at most engine=2100 by the files, --base says 2500"):

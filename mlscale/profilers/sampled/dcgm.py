@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mlscale.errors import InputError, warn
-from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, number, rows, values_of
+from mlscale.profilers.sampled.log import Columns, Lines, Sample, csv_cells, number, rows, values_of
 
 # Ours, the factor, and DCGM's names: dcgmi's column, dcgm-exporter's metric, the SDK's tag.
 _FIELDS = (
@@ -77,7 +77,7 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
         [value] = values_of({match["metric"]: match["value"]}, _EXPORTER, where).values()
         names[gpu] = labels.get("modelName") or names.get(gpu)
         if match["metric"] in scrapes.setdefault(gpu, {}):
-            yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu)))
+            yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu), _EXPORTER))
             scrapes[gpu] = {}
         scrapes[gpu][match["metric"]] = value
     if of_instances:
@@ -86,28 +86,30 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
             "clock and the power of the whole GPU"
         )
     for gpu, scrape in scrapes.items():
-        yield Sample(gpu, names[gpu], None, _by_our_names(scrape))
+        yield Sample(gpu, names[gpu], None, _by_our_names(scrape, _EXPORTER))
 
 
-def _by_our_names(scrape: dict[str, float]) -> dict[str, float]:
-    """The values of one scrape, which are in our units already."""
+def _by_our_names(readings: dict[str, float], columns: Columns) -> dict[str, float]:
+    """Readings of one moment by DCGM's names, of one meaning the first that has a value."""
     values: dict[str, float] = {}
-    for metric, (ours, _) in _EXPORTER.items():
-        if metric in scrape and math.isnan(values.get(ours, math.nan)):
-            values[ours] = scrape[metric]
+    for theirs, (ours, _) in columns.items():
+        if theirs in readings and math.isnan(values.get(ours, math.nan)):
+            values[ours] = readings[theirs]
     return values
 
 
 def read_sdk(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and time of a CSV in long form, as DCGM's sample programs write it.
 
-    Raises InputError.
+    Of several fields with one meaning, the first of _FIELDS that has a value counts. Raises
+    InputError.
     """
     samples: dict[tuple[str, float], dict[str, float]] = {}
     for where, row in rows(path, lines, csv_cells, lambda cells: cells[0] == "GPUId"):
         gpu, microseconds, field, value = row.values()
         time_s = number(microseconds, f"{where}, column 'TimeStampUs'") / 1e6
         sample = samples.setdefault((gpu, time_s), {})
-        sample |= values_of({field: value}, _TAGS, where)
-    for (gpu, time_s), values in samples.items():
-        yield Sample(gpu, None, time_s, values)
+        for reading in values_of({field: value}, _TAGS, where).values():
+            sample[field] = reading
+    for (gpu, time_s), readings in samples.items():
+        yield Sample(gpu, None, time_s, _by_our_names(readings, _TAGS))

@@ -113,10 +113,13 @@ def rows(
     """
     header: Cells = []
     for line, text in lines:
-        cells = cells_of(text) if text.strip() else None
+        where = f"{path}: row {line}"
+        try:
+            cells = cells_of(text) if text.strip() else None
+        except csv.Error as error:
+            raise InputError(f"{where}: is not valid CSV: {error}") from None
         if cells is None:
             continue
-        where = f"{path}: row {line}"
         if is_header(cells):
             header = cells
         elif len(cells) == len(header):

@@ -398,3 +398,21 @@ def test_a_clock_that_the_gpu_cannot_have_is_refused(
     path = write(tmp_path, "#Entity GRACT SMCLK MMCLK\nID\n" + f"GPU 0 0.5 {clocks}\n" * 3)
     with pytest.raises(InputError, match=message):
         import_logs([path], None, RunFacts(device="a100-sxm4-40gb", interval_s=0.1))
+
+
+def test_a_field_without_a_value_takes_none_from_another_of_its_meaning(tmp_path: Path) -> None:
+    """Both fields are board power [W]; the second lacks, and 100 W were lost by it."""
+    fields = {"power_usage": 100, "power_usage_instant": 2147483633, "sm_clock": 1000,
+              "memory_clock": MEMORY_MHZ, "gr_engine_active": 1}  # fmt: skip
+    rows = [f"0,{s}000000,{name},{value}" for s in (1, 2) for name, value in fields.items()]
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(["GPUId,TimeStampUs,Field,Values", *rows]) + "\n")
+    table = import_logs([path], facts=RunFacts(device="made", base={"cu_count": 4})).table
+    assert table.numbers["power_w"].tolist() == [100]
+
+
+def test_a_field_that_never_ends_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("timestamp, index, power.draw [W]\n" + "x" * 200_000 + "\n")
+    with pytest.raises(InputError, match="row 2: is not valid CSV: field larger than"):
+        import_logs([path])
