@@ -1,7 +1,5 @@
 """mlscale collect: a training set measured on the GPU at hand, or on a processor by OpenCL."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -12,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from mlscale.cli import options, values
 from mlscale.cli.text import columns, number
+from mlscale.collect.clocks import given_back, why_fixed
+from mlscale.collect.device import find_device
+from mlscale.collect.plan import Plan, cu_counts, select
+from mlscale.collect.running import carry_out
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.files import write_text
 from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from mlscale.collect.plan import Plan
 
 # Compiling, checking and timing a kernel: an estimate, from the small suite on a processor.
 _SAMPLE_S = 0.5
@@ -68,35 +68,27 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plan(arguments: argparse.Namespace) -> Plan:
     """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
-    from mlscale.collect.clocks import why_fixed
-    from mlscale.collect.device import find_device
-    from mlscale.collect.micro import probes
-    from mlscale.collect.plan import Plan, cu_counts, select
-
-    device = find_device(arguments.backend)
-    settings = {
-        "engine_mhz": arguments.engine,
-        "memory_mhz": arguments.memory,
-        "cap_w": arguments.power_limits,
-    }
+    device, repeat = find_device(arguments.backend), arguments.repeat
+    settings = {"engine_mhz": arguments.engine, "memory_mhz": arguments.memory}
+    settings["cap_w"] = arguments.power_limits
     if any(settings.values()) and (why := why_fixed(device)):
         raise InputError(f"{device.name}: {why}")
     if arguments.micro:
+        from mlscale.collect.micro import probes
+
         entries = tuple(probe.entry for probe in probes(device))
-        return Plan("micro", device, entries, (device.cu_count,), settings, arguments.repeat)
+        return Plan("micro", device, entries, (device.cu_count,), settings, repeat)
     entries = select(arguments.suite, arguments.kernels, device.backend)
     if not entries:
         raise InputError("none of these kernels runs on this backend; 'tensor' needs CUDA or HIP")
     counts = cu_counts(arguments.cu_counts, device)
     power_s = arguments.power_seconds if device.sensors else 0.0
     power_s = max(power_s, 1.0) if power_s else 0.0  # kernel_tuner's least
-    return Plan(arguments.suite, device, entries, counts, settings, arguments.repeat, power_s)
+    return Plan(arguments.suite, device, entries, counts, settings, repeat, power_s)
 
 
 def _plan_text(plan: Plan) -> str:
     """What would be measured, and an estimate of its duration."""
-    from mlscale.collect.clocks import why_fixed
-
     device, samples = plan.device, len(plan.entries) * plan.configurations * plan.repeat
     settings = {n: ", ".join(map(str, v)) or "as they are" for n, v in plan.settings.items()}
     power = f"{plan.power_s:g} s a sample" if plan.power_s else "not measured"
@@ -119,7 +111,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
     """Measure what is not there yet, write, and return what there is to say of it."""
     from tqdm import tqdm
 
-    from mlscale.collect import clocks, recording, running
+    from mlscale.collect import recording
 
     with options.output_folder(arguments.output) as folder:
         record = recording.begin(folder, plan, arguments.resume)
@@ -130,10 +122,10 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
         steps = len(plan.entries) * len(plan.cu_counts)
         try:
             with (
-                clocks.given_back(plan.device, any(plan.settings.values())),
+                given_back(plan.device, any(plan.settings.values())),
                 tqdm(total=steps, unit="kernel", disable=None, leave=False) as bar,
             ):
-                failed = running.carry_out(plan, folder, bar.update)
+                failed = carry_out(plan, folder, bar.update)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with --resume -o {folder}") from None
         for name, why in failed.items():
@@ -148,7 +140,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
     return text
 
 
-def _write(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
+def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     """Write the tables with their counters; the summary."""
     from mlscale.collect import counters, recording
 
@@ -170,7 +162,7 @@ def _write(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
     )
 
 
-def _write_micro(folder: Path, samples: pd.DataFrame, plan: Plan) -> str:
+def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     """Fit the parameters and write gpu.json; what there is to say of it."""
     from mlscale.collect.micro import gpu_document
 
