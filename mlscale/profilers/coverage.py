@@ -1,4 +1,7 @@
-"""What a run's sums leave out or count twice: kernels without counters, kernels that overlap."""
+"""What a run's sums leave out or count twice, and how it is said.
+
+Rows without a time, kernels without counters, kernels that overlap.
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,6 +25,26 @@ def run_time_s(records: Sequence[KernelRecord]) -> float:
 def covered_share(records: Sequence[KernelRecord]) -> float:
     """The share of the run's time that kernels with counters take."""
     return run_time_s([record for record in records if record.counters]) / run_time_s(records)
+
+
+def warn_of_left_out(contents: Sequence[FileContent], records: Sequence[KernelRecord]) -> None:
+    """Warn of all that the files have and the sums lack, or have twice."""
+    for content in contents:
+        if content.dropped:
+            warn(f"{content.source}: {content.dropped} rows without a positive time were left out")
+        if content.skipped:
+            warn(
+                f"{content.source}: {content.skipped} lines inside the table were the program's or "
+                "the tool's output and were passed over"
+            )
+    if not any(record.counters for record in records):
+        warn(
+            f"{contents[0].source}: times without counters: no features; to predict, profile its "
+            "kernels too (docs/profiling.md) and give both files"
+        )
+    for content in contents:
+        warn_of_overlap(content)
+    warn_of_uncounted(contents, records)
 
 
 def warn_of_overlap(content: FileContent) -> None:

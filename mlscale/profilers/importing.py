@@ -26,12 +26,7 @@ from mlscale.profilers import (
     rocprof,
 )
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
-from mlscale.profilers.coverage import (
-    covered_share,
-    run_time_s,
-    warn_of_overlap,
-    warn_of_uncounted,
-)
+from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
@@ -53,8 +48,8 @@ _Reader = Callable[
     [Export, FileContent, Collection[str]], Iterator[LaunchRecord] | Iterator[LaunchBatch]
 ]
 _READERS: dict[str, _Reader] = {
-    "ncu-details": ncu.read_details,
-    "ncu-summary": ncu.read_summary,
+    "ncu-details": ncu.read_rows,
+    "ncu-summary": ncu.read_rows,
     "ncu-raw": ncu.read_raw,
     "ncu-text": ncu.read_text,
     "nvprof-metrics": nvprof.read_metrics,
@@ -207,7 +202,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         **facts_to_carry(run.device),
         **_idle(contents),
     )
-    _warn(contents, records)
+    warn_of_left_out(contents, records)
     return ImportedTable(
         table=table,
         tool=counter_tool,
@@ -369,27 +364,3 @@ def _idle(contents: list[FileContent]) -> dict[str, float]:
         if content.span_s is not None and content.busy_s is not None
     ]
     return {"idle_ms": statistics.fmean(idle_ms)} if idle_ms else {}
-
-
-def _warn(contents: list[FileContent], records: list[KernelRecord]) -> None:
-    messages = []
-    for content in contents:
-        if content.dropped:
-            messages.append(
-                f"{content.source}: {content.dropped} rows without a positive time were left out"
-            )
-        if content.skipped:
-            messages.append(
-                f"{content.source}: {content.skipped} lines inside the table were the program's "
-                "or the tool's output and were passed over"
-            )
-    if not any(record.counters for record in records):
-        messages.append(
-            f"{contents[0].source}: times without counters: no features; to predict, profile its "
-            "kernels too (docs/profiling.md) and give both files"
-        )
-    for message in messages:
-        warn(message)
-    for content in contents:
-        warn_of_overlap(content)
-    warn_of_uncounted(contents, records)

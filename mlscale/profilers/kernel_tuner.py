@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from mlscale.data.devices import facts_to_carry, find_device
-from mlscale.data.grid import AXES, SHORT_NAMES
+from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
+from mlscale.profilers.configuration import run_configuration
+from mlscale.profilers.launches import FileContent
 
 # Tuned parameters that are settings of the GPU, by the axis that they set.
 _CLOCKS = {
@@ -82,33 +84,20 @@ def import_tuned(
     that is taken from the device table. Raises InputError.
     """
     tunings = [_read(path) for path in paths]
-    names = {tuning.device_name for tuning in tunings if tuning.device_name}
-    if len(names) > 1:
-        raise InputError(f"{paths[0]}: the files are of several GPUs: {', '.join(sorted(names))}")
-    of_file = next(iter(names), None)
-    own = find_device(of_file) if of_file else None
-    if device and own and own.key != device:
-        raise InputError(f"{paths[0]}: is of '{of_file}' ({own.key}), not of '{device}'")
-    name = device or of_file
-    known = find_device(name) if name else None
-    key = known.key if known else "-".join(name.lower().split()) if name else None
+    content = FileContent(str(paths[0]))
+    content.facts["device_name"].update(t.device_name for t in tunings if t.device_name)
     fixed = dict(base or {})
     tuned = {_CLOCKS[p] for t in tunings for p in t.parameters if p in _CLOCKS}
-    if known is not None:
-        fixed.setdefault("cu_count", known.cu_count)
-        if "memory_mhz" not in {*tuned, *fixed} and known.datasheet is not None:
-            fixed["memory_mhz"] = known.datasheet.memory_mhz
-            warn(
-                f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
-                f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
-            )
-    missing = [axis for axis in AXES if axis not in {*tuned, *fixed}]
-    if key is None or missing:
-        lacks = ", ".join([*([] if key else ["the GPU"]), *missing])
-        flags = [] if key else ["--device NAME"]
-        if missing:
-            flags.append("--base " + ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing))
-        raise InputError(f"{paths[0]}: does not say {lacks}; give {' '.join(flags)}")
+    known = find_device(device or str(next(iter(content.facts["device_name"]), "")))
+    if known and known.datasheet and "memory_mhz" not in {*tuned, *fixed}:
+        fixed["memory_mhz"] = known.datasheet.memory_mhz
+        warn(
+            f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
+            f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
+        )
+    a_clock_each = dict.fromkeys(tuned, 1.0)  # the rows say which
+    run = run_configuration([content], device, fixed | a_clock_each)
+    fixed["cu_count"] = run.config.cu_count
     imported = TunedTable(Table("import", {}, {}), sum(tuning.failed for tuning in tunings))
     rows: list[dict[str, Any]] = []
     for tuning in tunings:
@@ -121,7 +110,7 @@ def import_tuned(
             f"{paths[0]}: no configuration ran at the clock that was set: {imported.failed} "
             f"failed, {imported.off_clock} were more than 2 % off it"
         )
-    imported.table = _table(on_clock, key, paths)
+    imported.table = _table(on_clock, run.device, paths)
     return imported
 
 

@@ -35,22 +35,16 @@ _AT_ONCE = 10_000
 _MEASURED = (3, 5)  # columns: name, unit, value; or name, unit, minimum, maximum, average
 
 
-def read_details(
+def read_rows(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchBatch]:
-    """A launch for each ID of the long page, whose rows stand together. Raises InputError."""
-    measured = export.columns("Metric Name", "Metric Unit", "Metric Value")
+    """A launch for each ID of the details page, whose rows stand together.
+
+    Of the summary the launches of each kernel and geometry as one, with the averages. Raises
+    InputError.
+    """
+    measured = export.columns("Metric Name", "Metric Unit", "Metric Value|Average")
     columns = NcuColumns.of(export)
-    rows = blocks(export, [*columns.all(), *measured], shortest=measured[-1] + 1)
-    yield from NcuLaunches(content, columns, needed).of_rows(rows, measured)
-
-
-def read_summary(
-    export: Export, content: FileContent, needed: Collection[str]
-) -> Iterator[LaunchBatch]:
-    """The launches of each kernel and geometry as one, with the averages. Raises InputError."""
-    measured = export.columns("Metric Name", "Metric Unit", "Average")
-    columns = replace(NcuColumns.of(export), number=None)
     rows = blocks(export, [*columns.all(), *measured], shortest=measured[-1] + 1)
     yield from NcuLaunches(content, columns, needed).of_rows(rows, measured)
 

@@ -132,8 +132,16 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("document", "given", "message"),
         [
-            (t4((1, "correct")), [], "does not say the GPU, cu_count, memory_mhz; give --device"),
-            (cache(**GOOD), ["--device", "gtx980"], "is of 'NVIDIA RTX A4000' (rtx-a4000), not of"),
+            (
+                t4((1, "correct")),
+                [],
+                "does not say the GPU, memory_mhz; give --device NAME --base",
+            ),
+            (
+                cache(**GOOD),
+                ["--device", "gtx980"],
+                "is of 'NVIDIA RTX A4000', which is 'rtx-a4000', ",
+            ),
             ({"cache": 1}, [], "is neither a cache of kernel_tuner nor a T4 file"),
             (t4((1, "compile")), [], "none of its 1 configurations has a time"),
             (SCORES, [], "none of its 1 configurations has a time, what was measured is score"),
