@@ -43,11 +43,8 @@ def commands(plan: Plan, kernels: Sequence[str], folder: Path) -> list[list[str]
         return [["ncu", *output, *counted, *launch]]
     passes = (_HERE / "rocprof_metrics.txt").read_text(encoding="utf-8").splitlines()
     what = [["--kernel-trace"], *(["--pmc", *line.split()] for line in passes)]
-    as_csv = ["--output-format", "csv", "-d"]
-    return [
-        ["rocprofv3", *given, *as_csv, str(folder / f"pass{number}"), "--", *launch]
-        for number, given in enumerate(what)
-    ]
+    into = [["--output-format", "csv", "-d", str(folder / f"pass{n}")] for n in range(len(what))]
+    return [["rocprofv3", *given, *to, "--", *launch] for given, to in zip(what, into, strict=True)]
 
 
 def collect_counters(

@@ -56,11 +56,6 @@ class DeviceInfo:
         return device_key(self.name, self.cu_count) or "-".join(self.name.lower().split())
 
     @property
-    def cu_step(self) -> int:
-        """CUs are granted in groups of so many: by NVIDIA's drivers, on green contexts."""
-        return 1 if self.cu_axis != "green contexts" else 8 if self.capability >= 90 else 2
-
-    @property
     def profiler(self) -> str:
         """The program that counts, or ''."""
         return {"cuda": "ncu", "hip": "rocprofv3"}.get(self.backend, "")

@@ -126,5 +126,6 @@ def cu_counts(asked: Sequence[int] | None, device: DeviceInfo) -> tuple[int, ...
         raise InputError(f"--cu-counts {max(asked)}: {device.name} has {most} CUs")
     steps = min(_AUTO_COUNTS, most) if device.cu_axis else 1
     counts = asked or np.linspace(0, most, steps + 1)[1:].round()
-    whole = (math.ceil(count / device.cu_step) * device.cu_step for count in counts)
+    group = 1 if device.cu_axis != "green contexts" else 8 if device.capability >= 90 else 2
+    whole = (math.ceil(count / group) * group for count in counts)
     return tuple(sorted({min(count, most) for count in whole}))

@@ -138,13 +138,12 @@ def to_table(frame: pd.DataFrame, plan: Plan) -> Table:
     table = table_from_frame(frame[[*names]].dropna(axis=1, how="all"))
     device, metadata = plan.device, table.metadata
     unknown = [a for a in _CLOCKS if not plan.settings[a] and f"{a}_observed" not in table.numbers]
-    metadata["origin"] = "measured"
-    metadata["source"] = f"mlscale collect on {device.name}, {device.backend}"
-    metadata["unknown_clocks"] = unknown
+    source = f"mlscale collect on {device.name}, {device.backend}"
+    metadata.update(origin="measured", source=source, unknown_clocks=unknown)
     metadata.update(facts_to_carry(device.key))
     if "power_w" in table.numbers:
-        sensor = {"power_sensor": device.sensors, "power_window_s": plan.power_s}
-        metadata.update(power_kind="board", **sensor)
+        metadata.update(power_kind="board", power_sensor=device.sensors)
+        metadata["power_window_s"] = plan.power_s
     if {*table.numbers} - {*NOT_COUNTERS}:
         metadata["counter_tool"] = device.profiler
     return table

@@ -132,6 +132,13 @@ class TestProbes:
         reads = [p for p in probes(GPU) if p.quantity.endswith("_delay")][:2]
         assert {p.entry.threads for p in reads} == {64 * 32 * 16}
 
+    def test_work_is_what_the_kernel_does(self) -> None:
+        """Steps of a chase; a read's set in sectors of 32 bytes, by 16 CUs, as often as swept."""
+        for probe in probes(GPU)[:10]:
+            data, *_, length = probe.entry.case().arguments
+            swept = data.nbytes / 32 / 16 * length
+            assert probe.work == (length if probe.quantity.endswith("latency") else swept)
+
     def test_a_walk_stays_in_a_page_of_2_mib(self) -> None:
         """Every line once; the page changes only once for each page."""
         walk = page_walk(3 * 2**19)
