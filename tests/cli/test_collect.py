@@ -3,6 +3,7 @@
 Sources are compiled, checked against NumPy and timed; nothing stands in for anything.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -76,7 +77,10 @@ def test_killed_it_goes_on_and_ends_with_the_same_rows(
     folder = tmp_path / "out"
     given = ("--suite", "small", "--kernels", FEW, "--cu-counts", counts, "-o", folder)
     with subprocess.Popen(
-        pocl.command(*given), env=pocl.environment(cache), stdout=subprocess.DEVNULL
+        pocl.command(*given),
+        env=pocl.environment(cache),
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
     ) as process:
         caches = folder / "cache"
         for _ in range(600):
@@ -89,6 +93,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_rows(
             time.sleep(0.1)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
+    _wait_for_the_end_of(process.pid)
     assert not (folder / "measurements.csv").exists()
     first = next(p for p in taken if p.name.startswith("copy"))
     before = read_document(first)["cache"]
@@ -108,6 +113,14 @@ def test_killed_it_goes_on_and_ends_with_the_same_rows(
         assert (one.numbers[axis] == other.numbers[axis]).all()
     finished, _ = succeed(capsys, *again, "--resume")
     assert "nothing is left to measure" in finished
+
+
+def _wait_for_the_end_of(group: int) -> None:
+    """Its processes may be in the middle of a write when the first of them is killed."""
+    with contextlib.suppress(ProcessLookupError):
+        for _ in range(100):  # where nobody takes the dead away, they stay in their group
+            os.killpg(group, 0)
+            time.sleep(0.1)
 
 
 def test_a_finished_run_tries_what_failed_again(
