@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from mlscale.errors import InputError, extra_named
-from mlscale.profilers.mapping import device_key
+from mlscale.profilers.configuration import key_of
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
@@ -53,7 +53,7 @@ class DeviceInfo:
     @property
     def key(self) -> str:
         """That of the device table, or for another device its name in one word."""
-        return device_key(self.name, self.cu_count) or "-".join(self.name.lower().split())
+        return key_of(self.name, self.cu_count)
 
     @property
     def profiler(self) -> str:

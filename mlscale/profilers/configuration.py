@@ -8,7 +8,6 @@ from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.mapping import device_key
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
@@ -100,6 +99,12 @@ def _limit(facts: _Facts, unknown: list[str]) -> str:
     return f" (engine at most {_mean(facts['engine_limit_mhz']):g})"
 
 
+def key_of(name: str, cu_count: float | None = None) -> str:
+    """The key that tables give a GPU: of the device table, else its name in one word."""
+    device = find_device(name, cu_count)
+    return device.key if device else "-".join(name.lower().split())
+
+
 def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
     """The key of the device table, or any name that the user or the file gives; None without."""
     names = [
@@ -110,23 +115,24 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
     if device is not None:
         if len(several := devices_named(device, cu_count)) > 1:
             raise InputError(f"{source}: --device {device} may be {' or '.join(several)}; name one")
-        device = device_key(device, cu_count) or device
+        known = find_device(device, cu_count)
+        device = known.key if known else device
     if not names:
         return device
     [name] = names
     possible = devices_named(name, cu_count)
-    key = device_key(name, cu_count)
+    own = find_device(name, cu_count)
     if device is None:
-        if key is not None:
-            return key
-        device = "-".join(name.lower().split())
+        device = key_of(name, cu_count)
+        if own is not None:
+            return device
         why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
         warn(
             f"{source}: '{name}' {why}; the table's device is "
             f"'{device}' (--device gives another name)"
         )
-    elif key is not None and device != key:
-        raise InputError(f"{source}: is of '{name}', which is '{key}', not '{device}'")
+    elif own is not None and device != own.key:
+        raise InputError(f"{source}: is of '{name}', which is '{own.key}', not '{device}'")
     elif possible and device in device_keys() and device not in possible:
         raise InputError(f"{source}: is of '{name}', not of '{device}'")
     elif not possible and device in device_keys():

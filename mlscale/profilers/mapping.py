@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.counters.features import TABLE_2
-from mlscale.data.devices import find_device
 from mlscale.files import shipped_json
 
 _COUNTER = re.compile(r"\{([^{}]+)\}")
@@ -229,9 +228,3 @@ def lacking_for_nvprof(tool: str, present: Collection[str]) -> dict[str, str]:
         for name, formulas in _tool(tool).get("nvprof_counters", {}).get("needed", {}).items()
         if math.isnan(scope.first(formulas)[0])
     }
-
-
-def device_key(name: str, cu_count: float | None = None) -> str | None:
-    """The key of the device table for a name as a profiler prints it; None if it has none."""
-    device = find_device(name, cu_count)
-    return None if device is None else device.key

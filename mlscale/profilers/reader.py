@@ -24,7 +24,7 @@ from mlscale.profilers.layouts import (
     layout_of,
 )
 from mlscale.profilers.text_lines import TextLines
-from mlscale.profilers.values import parse_counter, parse_whole, quick_number
+from mlscale.profilers.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
 _BRACES = re.compile(r"\{[^{}]*\}")
@@ -91,11 +91,7 @@ class Export:
 
     def counter(self, line: int, row: list[str], column: int) -> float:
         """A counter, NaN where it is missing. Raises InputError."""
-        semicolons = self.delimiter == ";"
-        value = None if semicolons else quick_number(row[column])
-        if value is None:
-            value = parse_counter(row[column], self.where(line, column), semicolons)
-        return value
+        return parse_counter(row[column], self.where(line, column), self.delimiter == ";")
 
     def whole(self, line: int, row: list[str], column: int, what: str, least: int = 0) -> int:
         """A whole number, `what` it is in the message otherwise. Raises InputError."""

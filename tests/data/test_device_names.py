@@ -5,7 +5,6 @@ import re
 import pytest
 
 from mlscale.data.devices import device_keys, devices_named, find_device, load_device
-from mlscale.profilers.mapping import device_key
 
 
 @pytest.mark.parametrize(
@@ -106,7 +105,6 @@ class TestEveryEntry:
         for name in (key, device.name, *device.aliases):
             assert find_device(name) == device, name
             assert find_device(name.upper()) == device, name
-            assert device_key(name) == key
 
     def test_shared_names_and_pci_ids_with_the_count_of_cus(self, key: str) -> None:
         device = load_device(key)

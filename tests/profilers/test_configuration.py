@@ -5,7 +5,7 @@ from synthetic.tidy import refused
 
 from mlscale import DataWarning
 from mlscale.data.devices import find_device
-from mlscale.profilers.configuration import run_configuration
+from mlscale.profilers.configuration import key_of, run_configuration
 from mlscale.profilers.launches import FileContent
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*what the profiler observed")
@@ -111,3 +111,11 @@ class TestNames:
         """Device 20B0 in NVIDIA's list of supported chips, which is the SXM4 with 40 GB."""
         assert self.run_named("NVIDIA A100-PG509-200", "a100-sxm4-40gb") == "a100-sxm4-40gb"
         assert find_device("NVIDIA A100-PG509-200") == find_device("10de:20b0", 108)
+
+
+def test_names_lead_to_the_device_table_or_are_keys_themselves() -> None:
+    assert key_of("NVIDIA GeForce RTX 2070 SUPER") == "rtx2070s"
+    assert key_of("NVIDIA B200") == "b200"
+    assert key_of("gfx90a") == "gfx90a"  # of several GPUs
+    assert key_of("gfx90a", 110) == "mi250x-gcd"
+    assert key_of("Cray 1") == "cray-1"

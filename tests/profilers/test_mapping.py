@@ -76,14 +76,6 @@ def test_what_no_counter_of_a_tool_gives() -> None:
     assert lost["rocprof"] == lost["rocprofv3"] == {"Occupancy"}  # not computed yet
 
 
-def test_names_lead_to_the_device_table() -> None:
-    assert mapping.device_key("NVIDIA GeForce RTX 2070 SUPER") == "rtx2070s"
-    assert mapping.device_key("NVIDIA B200") == "b200"
-    assert mapping.device_key("gfx90a") is None
-    assert mapping.device_key("gfx90a", 110) == "mi250x-gcd"
-    assert mapping.device_key("Cray-1") is None
-
-
 def test_what_is_said_of_a_value_is_of_the_formula_that_gave_it() -> None:
     """By hand: 10 x 100 / (1 s x 1 kHz x 1 CU) = 1, and 64 bytes x (3 + 1) / 256 bytes = 1."""
     counters = {"VALUInsts": 10.0, "Wavefronts": 100.0}
