@@ -78,31 +78,24 @@ class JsonValues:
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """The name and value of each member, and each event by itself. Raises InputError."""
         self._take("{")
-        if self._look() == "}":
-            return
-        while True:
+        for _ in self._each_until("}"):
             name = self._value()
             self._take(":")
             if name == _EVENTS and self._look() == "[":
-                for event in self._items():
-                    yield _EVENTS, event
+                self._take("[")
+                for _ in self._each_until("]"):
+                    yield _EVENTS, self._value()
             else:
                 yield str(name), self._value()
-            if self._look() == "}":
-                return
-            self._take(",")
 
-    def _items(self) -> Iterator[Any]:
-        self._take("[")
-        if self._look() == "]":
-            self._take("]")
-            return
-        while True:
-            yield self._value()
-            if self._look() == "]":
-                self._take("]")
-                return
-            self._take(",")
+    def _each_until(self, closing: str) -> Iterator[None]:
+        """Once at the beginning of each item that a comma parts, up to the closing bracket."""
+        if self._look() != closing:
+            yield
+            while self._look() != closing:
+                self._take(",")
+                yield
+        self._take(closing)
 
     def _more(self) -> bool:
         """Read on, as much again as is not used up; False at the end of the file."""
