@@ -232,9 +232,12 @@ class TestShippedModel:
         assert len(errors) == 7
         for of_table in errors.values():  # [%], of seven tables of six GPUs
             assert 0 < of_table["time"]["mean_error_percent"] < 4
-            assert 0 < of_table["power"]["mean_error_percent"] < 7
+            assert 0 < of_table["power"]["mean_error_percent"] < 9
         held = [of_table["time"]["intervals_hold_percent"] for of_table in errors.values()]
         assert 85 < np.mean(held) < 96
+        assert (
+            np.mean([of_table["power"]["mean_error_percent"] for of_table in errors.values()]) < 4
+        )
 
     @pytest.mark.parametrize("name", OF_SAMPLED_RUNS.values())
     def test_cards_of_sampled_models_say_how_far_off_they_are(self, name: str) -> None:

@@ -42,6 +42,33 @@ def test_of_a_table_the_capped_rows_and_other_memory_clocks_are_left_out(tmp_pat
     assert memory_mhz == 9501
 
 
+def test_a_table_of_ones_own_has_a_workload_by_kernel_and_memory_clock(tmp_path: Path) -> None:
+    """By hand: two kernels, one at two memory clocks; 500 MHz is below 0.4 of 1500."""
+    path = tmp_path / "own.csv"
+    path.write_text(
+        "kernel,engine_mhz,memory_mhz,time_ms,power_w\n"
+        "a,1500,7001,1,100\na,750,7001,2,60\na,500,7001,3,50\na,1500,14001,0.9,120\nb,1500,7001,4,90\n"
+    )
+    sweeps = two_clocks.sweeps_of(path, "rtx5090")
+    assert [(clocks.tolist(), memory) for clocks, _, _, memory in sweeps] == [
+        ([750, 1500], 7001),
+        ([1500], 14001),
+        ([1500], 7001),
+    ]
+    assert sweeps[0][1].tolist() == [2, 1]
+    assert sweeps[0][2].tolist() == [60, 100]
+
+
+def test_each_kind_of_path_is_read_by_its_own_reader(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a_sweep.csv").write_text(SWEEP)
+    (tmp_path / "kernels.csv").write_text(KERNELS)
+    [(clocks, *_)] = two_clocks.sweeps_of(tmp_path / "folder", "rtx3060")
+    assert clocks.tolist() == [600, 900, 1500]
+    [(clocks, *_)] = two_clocks.sweeps_of(tmp_path / "kernels.csv", "rtx3060")
+    assert clocks.tolist() == [600, 1200]
+
+
 def test_the_second_reading_is_at_two_thirds_or_just_below() -> None:
     assert two_clocks.second_of(np.array([500.0, 900.0, 1000.0, 1100.0, 1500.0])) == 2
     assert two_clocks.second_of(np.array([1400.0, 1500.0])) == 0

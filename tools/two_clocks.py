@@ -2,11 +2,14 @@
 
     python tools/two_clocks.py DEVICE=PATH...
 
-DEVICE is the GPU's name in `mlscale devices list`. PATH is a folder of sweeps over the engine
-clock, one CSV a workload, as folders below data/frequency-sweeps of
-https://github.com/imaoofu/headroom are (CC BY 4.0); or one CSV of many kernels,
-results/master/aggregated_all_kernels_effective.csv of
-https://github.com/apAdomas/GPU-FREQUENCY-DVFS, of which the highest memory clock is taken.
+DEVICE is the GPU's name in `mlscale devices list`. PATH is one of these:
+
+- a folder of sweeps over the engine clock, one CSV a workload, as folders below
+  data/frequency-sweeps of https://github.com/imaoofu/headroom are (CC BY 4.0);
+- results/master/aggregated_all_kernels_effective.csv of
+  https://github.com/apAdomas/GPU-FREQUENCY-DVFS, of which the highest memory clock is taken;
+- a CSV of one's own with the columns kernel, engine_mhz, memory_mhz, time_ms and power_w; each
+  kernel at each memory clock is a workload.
 
 The shipped model `nvidia-sampled` is given each workload's time and power at the highest clock that
 was kept and at one at two thirds of it or just below, as `mlscale advise LOG --also LOG` gives
@@ -56,6 +59,24 @@ def read_kernels(path: Path, device: str) -> list[Sweep]:
             kernels.setdefault((row["workload"], row["kernel"]), []).append(row)
     names = ("effective_core_clock", "time_per_launch_mean_ms", "avg_power_mean_W")
     return [(*in_order(own, names), highest) for own in kernels.values()]
+
+
+def read_own(path: Path) -> list[Sweep]:
+    """The sweeps of a table of one's own."""
+    workloads: dict[tuple[str, float], list[dict[str, str]]] = {}
+    for row in read_rows(path):
+        workloads.setdefault((row["kernel"], float(row["memory_mhz"])), []).append(row)
+    names = ("engine_mhz", "time_ms", "power_w")
+    return [(*in_order(rows, names), memory) for (_, memory), rows in workloads.items()]
+
+
+def sweeps_of(path: Path, device: str) -> list[Sweep]:
+    """The sweeps of a folder or a file, whichever of the three kinds it is."""
+    if path.is_dir():
+        return [read_sweep(file) for file in sorted(path.glob("*_sweep.csv"))]
+    with path.open(encoding="utf-8") as file:
+        is_own = "engine_mhz" in file.readline().strip().split(",")
+    return read_own(path) if is_own else read_kernels(path, device)
 
 
 def capped_from_w(device: str) -> float:
@@ -162,9 +183,7 @@ def main(arguments: list[str]) -> None:
     means: dict[str, list[str]] = {}
     gpus = [argument.partition("=") for argument in arguments]
     for device, _, place in gpus:
-        path = Path(place)
-        files = sorted(path.glob("*_sweep.csv"))
-        sweeps = [read_sweep(one) for one in files] or read_kernels(path, device)
+        sweeps = sweeps_of(Path(place), device)
         rows = [figures(model, device, sweep) for sweep in sweeps if len(sweep[0]) >= LEAST_CLOCKS]
         means.setdefault("workloads", []).append(str(len(rows)))
         for name in rows[0]:

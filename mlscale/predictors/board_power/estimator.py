@@ -32,13 +32,14 @@ from mlscale.predictors.board_power.model import (
     highest_clock,
     is_listed,
 )
-from mlscale.predictors.conditioning import measured_ratios
+from mlscale.predictors.conditioning import MeasuredRatios, measured_ratios
 from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import PowerCurve
 
 # What the intervals' half-widths are proportional to. So far off are GPUs already near the base
 # that the first is larger than `sampled`'s; it was chosen on the training GPUs.
 LEAST_SPREAD, SPREAD_PER_CLOCK = 0.04, 0.04
+SECOND_STEP = 3  # of a GPU's clocks, each is tried as the second one
 SPREAD_PER_MEMORY_CLOCK = 0.2  # half-width of log power per log memory clock: assumed, not learnt
 OWN_TIMES = "times taken to scale as the training GPUs' kernels with such shares do"
 MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
@@ -53,9 +54,8 @@ class BoardPower(Predictor):
     The weights follow from DRAM's share and from power as a share of the board's limit; V^2 over
     the clock, as a share of the GPU's highest, is what the training GPUs have in common. Times are
     those of `with_times`, else the predictor's own, which are poor on other GPUs. Power measured at
-    further clocks corrects the slope over the log clock. spread_from:
-    devices among the training tables that are not learnt from, but widen the intervals by how far
-    their power is from predicted.
+    further clocks moves the weights. spread_from: devices among the training tables that are not
+    learnt from, but widen the intervals by how far their power is from predicted.
     """
 
     name = "board-power"
@@ -179,35 +179,35 @@ class BoardPower(Predictor):
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
         times = self.times_
-        curve = self._curve(profiles, grid)
-
-        def log_power(time_factors: Floats) -> Floats:
-            return curve(time_factors.reshape(len(profiles.kernels), *grid.shape[1:]))
-
+        log_power = self._log_power(profiles, grid)
+        measured = _measured_power(profiles, grid)
         if times is None:
-            logs = log_power(np.exp(self.model_.log_time(own, log_clock)))
+            factors = np.exp(self.model_.log_time(own, log_clock)).reshape(-1, *grid.shape)
         elif times.grid != grid or times.base != base:
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
         else:
-            logs = log_power(times.values)
-        further = _FurtherPower.of(profiles, grid, log_clock)
-        corrected = logs + further.slope(logs)[:, None] * log_clock
+            factors = times.values
+        logs = log_power(factors, measured)
         flags = self._flags(own, is_memory_swept=bool(log_memory.any()))
         if coverage is None or not self.scores_.size:
-            return Surfaces.of_logs(grid, base, corrected, flags)
+            return Surfaces.of_logs(grid, base, logs, flags)
         scale = LEAST_SPREAD * ((log_clock != 0) | (log_memory != 0))
-        has_further = len(further.log_clock) and self.further_scores_.size
+        has_further = len(measured.at) and self.further_scores_.size
         scores = self.further_scores_ if has_further else self.scores_
-        width = score_at(scores, coverage) * (
-            scale + SPREAD_PER_CLOCK * further.distance(log_clock)
-        ) + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
-        low, high = corrected - width, corrected + width
+        distance = _distance(measured.logs, log_clock, measured.at @ log_clock)
+        width = score_at(scores, coverage) * (scale + SPREAD_PER_CLOCK * distance)
+        width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
+        low, high = logs - width, logs + width
         if times is not None and times.low is not None and times.high is not None:
-            low, high = low + (log_power(times.high) - logs), high + (log_power(times.low) - logs)
-        return Surfaces.of_logs(grid, base, corrected, flags, (low, high))
+            without = log_power(times.values, None)
+            low = low + log_power(times.high, None) - without
+            high = high + log_power(times.low, None) - without
+        return Surfaces.of_logs(grid, base, logs, flags, (low, high))
 
-    def _curve(self, profiles: Profiles, grid: ConfigGrid) -> Callable[[Floats], Floats]:
-        """Return what gives log power ratios (K, N) by time ratios (K, E, M)."""
+    def _log_power(
+        self, profiles: Profiles, grid: ConfigGrid
+    ) -> Callable[[Floats, MeasuredRatios | None], Floats]:
+        """Return log power ratios (K, N) by time ratios (K, 1, E, M) and power measured further."""
         own, base = shares(profiles, self._limits(profiles)), profiles.base
         engine, memory = (np.array(getattr(grid, axis)) for axis in ("engine_mhz", "memory_mhz"))
         highest = self._highest_clock(profiles, grid) / base.engine_mhz
@@ -218,13 +218,17 @@ class BoardPower(Predictor):
         rated = sheet.memory_mhz / base.memory_mhz if sheet else 1.0
         limit_w = board_limit_w(profiles.device) or np.nan
 
-        def log_power(times: Floats) -> Floats:
-            at_base = times[:, :, nearest]
+        def log_power(times: Floats, measured: MeasuredRatios | None) -> Floats:
+            at_base = times[:, 0, :, nearest]
+            slowdown = times[:, 0] / at_base[..., None]
+
+            def on_grid(logs: Floats) -> Floats:
+                power_w = base_w * np.exp(logs)
+                power_w = with_memory_clock(power_w, slowdown, memory, rated, limit_w)
+                return np.asarray(np.log(power_w.reshape(len(times), -1) / base_w))
+
             curve = PowerCurve(log_clock, highest, np.log(at_base))
-            power_w = base_w * np.exp(self.model_.log_power(own, curve))
-            slowdown = times / at_base[..., None]
-            power_w = with_memory_clock(power_w, slowdown, memory, rated, limit_w)
-            return np.log(power_w.reshape(len(times), -1) / base_w)
+            return self.model_.log_power(own, curve, measured, on_grid)
 
         return log_power
 
@@ -301,40 +305,22 @@ class BoardPower(Predictor):
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class _FurtherPower:
-    """Power measured at P further configurations.
+def _measured_power(profiles: Profiles, grid: ConfigGrid) -> MeasuredRatios:
+    """Power of the profiles' further points."""
+    points = measured_ratios(profiles, grid, with_power=True)
+    at = points.at[:, grid.size :]
+    is_power = at.any(axis=1)
+    return MeasuredRatios(at[is_power], points.logs[:, is_power])
 
-    at (P, N): their weights on the grid; logs (K, P): log ratios to the base, NaN where missing;
-    log_clock (P,): ln(clock / base).
+
+def _distance(logs: Floats, log_clock: Floats, measured_clock: Floats) -> Floats:
+    """How far clocks (N,) are from the base and the nearest of P measured ones: (K, N).
+
+    logs (K, P): what was measured, NaN where it was not.
     """
-
-    at: Floats
-    logs: Floats
-    log_clock: Floats
-
-    @classmethod
-    def of(cls, profiles: Profiles, grid: ConfigGrid, log_clock: Floats) -> Self:
-        """That of the profiles' points."""
-        points = measured_ratios(profiles, grid, with_power=True)
-        at = points.at[:, grid.size :]
-        is_power = at.any(axis=1)
-        return cls(at[is_power], points.logs[:, is_power], at[is_power] @ log_clock)
-
-    def slope(self, logs: Floats) -> Floats:
-        """What the log power rises by more than in logs (K, N), per log clock: (K,)."""
-        left = self.logs - logs @ self.at.T
-        known = ~np.isnan(left)
-        size = known @ self.log_clock**2
-        rise = np.where(known, left, 0) @ self.log_clock
-        return np.divide(rise, size, out=np.zeros_like(rise), where=size > 1e-9)
-
-    def distance(self, log_clock: Floats) -> Floats:
-        """How far clocks (N,) are from the nearest measured one: (K, N)."""
-        own = np.where(
-            np.isnan(self.logs), np.inf, np.abs(log_clock[:, None, None] - self.log_clock)
-        )
-        return np.asarray(np.minimum(np.abs(log_clock), own.min(axis=2, initial=np.inf).T))
+    off = np.abs(log_clock[:, None, None] - measured_clock)
+    own = np.where(np.isnan(logs), np.inf, off)
+    return np.asarray(np.minimum(np.abs(log_clock), own.min(axis=2, initial=np.inf).T))
 
 
 def _has_further_power(profiles: Profiles) -> bool:
@@ -347,9 +333,9 @@ def _held_out_scores(
 ) -> tuple[Floats, Floats]:
     """Scores of GPUs predicted from the others.
 
-    The first are from the base alone, the others with power at the clock farthest from it. True
-    times are given, so that those of a predictor of time come on top. Empty where fewer than two
-    GPUs can be predicted from others.
+    The first are from the base alone, the others with power at one further clock, each of every
+    SECOND_STEP. True times are given, so that those of a predictor of time come on top. Empty where
+    fewer than two GPUs can be predicted from others.
     """
     alone: list[Floats] = []
     further: list[Floats] = []
@@ -362,13 +348,14 @@ def _held_out_scores(
         for gpu in (gpu for gpu in gpus if gpu.device == device):
             logs, distance = model.log_power(gpu.own, gpu.power_curve), np.abs(gpu.log_clock)
             alone += list(_scores(gpu, logs, distance, distance > 1e-9))
-            far = [int(distance.argmax())]
-            second = _FurtherPower(
-                np.eye(distance.size)[far], gpu.log_power[:, far], gpu.log_clock[far]
-            )
-            logs = logs + second.slope(logs)[:, None] * gpu.log_clock
-            is_new = (distance > 1e-9) & (distance < distance.max())
-            further += list(_scores(gpu, logs, second.distance(gpu.log_clock), is_new))
+            each = []
+            for step in np.flatnonzero(distance > 1e-9)[::SECOND_STEP]:
+                second = MeasuredRatios(np.eye(distance.size)[[step]], gpu.log_power[:, [step]])
+                logs = model.log_power(gpu.own, gpu.power_curve, second)
+                near = _distance(second.logs, gpu.log_clock, gpu.log_clock[[step]])
+                is_new = (distance > 1e-9) & (np.arange(distance.size) != step)
+                each.append(_scores(gpu, logs, near, is_new))
+            further += list(np.hstack(each))
             devices += [gpu.device] * len(logs)
     of_base, of_further = (calibrated_scores(s, devices, alike=True) for s in (alone, further))
     return of_base, of_further

@@ -1,6 +1,6 @@
 """What `board-power` has learnt from the kernels of several GPUs: NumPy."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.board_power.inputs import GpuLimits, ShareInputs, shares
+from mlscale.predictors.conditioning import MeasuredRatios, SurfacePrior, condition
 from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
 from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
@@ -127,11 +128,35 @@ class PowerOfAnyGpu:
             tuple(Latents.fit(time, log_time, points, one) for one in SETTINGS["time"]),
         )
 
-    def log_power(self, own: dict[str, Floats], curve: PowerCurve) -> Floats:
-        """Log power ratios (K, N) of kernels with those shares and the curve's times."""
+    def log_power(
+        self,
+        own: dict[str, Floats],
+        curve: PowerCurve,
+        measured: MeasuredRatios | None = None,
+        on_grid: Callable[[Floats], Floats] = lambda logs: logs,
+    ) -> Floats:
+        """Log power ratios (K, N) of kernels with those shares and the curve's times.
+
+        measured: power at further configurations, which moves each kernel's weights. on_grid: from
+        log ratios at the curve's clocks (K, E) to those at N configurations.
+        """
         points = self.inputs.points_of(own)
-        fits = [fit.at(curve, self.inputs.points, points) for fit in self.power]
-        return np.asarray(np.mean(fits, axis=0))
+        priors = [self._prior(fit, curve, points, on_grid) for fit in self.power]
+        if measured is None:
+            return np.asarray(np.mean([prior.predicted() for prior in priors], axis=0))
+        return np.asarray(np.mean([condition(one, measured).logs for one in priors], axis=0))
+
+    def _prior(
+        self, fit: Latents, curve: PowerCurve, points: Floats, on_grid: Callable[[Floats], Floats]
+    ) -> SurfacePrior:
+        """What is known of power at points (K, D) before it is measured further."""
+        mean = fit.means(curve.prior, self.inputs.points, points)
+        variance = np.full_like(mean, curve.prior.latent_sd**2)
+
+        def log_ratios(latents: Floats) -> Floats:
+            return on_grid(curve.log_ratios(latents, fit.numbers))
+
+        return SurfacePrior(log_ratios, mean, variance, np.zeros((1, log_ratios(mean).shape[1])))
 
     def log_time(self, own: dict[str, Floats], log_clock: Floats) -> Floats:
         """Log time ratios (K, N): all kernels with those shares are taken to scale alike."""

@@ -80,9 +80,12 @@ class Latents:
 
     def at(self, curve: Curve, training: Floats, points: Floats) -> Floats:
         """The log ratios (K, N) of a curve at points (K, D); training (n, D): those fitted."""
-        cross = self.setting.covariance(training, points, curve.prior.latent_sd)
-        latents = curve.prior.latent_means[:, None] + self.weights @ cross
-        return curve.log_ratios(latents, self.numbers)
+        return curve.log_ratios(self.means(curve.prior, training, points), self.numbers)
+
+    def means(self, prior: CurvePrior, training: Floats, points: Floats) -> Floats:
+        """The latents' means (L, K) at points (K, D); training (n, D): those fitted."""
+        cross = self.setting.covariance(training, points, prior.latent_sd)
+        return np.asarray(prior.latent_means[:, None] + self.weights @ cross)
 
     def state(self) -> dict[str, Any]:
         """Arrays for the model file."""

@@ -12,9 +12,13 @@ from synthetic.tidy import refused, same_bits
 
 import mlscale
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
+from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
+from mlscale.predictors.board_power.inputs import shares
 from mlscale.predictors.board_power.model import highest_clock, is_listed
+from mlscale.predictors.conditioning import MeasuredRatios
+from mlscale.predictors.sampled.curves import PowerCurve
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
@@ -76,9 +80,7 @@ class TestKnownTruth:
     def test_the_voltage_over_the_clock(self, trained: BoardPower) -> None:
         kernels = len(trained.model_.inputs.points)
         log_clock = np.log(CLOCKS / 1500)
-        curve = mlscale.predictors.sampled.curves.PowerCurve(
-            log_clock, 1.0, np.zeros((kernels, len(CLOCKS)))
-        )
+        curve = PowerCurve(log_clock, 1.0, np.zeros((kernels, len(CLOCKS))))
         truth = 2 * np.log(made.VOLTAGE / made.VOLTAGE[-1])
         for fit in trained.model_.power:
             assert np.abs(curve.log_voltage(fit.numbers) - truth).max() < 0.05
@@ -92,6 +94,47 @@ class TestKnownTruth:
         own = own.with_times(Surfaces(made.GRID, at, other.relative("time", at)))
         values = own.predict(other.profiles(at), made.GRID).values
         assert np.abs(values / other.relative("power", at) - 1).mean() < 0.03
+
+
+class TestFurtherPower:
+    """One kernel's power at a second clock, 1000 of 1500 MHz, tells its weights."""
+
+    def point(self, other: Measurements, log_off: float) -> MeasuredPoint:
+        at = int(np.abs(CLOCKS - 1000).argmin())
+        power_w = np.full(len(other.kernels), np.nan)
+        power_w[0] = other.quantity("power")[0, 0, at, 0] * np.exp(log_off)
+        return MeasuredPoint(made.GRID.config((0, at, 0)), np.full(len(power_w), np.nan), power_w)
+
+    def test_weights_by_hand(self, trained: BoardPower, other: Measurements) -> None:
+        """Weights unlike the training's: power is met, and on both sides nearer than by a slope."""
+        own = shares(other.profiles(made.TOP), trained.limits_["one"])
+        log_clock = np.log(CLOCKS / 1500)
+        curve = PowerCurve(log_clock, 1.0, np.log(other.relative("time", made.TOP)[:, 0, :, 0]))
+        truth = np.log(0.6 + 0.3 * G + 0.1 * np.exp(-curve.log_time))
+        second = [int(np.abs(CLOCKS - 1000).argmin())]
+        before = trained.model_.log_power(own, curve)
+        measured = MeasuredRatios(np.eye(len(CLOCKS))[second], truth[:, second])
+        after = trained.model_.log_power(own, curve, measured)
+        by_slope = before + (truth - before)[:, second] * log_clock / log_clock[second]
+        assert np.abs(after - truth)[:, second].max() < 0.01
+        # What is left: one reading does not tell constant watts from DRAM's.
+        assert np.abs(after - truth).mean() < 0.03
+        assert np.abs(after - truth).mean() < 0.7 * np.abs(by_slope - truth).mean()
+
+    def test_the_kernel_alone_moves(self, trained: BoardPower, other: Measurements) -> None:
+        profiles = other.profiles(made.TOP)
+        point = self.point(other, -0.2)
+        own = ready(trained, other)
+        without = own.predict(profiles, made.GRID).values
+        with_point = own.predict(replace(profiles, points=(point,)), made.GRID).values
+        assert point.power_w is not None
+        ratio = point.power_w[0] / profiles.base_power_w[0]
+        at = made.GRID.index(point.config)
+        assert with_point[(0, *at)] == pytest.approx(ratio, rel=0.01)
+        assert with_point[1:] == pytest.approx(without[1:])
+        # A constant part of its own, as power never falls below it: the lowest clock moves less.
+        low = np.log(with_point / without)[0, 0, 0, 0]
+        assert -0.4 < low < -0.05
 
 
 class TestHighestClock:
