@@ -192,10 +192,12 @@ class BoardPower(Predictor):
         if coverage is None or not self.scores_.size:
             return Surfaces.of_logs(grid, base, logs, flags)
         scale = LEAST_SPREAD * ((log_clock != 0) | (log_memory != 0))
-        has_further = len(measured.at) and self.further_scores_.size
-        scores = self.further_scores_ if has_further else self.scores_
         distance = _distance(measured.logs, log_clock, measured.at @ log_clock)
-        width = score_at(scores, coverage) * (scale + SPREAD_PER_CLOCK * distance)
+        alone = score_at(self.scores_, coverage)
+        known = self.further_scores_ if self.further_scores_.size else self.scores_
+        has_further = ~np.isnan(measured.logs).all(axis=1, keepdims=True)
+        score = np.where(has_further, score_at(known, coverage), alone)
+        width = score * (scale + SPREAD_PER_CLOCK * distance)
         width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
         low, high = logs - width, logs + width
         if times is not None and times.low is not None and times.high is not None:

@@ -125,13 +125,18 @@ class TestFurtherPower:
         profiles = other.profiles(made.TOP)
         point = self.point(other, -0.2)
         own = ready(trained, other)
-        without = own.predict(profiles, made.GRID).values
-        with_point = own.predict(replace(profiles, points=(point,)), made.GRID).values
+        surfaces = [
+            own.predict_interval(one, 0.9, made.GRID)
+            for one in (profiles, replace(profiles, points=(point,)))
+        ]
+        without, with_point = (one.values for one in surfaces)
         assert point.power_w is not None
         ratio = point.power_w[0] / profiles.base_power_w[0]
         at = made.GRID.index(point.config)
         assert with_point[(0, *at)] == pytest.approx(ratio, rel=0.01)
         assert with_point[1:] == pytest.approx(without[1:])
+        ends = [np.array([one.low, one.high]) for one in surfaces]
+        assert ends[1][:, 1:] == pytest.approx(ends[0][:, 1:])
         # A constant part of its own, as power never falls below it: the lowest clock moves less.
         low = np.log(with_point / without)[0, 0, 0, 0]
         assert -0.4 < low < -0.05
