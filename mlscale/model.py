@@ -298,7 +298,7 @@ def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
     is_predicted = model.why_no_power(profiles) is None
     warnings = []
     if isinstance(power, PredictsFromTimes) and is_predicted:
-        assumption = power.assumption(profiles.device)
+        assumption = power.assumption(profiles)
         warnings += [assumption] if assumption else []
     is_used = is_predicted and isinstance(power, UsesMeasuredPoints | PredictsFromTimes)
     if not is_used and any(point.power_w is not None for point in profiles.points):

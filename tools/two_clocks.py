@@ -20,6 +20,7 @@ training, and what the clock of least predicted energy costs more than the best 
 import csv
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from mlscale.data.devices import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.sampled import LOW, SECOND_CLOCK
+from mlscale.data.surfaces import Surfaces
 from mlscale.predictions import COVERAGE
 
 MODEL = Path(__file__).parent.parent / "models" / "nvidia-sampled.mlscale"
@@ -103,7 +105,10 @@ def second_of(clocks: Floats) -> int:
 
 
 def predict(model: mlscale.Model, device: str, sweep: Sweep) -> dict[str, Floats]:
-    """Low end, value and high end of time [ms] and power [W] at every clock, (3, N)."""
+    """Low end, value and high end of time [ms] and power [W] at every clock, (3, N).
+
+    `power from one` is that of the highest clock alone, with the measured times.
+    """
     clocks, times, watts, memory_mhz = sweep
     cu_count, second = load_device(device).cu_count, second_of(clocks)
     grid = ConfigGrid((cu_count,), tuple(clocks.tolist()), (memory_mhz,))
@@ -121,9 +126,13 @@ def predict(model: mlscale.Model, device: str, sweep: Sweep) -> dict[str, Floats
         points=(MeasuredPoint(at_second, times[[second]], watts[[second]]),),
     )
     ratios = {"time": model.predictors["time"].predict_interval(profiles, COVERAGE, grid)}
-    power = model.predictors["power"].with_times(ratios["time"])
-    ratios["power"] = power.predict_interval(profiles, COVERAGE, grid)
-    at_base = {"time": times[-1], "power": watts[-1]}
+    power = model.predictors["power"]
+    ratios["power"] = power.with_times(ratios["time"]).predict_interval(profiles, COVERAGE, grid)
+    measured = Surfaces(grid, grid.highest, (times / times[-1]).reshape(1, *grid.shape))
+    from_one = power.with_times(measured)
+    one = replace(profiles, points=())
+    ratios["power from one"] = from_one.predict_interval(one, COVERAGE, grid)
+    at_base = {"time": times[-1], "power": watts[-1], "power from one": watts[-1]}
     return {
         quantity: at_base[quantity] * np.array([of.low, of.values, of.high])[:, 0, 0, :, 0]
         for quantity, of in ratios.items()
@@ -152,17 +161,21 @@ def figures(model: mlscale.Model, device: str, sweep: Sweep) -> dict[str, float]
         "time": {
             "flat": np.full_like(times, times[-1]),
             "1 / clock": times[-1] * clocks[-1] / clocks,
+            "straight line": line(clocks, times),
         },
-        "power": {"flat": np.full_like(watts, watts[-1])},
+        "power": {
+            "flat": np.full_like(watts, watts[-1]),
+            "straight line": line(clocks, watts),
+        },
+        "power from one": {},
     }
     row = {}
-    for quantity, truth in (("time", times), ("power", watts)):
+    for quantity, truth in (("time", times), ("power", watts), ("power from one", watts)):
         low, values, high = predicted[quantity]
         row[f"{quantity}: error"] = percent_off(values, truth, new)
         row[f"{quantity}: intervals hold"] = float(
             100 * ((low <= truth) & (truth <= high))[new].mean()
         )
-        rules[quantity]["straight line"] = line(clocks, truth)
         for name, by_rule in rules[quantity].items():
             row[f"{quantity}: error, {name}"] = percent_off(by_rule, truth, new)
     energy = times * watts

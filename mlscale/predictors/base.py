@@ -214,7 +214,7 @@ class PredictsFromTimes(Protocol):
     def refusal(self, profiles: Profiles) -> str | None:
         """Return why power on the profiles' GPU cannot be predicted, None where it can."""
 
-    def assumption(self, device: str) -> str | None:
+    def assumption(self, profiles: Profiles) -> str | None:
         """Return what a reader should know of how power of a GPU is predicted."""
 
 

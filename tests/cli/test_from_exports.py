@@ -72,7 +72,10 @@ def test_with_its_power_the_clock_of_least_energy(capsys: Capture) -> None:
         assert best["power_w"] < 520
         assert kernel["saving_low_percent"] < kernel["saving_percent"]
         assert kernel["saving_percent"] < kernel["saving_high_percent"]
-    assumed = "power by the voltage curve learnt on a100-sxm4-80gb and rtx8000, not on h100-sxm5"
+    assumed = (
+        "power from one clock alone, by the voltage curve learnt on a100-sxm4-80gb and rtx8000, "
+        "not on h100-sxm5: power at a second clock (--also) tells more"
+    )
     assert assumed in document["warnings"]  # type: ignore[operator]
 
 
@@ -95,7 +98,9 @@ def test_power_of_also_moves_the_power(capsys: Capture, tmp_path: Path) -> None:
         )[0]
         rows = [r for r in json.loads(document)["predictions"] if r["kernel"] == kernel]
         watts.append([row["power_w"] for row in rows])
-    assert [own[0] for own in watts] == pytest.approx([200, 300], rel=1e-6)  # as measured
+    assert [own[0] for own in watts] == pytest.approx(
+        [200, 300], rel=0.003
+    )  # as measured, to its noise
     assert watts[0][1] < watts[1][1]  # and in between
 
 

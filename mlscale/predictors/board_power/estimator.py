@@ -27,6 +27,7 @@ from mlscale.predictors.base import (
 from mlscale.predictors.board_power.inputs import GpuLimits, board_limit_w, shares
 from mlscale.predictors.board_power.memory_clock import with_memory_clock
 from mlscale.predictors.board_power.model import (
+    FurtherPower,
     GpuSweep,
     PowerOfAnyGpu,
     highest_clock,
@@ -139,12 +140,15 @@ class BoardPower(Predictor):
             return f"'{device}' is not in the device table"
         return f"the power limit tdp_w of '{device}' is not in the device table"
 
-    def assumption(self, device: str) -> str | None:
+    def assumption(self, profiles: Profiles) -> str | None:
         """What is assumed of a GPU that was not learnt from."""
         trained = self.trained_devices()
-        if device in trained:
+        if profiles.device in trained:
             return None
-        return f"power by the voltage curve learnt on {' and '.join(trained)}, not on {device}"
+        learnt = f"by the voltage curve learnt on {' and '.join(trained)}, not on {profiles.device}"
+        if _has_further_power(profiles):
+            return f"power {learnt}"
+        return f"power from one clock alone, {learnt}: power at a second clock (--also) tells more"
 
     def with_times(self, times: Surfaces) -> Self:
         """The predictor for kernels with these times, on their grid."""
@@ -181,13 +185,14 @@ class BoardPower(Predictor):
         times = self.times_
         log_power = self._log_power(profiles, grid)
         measured = _measured_power(profiles, grid)
+        further = FurtherPower.of(measured, log_clock, log_memory) if len(measured.at) else None
         if times is None:
             factors = np.exp(self.model_.log_time(own, log_clock)).reshape(-1, *grid.shape)
         elif times.grid != grid or times.base != base:
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
         else:
             factors = times.values
-        logs = log_power(factors, measured)
+        logs = log_power(factors, further)
         flags = self._flags(own, is_memory_swept=bool(log_memory.any()))
         if coverage is None or not self.scores_.size:
             return Surfaces.of_logs(grid, base, logs, flags)
@@ -195,20 +200,21 @@ class BoardPower(Predictor):
         distance = _distance(measured.logs, log_clock, measured.at @ log_clock)
         alone = score_at(self.scores_, coverage)
         known = self.further_scores_ if self.further_scores_.size else self.scores_
-        has_further = ~np.isnan(measured.logs).all(axis=1, keepdims=True)
+        is_elsewhere = np.abs(measured.at @ log_clock) > 1e-9
+        has_further = (~np.isnan(measured.logs) & is_elsewhere).any(axis=1, keepdims=True)
         score = np.where(has_further, score_at(known, coverage), alone)
         width = score * (scale + SPREAD_PER_CLOCK * distance)
         width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
         low, high = logs - width, logs + width
         if times is not None and times.low is not None and times.high is not None:
-            without = log_power(times.values, None)
+            without = logs if further is None else log_power(times.values, None)
             low = low + log_power(times.high, None) - without
             high = high + log_power(times.low, None) - without
         return Surfaces.of_logs(grid, base, logs, flags, (low, high))
 
     def _log_power(
         self, profiles: Profiles, grid: ConfigGrid
-    ) -> Callable[[Floats, MeasuredRatios | None], Floats]:
+    ) -> Callable[[Floats, FurtherPower | None], Floats]:
         """Return log power ratios (K, N) by time ratios (K, 1, E, M) and power measured further."""
         own, base = shares(profiles, self._limits(profiles)), profiles.base
         engine, memory = (np.array(getattr(grid, axis)) for axis in ("engine_mhz", "memory_mhz"))
@@ -218,9 +224,9 @@ class BoardPower(Predictor):
         device, base_w = known_device(profiles.device), profiles.base_power_w[:, None]
         sheet = device.datasheet if device else None
         rated = sheet.memory_mhz / base.memory_mhz if sheet else 1.0
-        limit_w = board_limit_w(profiles.device) or np.nan
+        limit_w = self._limits(profiles).power_w
 
-        def log_power(times: Floats, measured: MeasuredRatios | None) -> Floats:
+        def log_power(times: Floats, further: FurtherPower | None) -> Floats:
             at_base = times[:, 0, :, nearest]
             slowdown = times[:, 0] / at_base[..., None]
 
@@ -230,7 +236,7 @@ class BoardPower(Predictor):
                 return np.asarray(np.log(power_w.reshape(len(times), -1) / base_w))
 
             curve = PowerCurve(log_clock, highest, np.log(at_base))
-            return self.model_.log_power(own, curve, measured, on_grid)
+            return self.model_.log_power(own, curve, further, on_grid)
 
         return log_power
 
@@ -353,7 +359,8 @@ def _held_out_scores(
             each = []
             for step in np.flatnonzero(distance > 1e-9)[::SECOND_STEP]:
                 second = MeasuredRatios(np.eye(distance.size)[[step]], gpu.log_power[:, [step]])
-                logs = model.log_power(gpu.own, gpu.power_curve, second)
+                further_power = FurtherPower.of(second, gpu.log_clock, 0 * gpu.log_clock)
+                logs = model.log_power(gpu.own, gpu.power_curve, further_power)
                 near = _distance(second.logs, gpu.log_clock, gpu.log_clock[[step]])
                 is_new = (distance > 1e-9) & (np.arange(distance.size) != step)
                 each.append(_scores(gpu, logs, near, is_new))

@@ -10,6 +10,7 @@ from mlscale.arrays import Floats
 
 WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory
 INTERFACE = 0.12  # of the board's limit: what the memory draws by its clock alone, at the rated one
+WAITING_SHARE = 0.5  # of the kernel's power, where the board's limit is not known
 LEAST = 0.05  # of the base's power; nothing runs on less
 
 
@@ -20,7 +21,7 @@ def with_memory_clock(
 
     power_w (K, E): at the base's memory clock. slowdown (K, E, M): time over that there. memory
     (M,): clocks relative to the base's; rated: the rated clock, likewise. limit_w: the board's
-    default limit; where it is NaN, power stays.
+    default limit; where it is NaN, W is half the power, and D is left out.
 
     P(m) = W + (P - W) / slowdown - D (1 - m) / rated: W is drawn by a GPU whose work waits, what
     is above it goes with the rate of work, and D, at the rated clock, with the memory clock.
@@ -32,9 +33,9 @@ def with_memory_clock(
     >>> with_memory_clock(np.array([[180.0]]), half, np.array([0.5]), 1.0, 200.0)
     array([[[118.]]])
     """
-    if np.isnan(limit_w):
-        return np.broadcast_to(power_w[..., None], slowdown.shape)
     power = power_w[..., None]
-    waiting = np.minimum(WAITING * limit_w, power)
-    interface = INTERFACE * limit_w * (1 - memory) / rated
+    waiting, interface = WAITING_SHARE * power, np.zeros_like(memory)
+    if not np.isnan(limit_w):
+        waiting = np.minimum(WAITING * limit_w, power)
+        interface = INTERFACE * limit_w * (1 - memory) / rated
     return np.maximum(waiting + (power - waiting) / slowdown - interface, LEAST * power)

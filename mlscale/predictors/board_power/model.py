@@ -17,6 +17,8 @@ from mlscale.predictors.sampled.latents import Latents
 from mlscale.predictors.sampled.model import SETTINGS
 
 CLOCKS = 12  # that each training table is interpolated at
+# Standard deviations of what is left of log power per log clock where power is measured further.
+MISFIT_PER_CLOCK, MISFIT_PER_MEMORY_CLOCK = 0.1, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,23 @@ class GpuSweep:
     def power_curve(self) -> PowerCurve:
         """The curve of their power, with their true times."""
         return PowerCurve(self.log_clock, self.highest, self.log_time)
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherPower:
+    """Power measured at further configurations, and what no weights can make up for.
+
+    misfit (R, N): see `SurfacePrior`.
+    """
+
+    measured: MeasuredRatios
+    misfit: Floats
+
+    @classmethod
+    def of(cls, measured: MeasuredRatios, log_clock: Floats, log_memory: Floats) -> Self:
+        """The misfit grows with the log clocks (N,) of engine and memory."""
+        slopes = MISFIT_PER_CLOCK * log_clock, MISFIT_PER_MEMORY_CLOCK * log_memory
+        return cls(measured, np.array(slopes))
 
 
 def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
@@ -132,31 +151,29 @@ class PowerOfAnyGpu:
         self,
         own: dict[str, Floats],
         curve: PowerCurve,
-        measured: MeasuredRatios | None = None,
+        further: FurtherPower | None = None,
         on_grid: Callable[[Floats], Floats] = lambda logs: logs,
     ) -> Floats:
         """Log power ratios (K, N) of kernels with those shares and the curve's times.
 
-        measured: power at further configurations, which moves each kernel's weights. on_grid: from
-        log ratios at the curve's clocks (K, E) to those at N configurations.
+        further: power measured elsewhere, which moves each kernel's weights. on_grid: from log
+        ratios at the curve's clocks (K, E) to those at N configurations.
         """
         points = self.inputs.points_of(own)
-        priors = [self._prior(fit, curve, points, on_grid) for fit in self.power]
-        if measured is None:
-            return np.asarray(np.mean([prior.predicted() for prior in priors], axis=0))
-        return np.asarray(np.mean([condition(one, measured).logs for one in priors], axis=0))
+        logs = []
+        for fit in self.power:
+            latents = fit.means(curve.prior, self.inputs.points, points)
 
-    def _prior(
-        self, fit: Latents, curve: PowerCurve, points: Floats, on_grid: Callable[[Floats], Floats]
-    ) -> SurfacePrior:
-        """What is known of power at points (K, D) before it is measured further."""
-        mean = fit.means(curve.prior, self.inputs.points, points)
-        variance = np.full_like(mean, curve.prior.latent_sd**2)
+            def log_ratios(latents: Floats, numbers: Floats = fit.numbers) -> Floats:
+                return on_grid(curve.log_ratios(latents, numbers))
 
-        def log_ratios(latents: Floats) -> Floats:
-            return on_grid(curve.log_ratios(latents, fit.numbers))
-
-        return SurfacePrior(log_ratios, mean, variance, np.zeros((1, log_ratios(mean).shape[1])))
+            if further is None:
+                logs.append(log_ratios(latents))
+            else:
+                variance = np.full_like(latents, curve.prior.latent_sd**2)
+                prior = SurfacePrior(log_ratios, latents, variance, further.misfit)
+                logs.append(condition(prior, further.measured).logs)
+        return np.asarray(np.mean(logs, axis=0))
 
     def log_time(self, own: dict[str, Floats], log_clock: Floats) -> Floats:
         """Log time ratios (K, N): all kernels with those shares are taken to scale alike."""

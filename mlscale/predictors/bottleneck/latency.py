@@ -31,36 +31,33 @@ FLAG = (
 )
 
 
-def uses_no_unit(use: KernelUse) -> Mask:
-    """Return which kernels use no unit by LEAST_USE, (K,).
+def waits(profiles: Profiles, use: KernelUse) -> Mask:
+    """Return which kernels use no unit by LEAST_USE and have no further measured point, (K,).
 
     Units that the profile does not tell do not count; where it does not tell the core's use by
     issue or throughput, nobody can say so of a kernel.
     """
     units = np.array([use.memory, use.issue, use.l2, use.texture, use.shared, use.fp64])
-    return np.asarray(~(units >= LEAST_USE).any(axis=0) & ~np.isnan(use.issue))
-
-
-def waits(profiles: Profiles, use: KernelUse) -> Mask:
-    """Return which kernels use no unit by LEAST_USE and have no further measured point, (K,)."""
-    is_idle = uses_no_unit(use)
+    is_idle = ~(units >= LEAST_USE).any(axis=0) & ~np.isnan(use.issue)
     for point in profiles.points:
         is_idle &= np.isnan(point.time_ms)
-    return is_idle
+    return np.asarray(is_idle)
 
 
 def dram_share(profiles: Profiles, use: KernelUse) -> Floats:
     """Return the share of the waves' time that waits for DRAM, (K,), 0 to 1, by Little's law.
 
     It is the requests in flight over the resident waves: Volkov (PPoPP 2018) explains occupancy by
-    it. A request is one wave's, of 4 bytes a lane. NaN where neither launch nor occupancy tells
-    the waves.
+    it. A request is one wave's, of 4 bytes a lane. Without occupancy a launch is taken to fill the
+    GPU as far as its waves go; NaN where that is not known either.
     """
     device, base = device_with_peaks(profiles.device), profiles.base
     bytes_per_s = use.memory * 1e9 * device.peak_bandwidth_gb_per_s(base.memory_mhz)
     requests_per_us = bytes_per_s / (BYTES_PER_LANE * device.wave_size) / 1e6
     most = base.cu_count * device.max_waves_per_cu
     launched = use.workgroups * use.waves_per_workgroup
+    if not (profiles.has_counter("workgroup_size") or profiles.has_counter("waves")):
+        launched = np.full_like(launched, np.nan)
     waves = np.minimum(np.fmin(launched, most * use.occupancy), most)
     latency_us = sum(_parts_us(base))
     return np.minimum(requests_per_us * latency_us / np.maximum(waves, 1), 1)
@@ -88,13 +85,13 @@ def _parts_us(base: HardwareConfig) -> tuple[float, float]:
 def shifted(
     prior: SurfacePrior, grid: ConfigGrid, profiles: Profiles, use: KernelUse
 ) -> SurfacePrior:
-    """Return a prior of time whose kernels that use no unit scale as `log_ratios` says.
+    """Return a prior of time whose waiting kernels scale as `log_ratios` says.
 
-    Kernels whose waves are not known, and grids of several CU counts, stay as they are.
+    Kernels whose waves are not known stay as they are, and so do all at other CU counts.
     """
     share = dram_share(profiles, use)
-    rows = uses_no_unit(use) & ~np.isnan(share)
-    if not rows.any() or len(grid.cu_count) > 1:
+    rows = waits(profiles, use) & ~np.isnan(share)
+    if not rows.any() or grid.cu_count != (profiles.base.cu_count,):
         return prior
     shift = log_ratios(share, grid, profiles.base) - prior.predicted()
     shift[~rows] = 0

@@ -16,12 +16,17 @@ from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
 from mlscale.predictors.board_power.inputs import shares
-from mlscale.predictors.board_power.model import highest_clock, is_listed
+from mlscale.predictors.board_power.model import FurtherPower, highest_clock, is_listed
 from mlscale.predictors.conditioning import MeasuredRatios
 from mlscale.predictors.sampled.curves import PowerCurve
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
+
+ASSUMED = (
+    "power from one clock alone, by the voltage curve learnt on rtx8000, not on h100-sxm5: "
+    "power at a second clock (--also) tells more"
+)
 
 
 def gpu(device: str, seed: int, **changes: float) -> Measurements:
@@ -114,7 +119,8 @@ class TestFurtherPower:
         second = [int(np.abs(CLOCKS - 1000).argmin())]
         before = trained.model_.log_power(own, curve)
         measured = MeasuredRatios(np.eye(len(CLOCKS))[second], truth[:, second])
-        after = trained.model_.log_power(own, curve, measured)
+        further = FurtherPower.of(measured, log_clock, 0 * log_clock)
+        after = trained.model_.log_power(own, curve, further)
         by_slope = before + (truth - before)[:, second] * log_clock / log_clock[second]
         assert np.abs(after - truth)[:, second].max() < 0.01
         # What is left: one reading does not tell constant watts from DRAM's.
@@ -282,9 +288,11 @@ class TestRefusals:
         of_amd, of_nvidia = (replace(run, device=key) for key in ("mi300x", "h100-sxm5"))
         assert own.refusal(of_amd) == "power was learnt on NVIDIA GPUs, not on AMD's"
         assert own.refusal(of_nvidia) is None
-        assert own.assumption("rtx8000") is None
-        assumed = "power by the voltage curve learnt on rtx8000, not on h100-sxm5"
-        assert own.assumption("h100-sxm5") == assumed
+        assert own.assumption(replace(run, device="rtx8000")) is None
+        assert own.assumption(of_nvidia) == ASSUMED
+        point = MeasuredPoint(made.MIDDLE, run.time_ms, run.power_w)
+        learnt = "power by the voltage curve learnt on rtx8000, not on h100-sxm5"
+        assert own.assumption(replace(of_nvidia, points=(point,))) == learnt
 
     def test_of_an_unknown_gpu(self, trained: BoardPower, other: Measurements) -> None:
         with refused("power of 'three' is not predicted: 'three' is not in the device table"):
@@ -327,8 +335,7 @@ class TestModel:
         h100 = replace(profile(), device="h100-sxm5", base=at)
         predictions = model.for_gpu("h100-sxm5", grid, at).predict(h100)
         assert predictions.energy_mj is not None
-        assumed = "power by the voltage curve learnt on rtx8000, not on h100-sxm5"
-        assert assumed in predictions.warnings
+        assert ASSUMED in predictions.warnings
         amd = replace(profile(), device="mi300x", base=at)
         predictions = model.for_gpu("mi300x", grid, at).predict(amd)
         assert predictions.energy_mj is None

@@ -36,9 +36,9 @@ def test_a_slower_memory_takes_no_more_power(
     assert at(power_w, 1.0, 1.0) == pytest.approx(power_w)
 
 
-def test_nothing_changes_where_the_limit_is_not_known() -> None:
+def test_half_the_power_waits_where_the_limit_is_not_known() -> None:
     own = np.array([[100.0]]), np.array([[[2.0]]]), np.array([0.5])
-    assert with_memory_clock(*own, 1.0, np.nan).tolist() == [[[100.0]]]
+    assert with_memory_clock(*own, 1.0, np.nan).tolist() == [[[50 + 50 / 2]]]
 
 
 @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")

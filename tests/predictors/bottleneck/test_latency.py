@@ -16,7 +16,6 @@ from mlscale.predictors.bottleneck.latency import (
     log_ratios,
     scaling_bounds,
     shifted,
-    uses_no_unit,
     waits,
     with_scaling_bounds,
 )
@@ -36,7 +35,8 @@ def use(**shares: float) -> KernelUse:
 
 def two_profiles() -> Profiles:
     profiles = made.measurements().profiles(made.measurements().grid.mid)
-    return replace(profiles.select([0, 1]), device="gtx980")
+    size = {"counter_names": ("workgroup_size",), "counters": np.array([[256.0], [256.0]])}
+    return replace(profiles.select([0, 1]), device="gtx980", **size)
 
 
 def test_a_kernel_waits_that_uses_no_unit() -> None:
@@ -53,7 +53,6 @@ def test_a_further_measured_time_tells() -> None:
     point = MeasuredPoint(profiles.base, np.array([1.0, np.nan]), None)
     known = replace(profiles, points=(point,))
     assert waits(known, use(memory=0.1, issue=0.2)).tolist() == [False, False]
-    assert uses_no_unit(use(memory=0.1, issue=0.2)).tolist() == [True, False]
 
 
 def test_the_share_that_waits_for_dram_by_hand() -> None:
@@ -74,6 +73,23 @@ def test_the_share_that_waits_for_dram_by_hand() -> None:
         87.5175 / 128
     )
     assert np.isnan(share())
+    # Table II has no size of a workgroup, so that its number does not tell the waves.
+    profiles = replace(profiles, counter_names=(), counters=np.empty((2, 0)))
+    assert np.isnan(share(workgroups=50, waves_per_workgroup=1))
+    assert share(occupancy=0.5, workgroups=50, waves_per_workgroup=1) == pytest.approx(
+        87.5175 / 512
+    )
+
+
+def test_a_waiting_kernel_with_a_second_time_is_not_shifted() -> None:
+    """Its prior is the curve's, which the time then moves."""
+    point = MeasuredPoint(BASE, np.array([1.0, np.nan]), None)
+    profiles = replace(two_profiles(), base=BASE, points=(point,))
+    grid = ConfigGrid((8,), GRID.engine_mhz, GRID.memory_mhz)
+    latents = np.zeros((1, 2))
+    prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
+    idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
+    assert shifted(prior, grid, profiles, idle) is prior
 
 
 def test_waiting_times_by_hand() -> None:
