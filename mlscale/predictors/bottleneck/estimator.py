@@ -157,8 +157,8 @@ class Bottleneck(Predictor):
         """Return surfaces with low and high, which hold that share of kernel x configuration.
 
         low and high are None where they were not calibrated: not asked for, or fewer than three
-        applications. On a GPU without training data those of kernels that use no unit reach
-        further, see `latency`. Raises InputError unless coverage is between 0 and 1.
+        applications. On a GPU without training data those of kernels that use no unit or are
+        short reach further, see `latency`. Raises InputError unless coverage is between 0 and 1.
         """
         own, scale, target = self._conditioned(profiles, grid)
         if not self.scores_:
@@ -167,8 +167,7 @@ class Bottleneck(Predictor):
         surfaces = own.surfaces(width)
         if profiles.device in self.trained_devices():
             return surfaces
-        waiting = latency.waits(profiles, kernel_use(profiles, self.sources_))
-        return latency.with_scaling_bounds(surfaces, waiting)
+        return latency.widened(surfaces, profiles, kernel_use(profiles, self.sources_))
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the GPUs that time was learnt from."""

@@ -30,6 +30,12 @@ FLAG = (
     "to full scaling with a clock; a second measured clock (--also) tells"
 )
 
+SHORT_MS = 0.015
+SHORT_FLAG = (
+    f"a launch of less than {1e3 * SHORT_MS:g} us: an unknown part of it is the launch itself, "
+    "which follows no clock; the interval reaches no scaling"
+)
+
 
 def waits(profiles: Profiles, use: KernelUse) -> Mask:
     """Return which kernels use no unit by LEAST_USE and have no further measured point, (K,).
@@ -98,18 +104,31 @@ def shifted(
     return replace(prior, log_ratios=lambda latents: prior.log_ratios(latents) + shift)
 
 
-def with_scaling_bounds(surfaces: Surfaces, rows: Mask) -> Surfaces:
-    """Return surfaces of time whose intervals hold the scaling bounds of those kernels (K,).
+def widened(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
+    """Return surfaces of time whose intervals hold what is not known of waiting and short kernels.
 
-    They are flagged. Without intervals the surfaces stay as they are.
+    Those of waiting kernels hold the scaling bounds, those of kernels with launches shorter than
+    SHORT_MS, unless a further point was measured, no scaling. Both are flagged. Without intervals
+    the surfaces stay as they are.
     """
+    is_waiting, is_short = waits(profiles, use), profiles.time_ms < SHORT_MS
+    for point in profiles.points:
+        is_short &= np.isnan(point.time_ms)
+    least, most = scaling_bounds(surfaces.grid, surfaces.base)
+    surfaces = _with_bounds(surfaces, is_waiting, (least, most), FLAG)
+    same = np.ones_like(least)
+    return _with_bounds(surfaces, is_short, (same, same), SHORT_FLAG)
+
+
+def _with_bounds(
+    surfaces: Surfaces, rows: Mask, bounds: tuple[Floats, Floats], flag: str
+) -> Surfaces:
     if surfaces.low is None or surfaces.high is None or not rows.any():
         return surfaces
-    least, most = scaling_bounds(surfaces.grid, surfaces.base)
     low, high = surfaces.low.copy(), surfaces.high.copy()
-    low[rows], high[rows] = np.minimum(low[rows], least), np.maximum(high[rows], most)
+    low[rows], high[rows] = np.minimum(low[rows], bounds[0]), np.maximum(high[rows], bounds[1])
     each = zip(surfaces.flags, rows.tolist(), strict=True)
-    flags = tuple((*own, FLAG) if waits else own for own, waits in each)
+    flags = tuple((*own, flag) if is_told else own for own, is_told in each)
     return replace(surfaces, low=low, high=high, flags=flags)
 
 

@@ -12,12 +12,13 @@ from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.bottleneck.latency import (
     FLAG,
+    SHORT_FLAG,
     dram_share,
     log_ratios,
     scaling_bounds,
     shifted,
     waits,
-    with_scaling_bounds,
+    widened,
 )
 from mlscale.predictors.conditioning import SurfacePrior
 
@@ -130,10 +131,25 @@ def test_bounds_by_hand() -> None:
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
     ones = np.ones((2, *GRID.shape))
     surfaces = Surfaces(GRID, BASE, ones, ((), ()), 0.9 * ones, 1.1 * ones)
-    wider = with_scaling_bounds(surfaces, np.array([True, False]))
+    wider = widened(surfaces, two_profiles(), use(memory=0.1, issue=0.2))
     assert wider.flags == ((FLAG,), ())
     assert wider.low is not None
     assert wider.high is not None
     assert wider.high[0, 0, 0, 0] == pytest.approx(4)
     assert wider.low[0, 0, 0, 0] == pytest.approx(0.9)
     assert np.array_equal(wider.high[1], surfaces.high[1])  # type: ignore[index]
+
+
+def test_intervals_of_short_launches_reach_no_scaling() -> None:
+    """The second kernel takes 10 us, and at half the clock twice as long, as is predicted."""
+    twice = np.full((2, *GRID.shape), 2.0)
+    surfaces = Surfaces(GRID, BASE, twice, ((), ()), 0.9 * twice, 1.1 * twice)
+    short = replace(two_profiles(), time_ms=np.array([10.0, 0.010]))
+    wider = widened(surfaces, short, use(memory=0.5, issue=0.2))
+    assert wider.flags == ((), (SHORT_FLAG,))
+    assert wider.low is not None
+    assert (wider.low[1] == 1).all()
+    assert (wider.low[0] == 1.8).all()
+    point = MeasuredPoint(BASE, np.array([1.0, 0.015]), None)
+    known = widened(surfaces, replace(short, points=(point,)), use(memory=0.5, issue=0.2))
+    assert known.flags == ((), ())
