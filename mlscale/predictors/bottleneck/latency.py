@@ -29,8 +29,7 @@ FLAG = (
     "kernel follows is only estimated on this GPU; the interval holds everything from no scaling "
     "to full scaling with a clock; a second measured clock (--also) tells"
 )
-
-SHORT_MS = 0.015
+SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
 SHORT_FLAG = (
     f"a launch of less than {1e3 * SHORT_MS:g} us: an unknown part of it is the launch itself, "
     "which follows no clock; the interval reaches no scaling"
@@ -107,8 +106,8 @@ def shifted(
 def widened(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
     """Return surfaces of time whose intervals hold what is not known of waiting and short kernels.
 
-    Those of waiting kernels hold the scaling bounds, those of kernels with launches shorter than
-    SHORT_MS, unless a further point was measured, no scaling. Both are flagged. Without intervals
+    Those of waiting kernels hold the scaling bounds; those of kernels whose launches are shorter
+    than SHORT_MS hold no scaling, unless a further point was measured. Both are flagged. Without intervals
     the surfaces stay as they are.
     """
     is_waiting, is_short = waits(profiles, use), profiles.time_ms < SHORT_MS
