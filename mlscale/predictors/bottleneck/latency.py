@@ -107,8 +107,8 @@ def widened(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
     """Return surfaces of time whose intervals hold what is not known of waiting and short kernels.
 
     Those of waiting kernels hold the scaling bounds; those of kernels whose launches are shorter
-    than SHORT_MS hold no scaling, unless a further point was measured. Both are flagged. Without intervals
-    the surfaces stay as they are.
+    than SHORT_MS hold no scaling, unless a further point was measured. Both are flagged. Without
+    intervals the surfaces stay as they are.
     """
     is_waiting, is_short = waits(profiles, use), profiles.time_ms < SHORT_MS
     for point in profiles.points:
