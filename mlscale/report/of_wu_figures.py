@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.report.study_figures import COLOUR_MAP, MOST_NUMBERS
+from mlscale.report.base_heat_maps import COLOUR_MAP, MOST_NUMBERS
 from mlscale.report.style import (
     COLOURS,
     bars_with_values,

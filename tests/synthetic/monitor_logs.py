@@ -4,7 +4,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
+from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs
+
+PERIOD_S = 2.0  # dmon's times are whole seconds
+FACTS: dict[str, Any] = {"device": "made-gpu", "base": {"cu_count": 4}}
 START = datetime(2026, 2, 3, 23, 59, 58)
 START_US = 1_770_000_000_000_000
 MEMORY_MHZ = 1215
@@ -221,3 +227,22 @@ UNTIMED: dict[str, Writer] = {
     "rocm-json": rocm_json,
 }
 WRITERS = {**TIMED, **UNTIMED}
+
+
+def load(path: Path, form: str = "query", **facts: Any) -> SampledTable:
+    """The table of a log of one run."""
+    if form in UNTIMED and "time_ms" not in facts:
+        facts = {"interval_s": PERIOD_S, **facts}
+    return import_logs([path], None, RunFacts(**{**FACTS, **facts}))
+
+
+def row(table: SampledTable, position: int = 0) -> dict[str, float]:
+    """The numbers of one row."""
+    return {name: float(values[position]) for name, values in table.table.numbers.items()}
+
+
+def write(folder: Path, text: str, name: str = "run.log") -> Path:
+    """A file of that text."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,60 @@
+"""DCGM's own forms: scrapes of its exporter, and one field a row."""
+
+from pathlib import Path
+
+import pytest
+from synthetic.monitor_logs import MEMORY_MHZ, load, row, write
+
+from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.sampled import RunFacts, import_logs
+
+
+def test_two_metrics_of_power_are_of_one_scrape(tmp_path: Path) -> None:
+    """By hand: three scrapes of DCGM's averaged power, with the instant's beside it."""
+    lines = []
+    for power_w in (100, 200, 300):
+        lines += [
+            f'DCGM_FI_DEV_POWER_USAGE_INSTANT{{gpu="0"}} {power_w + 7}',
+            f'DCGM_FI_DEV_POWER_USAGE{{gpu="0"}} {power_w}',
+            'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 90',
+        ]
+    path = write(tmp_path, "\n".join(lines) + "\n")
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    imported = load(path, interval_s=2.0, base=base)
+    assert imported.spans[0].samples == 3
+    assert row(imported)["power_w"] == pytest.approx(200)
+    assert row(imported)["time_ms"] == pytest.approx(6000)
+
+
+def test_a_line_without_labels_leaves_the_gpus_name(tmp_path: Path) -> None:
+    text = (
+        'DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="NVIDIA A100-SXM4-40GB"} 90\n'
+        'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1200\nDCGM_FI_DEV_MEM_CLOCK{gpu="0"} 1215\n'
+    )
+    imported = load(write(tmp_path, text), device=None, base={}, time_ms=5.0)
+    assert imported.table.text["device"] == ["a100-sxm4-40gb"]
+
+
+def test_lines_of_mig_instances_are_told(tmp_path: Path) -> None:
+    """The clock is the whole GPU's, the activity a slice's."""
+    labels = 'gpu="0",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1"'
+    text = (
+        f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels}}} 0.9\n"
+        'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1200\nDCGM_FI_DEV_POWER_USAGE{gpu="0"} 200\n'
+    )
+    with (
+        pytest.warns(DataWarning, match="1 lines are of MIG instances and left out"),
+        pytest.raises(InputError, match="power is all that tells busy from idle"),
+    ):
+        load(write(tmp_path, text), time_ms=5.0)
+
+
+def test_a_field_without_a_value_takes_none_from_another_of_its_meaning(tmp_path: Path) -> None:
+    """Both fields are board power [W]; the second lacks, and 100 W were lost by it."""
+    fields = {"power_usage": 100, "power_usage_instant": 2147483633, "sm_clock": 1000,
+              "memory_clock": MEMORY_MHZ, "gr_engine_active": 1}  # fmt: skip
+    rows = [f"0,{s}000000,{name},{value}" for s in (1, 2) for name, value in fields.items()]
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(["GPUId,TimeStampUs,Field,Values", *rows]) + "\n")
+    table = import_logs([path], facts=RunFacts(device="made", base={"cu_count": 4})).table
+    assert table.numbers["power_w"].tolist() == [100]
