@@ -183,7 +183,7 @@ class BoardPower(Predictor):
         log_clock = np.log(settings["engine_mhz"] / base.engine_mhz)
         log_memory = np.log(settings["memory_mhz"] / base.memory_mhz)
         times = self.times_
-        log_power = self._log_power(profiles, grid)
+        log_power = self._log_power(profiles, grid, own)
         measured = _measured_power(profiles, grid)
         further = FurtherPower.of(measured, log_clock, log_memory) if len(measured.at) else None
         if times is None:
@@ -213,10 +213,13 @@ class BoardPower(Predictor):
         return Surfaces.of_logs(grid, base, logs, flags, (low, high))
 
     def _log_power(
-        self, profiles: Profiles, grid: ConfigGrid
+        self, profiles: Profiles, grid: ConfigGrid, own: dict[str, Floats]
     ) -> Callable[[Floats, FurtherPower | None], Floats]:
-        """Return log power ratios (K, N) by time ratios (K, 1, E, M) and power measured further."""
-        own, base = shares(profiles, self._limits(profiles)), profiles.base
+        """Return what gives log power ratios (K, N): by time ratios (K, 1, E, M) and further power.
+
+        own: the kernels' shares of the limits.
+        """
+        base = profiles.base
         engine, memory = (np.array(getattr(grid, axis)) for axis in ("engine_mhz", "memory_mhz"))
         highest = self._highest_clock(profiles, grid) / base.engine_mhz
         log_clock, memory = np.log(engine / base.engine_mhz), memory / base.memory_mhz

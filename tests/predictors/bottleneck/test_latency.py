@@ -10,7 +10,11 @@ from mlscale import ConfigGrid, HardwareConfig, Profiles
 from mlscale.counters.kernel_use import KernelUse
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import Surfaces
+from mlscale.papers.wang_chu import dram_latency_cycles
+from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.predictors.bottleneck.latency import (
+    DRAM_US,
+    ENGINE_CYCLES,
     FLAG,
     SHORT_FLAG,
     dram_share,
@@ -91,6 +95,13 @@ def test_a_waiting_kernel_with_a_second_time_is_not_shifted() -> None:
     prior = SurfacePrior(lambda at: at[0][:, None] * np.ones(4), latents, latents, np.zeros((1, 4)))
     idle = use(memory=0.0, issue=0.1, workgroups=8, waves_per_workgroup=1)
     assert shifted(prior, grid, profiles, idle) is prior
+
+
+def test_the_access_is_that_of_the_paper() -> None:
+    """At 1000 and 1000 MHz a cycle is a nanosecond: Eq. (4) of Wang and Chu, in cycles."""
+    gpu = load_gpu("gtx980")
+    cycles = dram_latency_cycles(1000, 1000, gpu.dram_latency_slope, gpu.dram_latency_offset)
+    assert pytest.approx(float(cycles)) == 1e3 * (ENGINE_CYCLES / 1000 + DRAM_US)
 
 
 def test_waiting_times_by_hand() -> None:
