@@ -76,7 +76,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.micro:
         from mlscale.collect.micro import probes
 
-        entries = tuple(probe.entry for probe in probes(device))
+        entries = tuple(entry for _, entry in probes(device))
         return Plan("micro", device, entries, (device.cu_count,), settings, repeat)
     entries = select(arguments.suite, arguments.kernels, device.backend)
     if not entries:
@@ -164,9 +164,12 @@ def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
 
 def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     """Fit the parameters and write gpu.json; what there is to say of it."""
-    from mlscale.collect.micro import gpu_document
+    from mlscale.collect.micro import probes
+    from mlscale.papers.gpu_file import gpu_document
 
-    document = gpu_document(samples, plan.device)
+    device = plan.device
+    launched = [probe for probe, _ in probes(device)]
+    document = gpu_document(device.key, device.name, device.wave_size, samples, launched)
     path = folder / "gpu.json"
     write_text(path, json.dumps(document, indent=1) + "\n")
     numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]

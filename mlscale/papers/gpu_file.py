@@ -1,22 +1,27 @@
-"""gpu.json, as `mlscale collect --micro` writes it: one GPU as the models of the papers see it.
+"""gpu.json, which `mlscale collect --micro` writes: one GPU as the models of the papers see it.
 
 And volkov.csv: throughputs of Volkov's kernel that somebody measured, without the GPU's parameters.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.data.devices import load_device
+from mlscale.data.devices import known_device, load_device
 from mlscale.data.table import LEAST, MOST, Table, missing_column
 from mlscale.data.tables import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
 from mlscale.file_kinds import GPU, require_kind
 from mlscale.files import parse_json_object, read_bytes
+from mlscale.papers.micro_benchmarks import Probe, compute_unit, measured_cycles, wang_chu_row
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _POINT = ("warps", "intensity", "ipc")
 
@@ -38,6 +43,31 @@ class MeasuredGpu:
     parameters: GpuParameters | None
     compute_unit: ComputeUnit
     volkov: tuple[dict[str, float], ...]
+
+
+def gpu_document(
+    key: str, name: str, wave_size: int, samples: "pd.DataFrame", probes: Sequence[Probe]
+) -> dict[str, Any]:
+    """What gpu.json says of the GPU of that key and name, from samples of the probes.
+
+    Where the device table lacks the GPU, there is no entry for wang-chu, and four schedulers a
+    CU are assumed. Raises InputError where a benchmark failed.
+    """
+    cycles, ipc = measured_cycles(samples, probes)
+    known = known_device(key)
+    issue_per_cycle = known.schedulers_per_cu if known else 4
+    return {
+        "format_version": 1,
+        "device": key,
+        "name": name,
+        "wang_chu": wang_chu_row(cycles, known) if known else None,
+        "compute_unit": asdict(compute_unit(cycles, ipc, wave_size, issue_per_cycle)),
+        "volkov": [
+            {"warps": warps, "intensity": intensity, "ipc": rate}
+            for (warps, intensity), rate in ipc.items()
+        ],
+        "settings": cycles.reset_index().to_dict("records"),
+    }
 
 
 def read_gpu_file(path: Path) -> MeasuredGpu:

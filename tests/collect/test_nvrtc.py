@@ -16,7 +16,7 @@ try:
 except RuntimeError:
     pytest.skip("NVRTC is not installed", allow_module_level=True)
 H100 = DeviceInfo("cuda", "made", "u", "d", 132, 50 << 20, 32, capability=90)
-EVERY = [*entries("full"), *entries("small"), *(probe.entry for probe in probes(H100))]
+EVERY = [*entries("full"), *entries("small"), *(entry for _, entry in probes(H100))]
 BY_SOURCE = {(entry.source, *entry.macros.items()): entry for entry in EVERY}
 
 

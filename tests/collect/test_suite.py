@@ -25,7 +25,7 @@ from mlscale.collect.plan import KERNELS, Entry, entries, select
 from mlscale.errors import InputError
 
 GPU = DeviceInfo("cuda", "made", "u", "d", 2, 4096, 32)
-MICRO = [probe.entry for probe in probes(GPU) if "_64" not in probe.entry.name]
+MICRO = [entry for _, entry in probes(GPU) if "_64" not in entry.name]
 # Each source at a size of some hundred threads.
 TINY = {
     "copy": (1000, partial(cases._moved, 1000)),
