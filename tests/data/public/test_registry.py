@@ -20,6 +20,7 @@ from mlscale.data.public.registry import (
     public_datasets,
 )
 from mlscale.data.synthetic.hd7970 import make_hd7970
+from mlscale.data.tables import read_table
 
 SHIPPED = (
     "simulated-gcn3.parquet",
@@ -124,6 +125,21 @@ class TestOwnSets:
         entry = all_datasets()["hd7970"]
         assert (entry.origin, entry.file) == ("made", "")
         assert_holds(entry, make_hd7970(0))
+
+    @pytest.mark.parametrize("name", [n for n, entry in all_datasets().items() if entry.parts])
+    def test_made_of_public_files(self, name: str) -> None:
+        """Every clock that is said to be there is; each was kept to 1.5 % and is of full speed."""
+        entry = all_datasets()[name]
+        table = read_table(path(entry.file))
+        assert entry.axes is not None
+        assert entry.kernels == len(set(table.text["kernel"]))
+        for axis, steps in entry.axes.items():
+            assert sorted(set(table.numbers[axis].tolist())) == steps
+        kept = table.numbers["engine_mhz_observed"] / table.numbers["engine_mhz"]
+        assert np.abs(kept - 1).max() < 0.015
+        assert table.metadata["source"] == entry.url_of_parts
+        assert table.metadata["licence"] == entry.licence == "CC BY 4.0"
+        assert table.metadata["profile_kind"] == "sampled"
 
     def test_of_another_name_are_refused_with_a_guess(self) -> None:
         with refused("there is no data set 'gtx980-lwo'; there are .*; is 'gtx980-low' meant?"):
