@@ -142,6 +142,15 @@ def smi_dmon_times(ticks: Ticks, period_s: float = 0.1) -> str:
     return smi_dmon(ticks, period_s, times=True)
 
 
+def smi_dmon_csv(ticks: Ticks, period_s: float = 0.1) -> str:
+    """The same of nvidia-smi dmon -o T --format csv: commas between, '#' at names and units."""
+    lines = []
+    for line in smi_dmon_times(ticks, period_s).splitlines():
+        mark = "#" * line.startswith("#")
+        lines.append(mark + ", ".join(line.removeprefix("#").split()))
+    return "\n".join(lines) + "\n"
+
+
 def rocm_csv(ticks: Ticks, period_s: float = 0.1) -> str:
     """rocm-smi --csv, called again and again: each call prints its header."""
     header = ("device,Card Series,Average Graphics Package Power (W),GPU use (%),"
@@ -192,6 +201,17 @@ def amd_metric(ticks: Ticks, period_s: float = 0.1) -> str:
     return "\n".join(lines) + "\n"
 
 
+def amd_monitor_csv(ticks: Ticks, period_s: float = 0.1) -> str:
+    """amd-smi monitor --csv --watch, whose units are left out."""
+    lines = ["timestamp,gpu,xcp,power_usage,max_power,gfx_clk,gfx,mem_clock,vram_used"]
+    for n, r in _flat(ticks):
+        power, clock = _text(r.power_w, "N/A"), _text(r.engine_mhz, "N/A")
+        stamp = f"{1_786_553_852 + n * period_s:.3f}"
+        share = _text(r.activity, "N/A", 100)
+        lines.append(f"{stamp},{r.gpu},0,{power},750,{clock},{share},{MEMORY_MHZ},285")
+    return "\n".join(lines) + "\n"
+
+
 def amd_monitor(ticks: Ticks, period_s: float = 0.1) -> str:
     """The table of amd-smi monitor --watch."""
     lines = []
@@ -216,8 +236,10 @@ TIMED: dict[str, Writer] = {
     "query": query,
     "query-nounits": query_nounits,
     "smi-dmon-times": smi_dmon_times,
+    "smi-dmon-csv": smi_dmon_csv,
     "amd-metric": amd_metric,
     "amd-monitor": amd_monitor,
+    "amd-monitor-csv": amd_monitor_csv,
 }
 UNTIMED: dict[str, Writer] = {
     "dcgmi-dmon": dcgmi_dmon,

@@ -1,4 +1,4 @@
-"""AMD's logs: amd-smi's `metric --csv` and the table of its `monitor`, and rocm-smi's output.
+"""AMD's logs: CSV of amd-smi's `metric` and `monitor`, the latter's table, and rocm-smi's output.
 
 rocm-smi prints CSV or JSON: one snapshot of all cards, or several after each other.
 """
@@ -13,11 +13,16 @@ import numpy as np
 from mlscale.errors import InputError
 from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, number, rows, values_of
 
-_METRIC = {
+_AMD_SMI_CSV = {  # of metric, then of monitor
     "socket_power": ("power_w", 1.0),
     "mem_0_clk": ("memory_mhz", 1.0),
     "gfx_activity": ("gpu_utilisation", 0.01),
     "umc_activity": ("memory_copy_utilisation", 0.01),
+    "power_usage": ("power_w", 1.0),
+    "gfx_clk": ("engine_mhz", 1.0),
+    "mem_clock": ("memory_mhz", 1.0),
+    "gfx": ("gpu_utilisation", 0.01),
+    "mem": ("memory_copy_utilisation", 0.01),
 }
 _MONITOR = {
     "POWER": ("power_w", 1.0),
@@ -47,8 +52,8 @@ _CARD = re.compile(r"card(\d+)")
 _BLANK = re.compile(r"\s*")
 
 
-def read_metric(path: Path, lines: Lines) -> Iterator[Sample]:
-    """A sample for each row of a GPU; its engine clock is the mean over its dies.
+def read_amd_smi_csv(path: Path, lines: Lines) -> Iterator[Sample]:
+    """A sample for each row of a GPU; where the clocks of its dies are there, their mean counts.
 
     Raises InputError.
     """
@@ -56,7 +61,7 @@ def read_metric(path: Path, lines: Lines) -> Iterator[Sample]:
     dies = [name for name in header if _DIE_CLOCK.fullmatch(name)]
     for where, row in rows(path, lines, csv_cells, lambda cells: cells == header):
         time_s = number(row["timestamp"], where) if "timestamp" in row else None
-        values = values_of(row, _METRIC, where)
+        values = values_of(row, _AMD_SMI_CSV, where)
         clocks = [values_of(row, {die: _DIE}, where)[_DIE[0]] for die in dies]
         if not np.isnan(clocks).all():
             values["engine_mhz"] = float(np.nanmean(clocks))

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.sampled.log import SampledLog
 
 ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation")  # the first that is there counts
 BUSY_PART = 0.1  # of the highest activity, from which a sample is busy
 IDLE = 0.02  # activity at or below which a GPU is idle throughout
 MANY = 20  # samples, whose quantiles tell something
+LONG = 10  # periods, beyond which a gap or a pause inside the span is told
+LONG_PAUSE = 0.1  # of the span, which a pause that is told is too
 POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
 
 
@@ -21,7 +23,8 @@ class BusySpan:
 
     samples: how many the log has; rule: in words; time_ms: from before the first to the last
     [ms], None without time stamps; period_s: the usual time between two samples [s]; head_s and
-    tail_s: what is cut before and after [s]; longest_gap_s: between two samples inside [s].
+    tail_s: what is cut before and after [s]; longest_gap_s: between two samples inside [s];
+    longest_pause_s: between two busy samples [s].
     """
 
     first: int
@@ -33,6 +36,7 @@ class BusySpan:
     head_s: float | None = None
     tail_s: float | None = None
     longest_gap_s: float | None = None
+    longest_pause_s: float | None = None
 
     def mean(self, values: Floats) -> float:
         """The mean over the span of a column (S,), of the samples that have it; NaN if none has."""
@@ -102,7 +106,24 @@ def busy_span(log: SampledLog) -> BusySpan:
         head_s=float(seconds[first] - seconds[0]),
         tail_s=float(seconds[-1] - seconds[last]),
         longest_gap_s=float(np.diff(seconds[first : last + 1]).max(initial=0)),
+        longest_pause_s=float(np.diff(seconds[busy]).max(initial=0)),
     )
+
+
+def warn_of_holes(log: SampledLog, span: BusySpan) -> None:
+    """Warn where the span is without samples, or idle, for so long that it may be two runs."""
+    if not (span.time_ms and span.period_s and span.longest_gap_s and span.longest_pause_s):
+        return
+    if span.longest_gap_s > LONG * span.period_s:
+        warn(
+            f"{log}: has no sample for {span.longest_gap_s:.4g} s of the busy span; "
+            "the time counts them"
+        )
+    elif span.longest_pause_s > max(LONG * span.period_s, LONG_PAUSE * 1e-3 * span.time_ms):
+        warn(
+            f"{log}: is idle for {span.longest_pause_s:.4g} s in a row of the busy span, which "
+            "count as part of the run; if these are two runs, give a log of each"
+        )
 
 
 def _busy_rule(log: SampledLog) -> tuple[Floats, float, str]:

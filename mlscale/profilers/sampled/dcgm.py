@@ -21,7 +21,7 @@ _FIELDS = (
     ("gpu_utilisation", 0.01, "GPUTL", "DEV_GPU_UTIL", "gpu_utilization"),
     ("memory_copy_utilisation", 0.01, "MCUTL", "DEV_MEM_COPY_UTIL", "mem_copy_utilization"),
     ("power_w", 1.0, "POWER", "DEV_POWER_USAGE", "power_usage"),
-    ("power_w", 1.0, "PWRIN", "DEV_POWER_USAGE_INSTANT", "power_usage_instant"),
+    ("power_w", 1.0, "POWINST", "DEV_POWER_USAGE_INSTANT", "power_usage_instant"),
     ("engine_mhz", 1.0, "SMCLK", "DEV_SM_CLOCK", "sm_clock"),
     ("memory_mhz", 1.0, "MMCLK", "DEV_MEM_CLOCK", "memory_clock"),
     ("engine_mhz_requested", 1.0, "SACLK", "DEV_APP_SM_CLOCK", "sm_app_clock"),
@@ -36,8 +36,12 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each row of a GPU; those of MIG instances are passed over. Raises InputError."""
+    is_of_gpu = False
     for where, row in rows(path, lines, _dmon_cells, lambda cells: cells[0] == _ENTITY):
+        is_of_gpu = True
         yield Sample(row[_ENTITY], None, None, values_of(row, _DMON, where))
+    if is_of_gpu:
+        _warn_of_instances(path, sum(text.lstrip().startswith("GPU-") for _, text in lines))
 
 
 def _dmon_cells(text: str) -> list[str] | None:
@@ -52,13 +56,15 @@ def _dmon_cells(text: str) -> list[str] | None:
 def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and scrape: a scrape ends where a metric of the GPU comes again.
 
-    Of several metrics with one meaning, the first of _FIELDS that has a value counts. Metrics of
-    MIG instances are passed over. Raises InputError.
+    Where pods share a GPU, each has a line with the GPU's value, one below the other: the first
+    counts. Of several metrics with one meaning, the first of _FIELDS that has a value counts.
+    Metrics of MIG instances are passed over. Raises InputError.
     """
     host: str | None = None
     scrapes: dict[str, dict[str, float]] = {}
     names: dict[str, str | None] = {}  # by GPU; a line need not say it
     of_instances = 0
+    metric, lines_above = "", dict[str, str]()  # of that metric: their GPUs by their labels
     for line, text in lines:
         match = _METRIC.match(text)
         if match is None or match["metric"] not in _EXPORTER:
@@ -76,17 +82,27 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
         where = f"{path}: row {line}"
         [value] = values_of({match["metric"]: match["value"]}, _EXPORTER, where).values()
         names[gpu] = labels.get("modelName") or names.get(gpu)
+        if match["metric"] != metric or match["labels"] in lines_above:
+            metric, lines_above = match["metric"], {}
+        is_of_further_pod = gpu in lines_above.values()
+        lines_above[match["labels"]] = gpu
+        if is_of_further_pod:
+            continue
         if match["metric"] in scrapes.setdefault(gpu, {}):
             yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu), _EXPORTER))
             scrapes[gpu] = {}
         scrapes[gpu][match["metric"]] = value
-    if of_instances:
-        warn(
-            f"{path}: {of_instances} lines are of MIG instances and left out: they share the "
-            "clock and the power of the whole GPU"
-        )
+    _warn_of_instances(path, of_instances)
     for gpu, scrape in scrapes.items():
         yield Sample(gpu, names[gpu], None, _by_our_names(scrape, _EXPORTER))
+
+
+def _warn_of_instances(path: Path, lines: int) -> None:
+    if lines:
+        warn(
+            f"{path}: {lines} lines are of MIG instances and left out: they share the clock and "
+            "the power of the whole GPU"
+        )
 
 
 def _by_our_names(readings: dict[str, float], columns: Columns) -> dict[str, float]:

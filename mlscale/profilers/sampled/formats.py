@@ -42,7 +42,17 @@ FORMATS = (
         nvidia_smi.read_query,
     ),
     LogFormat(
-        "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date\s+)?(Time\s+)?gpu\s"),
+        "nvidia-smi", "nvidia-smi --query-gpu in semicolons",
+        re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(; ?[\w.]+( \[[^]]*\])?)+\s*$"),
+        nvidia_smi.refuse_semicolons,
+    ),
+    LogFormat(
+        "nvidia-smi", "nvidia-smi --query-gpu without a header",
+        re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}(?=.*, [\d.]+ (W|MHz|%))(, [^,]+)+$"),
+        nvidia_smi.refuse_without_header,
+    ),
+    LogFormat(
+        "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s]"),
         nvidia_smi.read_dmon,
     ),
     LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), amd.read_csv),
@@ -52,7 +62,11 @@ FORMATS = (
     ),
     LogFormat(
         "amd-smi", "amd-smi metric --csv", re.compile(r"(timestamp,)?gpu,.*\bsocket_power\b"),
-        amd.read_metric,
+        amd.read_amd_smi_csv,
+    ),
+    LogFormat(
+        "amd-smi", "amd-smi monitor --csv",
+        re.compile(r"(timestamp,)?gpu,.*\b(power_usage|gfx_clk)\b"), amd.read_amd_smi_csv,
     ),
     LogFormat(
         "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),

@@ -16,14 +16,13 @@ from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import check_clock, run_configuration
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.sampled.busy import BusySpan, busy_span
+from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.power import check_board, one_gpu
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
-_GAP = 10  # periods without a sample that are told
 
 
 @dataclass(frozen=True)
@@ -155,11 +154,7 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     flags = _lacking_flags(log, facts.device, settings, needs_time=time_ms is None)
     if flags or time_ms is None:
         raise InputError(f"{log.source}: does not say all of a profile; give {' '.join(flags)}")
-    if span.longest_gap_s and span.period_s and span.longest_gap_s > _GAP * span.period_s:
-        warn(
-            f"{log}: has no sample for {span.longest_gap_s:.4g} s of the busy span; "
-            "the time counts them"
-        )
+    warn_of_holes(log, span)
     names: dict[str, Counter[str | float]] = {}
     if log.name:
         names["device_name"] = Counter([log.name])

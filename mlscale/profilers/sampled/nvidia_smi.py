@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, rows, values_of
 
 _QUERY = {
@@ -40,12 +40,14 @@ def read_query(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each row of `nvidia-smi --query-gpu=… --format=csv`. Raises InputError."""
     names = csv_cells(lines[0][1])
     unnumbered: list[float] = []
+    unknown = 0
     for where, with_units in rows(path, lines, csv_cells, lambda cells: cells == names):
         row = {name.partition("[")[0].strip(): cell for name, cell in with_units.items()}
         time_s = _timestamp(row["timestamp"], where) if "timestamp" in row else None
         gpu = next((row[name] for name in _INDEX if name in row), None)
         if gpu is None and time_s is not None:
             unnumbered.append(time_s)
+        unknown += gpu is None and time_s is None
         name = row.get("name") or row.get("gpu_name")
         values = values_of(row, _QUERY, where)
         yield Sample("0" if gpu is None else gpu, name, time_s, values)
@@ -54,6 +56,28 @@ def read_query(path: Path, lines: Lines) -> Iterator[Sample]:
             f"{path}: is of several GPUs that cannot be told apart; record again with 'index' "
             "among --query-gpu's names, or one GPU alone with --id"
         )
+    if unknown > 1:
+        warn(
+            f"{path}: has neither 'index' nor 'timestamp' among its columns: its {unknown} rows "
+            "are taken for samples of one GPU; if it is of several, record again with both"
+        )
+
+
+def refuse_without_header(path: Path, lines: Lines) -> Iterator[Sample]:
+    """Raise InputError on rows of nvidia-smi --query-gpu without their names."""
+    raise InputError(
+        f"{path}: row {lines[0][0]}: is a row of nvidia-smi --query-gpu, the names above it are "
+        "missing; record again without 'noheader', or put what nvidia-smi was asked for above, "
+        "such as: timestamp, index, name, power.draw [W], clocks.current.sm [MHz]"
+    )
+
+
+def refuse_semicolons(path: Path, lines: Lines) -> Iterator[Sample]:
+    """Raise InputError on what a spreadsheet made of nvidia-smi's CSV."""
+    raise InputError(
+        f"{path}: row {lines[0][0]}: has semicolons, as a spreadsheet saves it; use the file as "
+        "nvidia-smi wrote it"
+    )
 
 
 def _of_several_gpus(seconds: list[float]) -> bool:
@@ -94,8 +118,8 @@ def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
 
 
 def _dmon_cells(text: str) -> list[str] | None:
-    """The names behind '#', or the values; None of the line of units."""
-    words = text.replace("#", " ").split()
+    """The names behind '#', or the values; None of the line of units. CSV has commas between."""
+    words = text.replace("#", " ").replace(",", " ").split()
     is_of_units = text.lstrip().startswith("#") and "gpu" not in words
     return None if is_of_units else words
 

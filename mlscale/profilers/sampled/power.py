@@ -9,7 +9,7 @@ from mlscale.data.devices import devices_named, find_device
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import CLOCK_TOLERANCE
-from mlscale.profilers.sampled.busy import BusySpan, busy_span
+from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
 from mlscale.text import plain_number
@@ -106,6 +106,7 @@ def _busy_log(path: Path, gpu: str | None) -> tuple[SampledLog, BusySpan]:
     span = busy_span(log)
     if math.isnan(span.mean(log.columns["power_w"])):
         raise InputError(f"{log}: has no power in the busy span")
+    warn_of_holes(log, span)
     return log, span
 
 

@@ -26,6 +26,42 @@ def test_two_metrics_of_power_are_of_one_scrape(tmp_path: Path) -> None:
     assert row(imported)["time_ms"] == pytest.approx(6000)
 
 
+def test_pods_that_share_a_gpu_are_of_one_scrape(tmp_path: Path) -> None:
+    """By hand: three scrapes, one each 15 s, of two GPUs with two pods each: 45 s, not more."""
+    lines = [
+        f'{metric}{{gpu="{gpu}",pod="{pod}"}} {value}'
+        for power_w in (100, 200, 300)
+        for metric, value in (("DCGM_FI_DEV_GPU_UTIL", 90), ("DCGM_FI_DEV_POWER_USAGE", power_w))
+        for gpu in (0, 1)
+        for pod in ("a", "b")
+    ]
+    path = write(tmp_path, "\n".join(lines) + "\n")
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    imported = load(path, interval_s=15.0, base=base)
+    assert [span.samples for span in imported.spans] == [3, 3]
+    assert imported.table.numbers["time_ms"].tolist() == [45_000, 45_000]
+    assert imported.table.numbers["power_w"].tolist() == [200, 200]
+
+
+def test_one_metric_alone_is_told_apart_by_its_labels(tmp_path: Path) -> None:
+    """By hand: three scrapes of two GPUs, each a line for each GPU."""
+    lines = [
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}"}} {percent}'
+        for percent in (80, 90, 100)
+        for gpu in (0, 1)
+    ]
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    imported = load(write(tmp_path, "\n".join(lines) + "\n"), interval_s=15.0, base=base)
+    assert [span.samples for span in imported.spans] == [3, 3]
+
+
+def test_the_power_of_an_instant_by_dcgmis_name(tmp_path: Path) -> None:
+    """dcgm_fields.cpp of DCGM 4 names the column of field 157 POWINST; watts by hand."""
+    text = "#Entity GRACT POWINST SMCLK\nID W MHz\nGPU 0 1.0 200.0 1000\nGPU 0 1.0 300.0 1000\n"
+    base = {"cu_count": 4, "memory_mhz": 500}
+    assert row(load(write(tmp_path, text), interval_s=1.0, base=base))["power_w"] == 250
+
+
 def test_a_line_without_labels_leaves_the_gpus_name(tmp_path: Path) -> None:
     text = (
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="NVIDIA A100-SXM4-40GB"} 90\n'
@@ -47,6 +83,15 @@ def test_lines_of_mig_instances_are_told(tmp_path: Path) -> None:
         pytest.raises(InputError, match="power is all that tells busy from idle"),
     ):
         load(write(tmp_path, text), time_ms=5.0)
+
+
+def test_rows_of_mig_instances_are_told(tmp_path: Path) -> None:
+    """dcgmi dmon calls instances GPU-I and GPU-CI; the row of the whole GPU counts, by hand."""
+    text = "#Entity GRACT SMCLK\nID\n" + 2 * "GPU 0 0.8 1000\nGPU-I 0 0.4 N/A\nGPU-CI 0 0.4 N/A\n"
+    base = {"cu_count": 4, "memory_mhz": 500}
+    with pytest.warns(DataWarning, match="4 lines are of MIG instances and left out"):
+        imported = load(write(tmp_path, text), interval_s=1.0, base=base)
+    assert row(imported)["gr_engine_active"] == 0.8
 
 
 def test_a_field_without_a_value_takes_none_from_another_of_its_meaning(tmp_path: Path) -> None:

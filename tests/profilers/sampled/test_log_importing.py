@@ -219,6 +219,25 @@ def test_a_gap_inside_the_span_is_told(tmp_path: Path) -> None:
     assert row(imported)["time_ms"] == pytest.approx(1e3 * (10 * PERIOD_S + 1800))
 
 
+def test_a_long_pause_inside_the_span_is_told(tmp_path: Path) -> None:
+    """By hand: 20 busy samples, 30 idle ones, 20 busy; from the last to the first 31 periods."""
+    run = block(0, 20, 0)
+    idle = [Reading(0.0, 50.0, 1410.0)]  # at a locked clock
+    path = write(tmp_path, query([*run, *30 * [idle], *run], PERIOD_S))
+    with pytest.warns(DataWarning, match=f"is idle for {31 * PERIOD_S:.4g} s in a row"):
+        imported = load(path)
+    assert row(imported)["time_ms"] == pytest.approx(70e3 * PERIOD_S)
+    load(write(tmp_path, query([*run, *3 * [idle], *run], PERIOD_S)))  # a short one is not
+
+
+def test_rows_that_may_be_of_several_gpus_are_told(tmp_path: Path) -> None:
+    text = "power.draw [W], utilization.gpu [%]\n" + 4 * "200 W, 90 %\n"
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    with pytest.warns(DataWarning, match="its 4 rows are taken for samples of one GPU"):
+        imported = load(write(tmp_path, text), interval_s=1.0, base=base)
+    assert row(imported)["time_ms"] == 4000
+
+
 def test_an_idle_gpu_of_several_gets_no_row(tmp_path: Path) -> None:
     ticks = together(block(1, 3, 1), block(5, 0, 0, gpu=1))
     path = write(tmp_path, query(ticks, PERIOD_S))
@@ -266,6 +285,8 @@ def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
         ("GPUId,TimeStampUs,Field,Value\n0,1,sm_active,0.5\n0,2\n0,1,a,1\n", "row 3: has 2 fiel"),
         ('{"card0": {"GPU use (%)": "10"}', "row 1: is not valid JSON"),
         ("GPU  POWER\n  0  x\n  0  5 W\n", "row 2: has 1 fields, the header has 2"),
+        ("2026/02/03 10:00:00.000, 0, 90 %, 200 W\n", "row 1: is a row of nvidia-smi --query-gpu"),
+        ("index;power.draw [W]\n0;200,5 W\n", "row 1: has semicolons, as a spreadsheet saves it"),
         (TWO_HOSTS, "row 2: is of the hosts 'a' and 'b'"),
     ],
 )  # fmt: skip
