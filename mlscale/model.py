@@ -150,9 +150,10 @@ class Model:
         power = self.predictors.get("power")
         if power is None:
             return "the model was trained without power"
-        if profiles.power_w is None:
+        refusal = power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
+        if refusal is None and profiles.power_w is None:
             return "the profile has no power_w, which --power gives"
-        return power.refusal(profiles) if isinstance(power, PredictsFromTimes) else None
+        return refusal
 
 
 def require_measured_points(model: Model) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, static_power
+from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
 from mlscale.advice.recommendation import Advice, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
 from mlscale.advice.words import percent_in_words, time_in_words
@@ -101,6 +101,8 @@ def terms_of(
     static_power_w: float | None,
 ) -> Terms:
     """The terms of what `advise` is asked for. Raises InputError as it does."""
+    if objective is not None:
+        require_objective(objective)
     limits = limits or Limits()
     power = whole_power(model, profiles, static_power_w)
     warnings = training_warnings(model)

@@ -68,8 +68,7 @@ def objective_values(
     [MHz], the steps of the last axis but one of time_ms. Raises InputError on an unknown
     objective, without power on one that needs it, and on 'clock' without clocks.
     """
-    if objective not in OBJECTIVES:
-        raise InputError(f"there is no objective '{objective}'; one of {', '.join(OBJECTIVES)}")
+    require_objective(objective)
     if objective == "time":
         return time_ms
     if objective == "clock":
@@ -80,6 +79,12 @@ def objective_values(
         raise InputError(f"the objective '{objective}' needs power")
     delays = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}
     return np.asarray(power_w * time_ms ** delays[objective])
+
+
+def require_objective(objective: str) -> None:
+    """Raise InputError on an objective that there is not."""
+    if objective not in OBJECTIVES:
+        raise InputError(f"there is no objective '{objective}'; one of {', '.join(OBJECTIVES)}")
 
 
 def pareto_front(time_ms: Floats, energy_mj: Floats) -> Mask:

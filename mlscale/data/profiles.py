@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.repetitions import over_repetitions, spread
 from mlscale.data.table import IDENTITY, MOST, Table
-from mlscale.data.tables import read_table
+from mlscale.data.tables import read_table, table_from_frame
 from mlscale.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 QUANTITIES = {"time": "time_ms", "power": "power_w"}
 # Columns that `mlscale collect` writes beside the measurements: how each row was measured.
@@ -182,8 +185,8 @@ class Profiles:
         return np.full(len(self.kernels), np.nan)
 
 
-def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profiles:
-    """Read the kernels of a CSV or Parquet profile at the base configuration.
+def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, device: str) -> Profiles:
+    """Read the kernels of a CSV or Parquet profile, or of a data frame, at the base configuration.
 
     Rows at other configurations are left out; repetitions are aggregated by their median. A
     table without a device column is taken to be of `device`. Raises InputError.
@@ -191,7 +194,8 @@ def read_profiles(path: Path | str, base: HardwareConfig, device: str) -> Profil
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
-    return profiles_at(read_table(path), base, device)
+    table = read_table(path) if isinstance(path, Path | str) else table_from_frame(path)
+    return profiles_at(table, base, device)
 
 
 def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:

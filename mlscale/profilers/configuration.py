@@ -39,6 +39,8 @@ def run_configuration(
 
     lacks: what else the files lack, which the message then says too.
     """
+    if not (isinstance(base, Mapping) and set(base) <= set(AXES)):
+        raise InputError(f"the base {base} is none; it may say {', '.join(AXES)}, each by its name")
     facts: dict[str, Counter[str | float]] = defaultdict(Counter)
     for file in files:
         for fact, values in file.facts.items():

@@ -12,7 +12,7 @@ from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC_NEEDED
 from mlscale.data.devices import facts_to_carry, find_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.profiles import Profiles, profiles_at
+from mlscale.data.profiles import Profiles, only_config, profiles_at
 from mlscale.data.table import Table
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import DataWarning, InputError, warn
@@ -39,9 +39,9 @@ from mlscale.profilers.mapping import (
     peak_shares,
     table_features,
 )
-from mlscale.profilers.reader import Export, open_export
+from mlscale.profilers.reader import Export, NoTableError, open_export
 from mlscale.profilers.run_table import launches_by_kernel, run_table
-from mlscale.profilers.sampled.power import join_power
+from mlscale.profilers.sampled import RunFacts, import_logs, join_power, log_format
 from mlscale.text import shortened, without_controls
 
 _Reader = Callable[
@@ -122,8 +122,9 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     gpu: str | None = None,
     skip_untimed: bool = False,
     power: float | str | Path | None = None,
+    interval_s: float | None = None,
 ) -> Profiles:
-    """Read a profiler's exports of one run as profiles to predict from.
+    """Read a profiler's exports of one run, or a monitor's log of it, as profiles to predict from.
 
     files: one file, or several of the same run: further passes, and traces for times and launches.
     device: a key of the device table, or any name; needed where the files do not say it.
@@ -133,15 +134,19 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     each: a kernel's profile is the median over its launches in place of their mean. gpu: whose
     launches to take of a trace of several GPUs, by its number there. skip_untimed: kernels without
     a time are left out. power: board power of the run [W], or a monitor's log of it, whose mean
-    while the GPU works is taken. Raises InputError where a file cannot be read or the files
-    contradict each other.
+    while the GPU works is taken. interval_s: between two samples [s] of a log without times.
+    Raises InputError where a file cannot be read or the files contradict each other.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
     """
-    paths = [files] if isinstance(files, str | Path) else list(files)
+    paths = [Path(path) for path in ([files] if isinstance(files, str | Path) else files)]
+    if paths and log_format(paths[0]) is not None:
+        facts = RunFacts(device, base or {}, application, gpu, interval_s)
+        log = import_logs(paths, tool, facts).table
+        return profiles_at(log, only_config(log), log.text["device"][0])
     imported = import_exports(
-        [Path(path) for path in paths],
+        paths,
         tool,
         device=device,
         base=base,
@@ -177,7 +182,15 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     for path in paths:
         if [other.resolve() for other in paths].count(path.resolve()) > 1:
             raise InputError(f"{path}: is given twice; a file is no further pass of itself")
-        content, layout = _read(path, each, gpu, progress)
+        try:
+            content, layout = _read(path, each, gpu, progress)
+        except NoTableError:
+            if (form := log_format(path)) is None:
+                raise
+            raise InputError(
+                f"{path}: is a log of {form.title}, no profiler's export; give it alone, or as the "
+                "power of an export (--power)"
+            ) from None
         contents.append(content)
         layouts.append(layout)
     counter_tool = _counter_tool(contents, layouts, tool)

@@ -161,6 +161,11 @@ def _kernels(
     of_graphs = f"{graphs} launches of CUDA graphs were traced whole, and their kernels are not in"
     mend = "profile with nsys profile --cuda-graph-trace=node"
     if not _count(database, _KERNELS):
+        if _is_of_rocprofv3(database):
+            raise InputError(
+                f"{path}: is a database of rocprofv3 (rocpd); convert it by 'rocpd convert -i "
+                f"{path.name} --output-format csv', or profile with --output-format csv"
+            )
         why = f"; {of_graphs} it: {mend}" if graphs else ""
         raise InputError(f"{path}: no kernels were traced{why}")
     if graphs:
@@ -188,6 +193,11 @@ def _kernels(
             gpu=str(gpu),
             begin_ns=begin,
         )
+
+
+def _is_of_rocprofv3(database: sqlite3.Connection) -> bool:
+    query = "SELECT 1 FROM sqlite_master WHERE name GLOB 'rocpd_*'"
+    return database.execute(query).fetchone() is not None
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:

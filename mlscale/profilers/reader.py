@@ -43,6 +43,10 @@ _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 _METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
 
 
+class NoTableError(InputError):
+    """A file in which no reader knows a table."""
+
+
 @dataclass
 class Export:
     """An open export whose table begins at the next line.
@@ -236,7 +240,7 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
             f"{path}: row {above.other_report}: this report of Nsight Systems is not one of "
             "kernels; give nsys stats --report cuda_gpu_trace (docs/profiling.md)"
         )
-    raise InputError(
+    raise NoTableError(
         f"{path}: holds no table that mlscale knows; it begins with '{above.first[:60]}'; "
         + (
             "'mlscale import kernel-tuner' reads caches of kernel_tuner and T4 files"

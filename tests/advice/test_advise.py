@@ -276,6 +276,10 @@ class TestRefused:
         with refused(what + "the profile has no power_w, which --power gives"):
             advise(MODEL, new_kernels(power=False), objective)
 
+    def test_an_objective_that_there_is_not(self) -> None:
+        with refused("there is no objective 'fastest'; one of energy, edp, ed2p, time, power"):
+            advise(without_power(), new_kernels(), "fastest")
+
     def test_a_limit_of_power_that_is_not_there(self) -> None:
         with refused(
             "a limit of power needs power: the profile has no power_w, which --power gives"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
@@ -26,6 +27,15 @@ def without(name: str) -> list[dict[str, Any]]:
 
 
 class TestReading:
+    def test_of_a_data_frame(self, tmp_path: Path) -> None:
+        """Expected: the same as of the file."""
+        file = write_csv(tmp_path / "p.csv", rows())
+        of_file = read_profiles(file, BASE, "made-gpu")
+        of_frame = read_profiles(pd.read_csv(file), BASE, "made-gpu")
+        assert of_frame.kernels == of_file.kernels
+        assert same_bits(of_frame.time_ms, of_file.time_ms)
+        assert same_bits(of_frame.counters, of_file.counters)
+
     @pytest.mark.parametrize("write", [write_csv, write_parquet])
     def test_rows_at_other_configurations_are_left_out(self, tmp_path: Path, write: Any) -> None:
         # Hand: the base is the second of each kernel's four rows.

@@ -5,10 +5,12 @@ workgroups.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from synthetic.exports import BASE, NCU, NVPROF_METRICS, NVPROF_TRACE, long_page, long_rows, read
+from synthetic.monitor_logs import MEMORY_MHZ, PERIOD_S, block, dcgmi_dmon, query
 from synthetic.tidy import refused
 
 from mlscale import HardwareConfig
@@ -62,6 +64,32 @@ class TestImportProfile:
         [path] = write(tmp_path, long_page(*rows))
         profiles = import_profile(path, device="made-gpu", base=BASE, each=each)
         assert profiles.time_ms == pytest.approx([time_ms])
+
+    def test_of_a_monitors_log(self, tmp_path: Path) -> None:
+        """A busy block of 5 samples of 200 W and 1410 MHz, one a period; DCGM's has no times."""
+        path = tmp_path / "run.log"
+        path.write_text(query(block(1, 5, 1), PERIOD_S))
+        profiles = import_profile(path, device="made-gpu", base={"cu_count": 4})
+        assert profiles.base == HardwareConfig(4, 1410.0, MEMORY_MHZ)
+        assert profiles.time_ms == pytest.approx([5e3 * PERIOD_S])
+        assert profiles.power_w == pytest.approx([200])
+        path.write_text(dcgmi_dmon(block(1, 5, 1)))
+        base = {"cu_count": 4}
+        profiles = import_profile(path, device="made-gpu", base=base, interval_s=0.5)
+        assert profiles.time_ms == pytest.approx([2500])
+
+    def test_a_log_beside_an_export_is_refused_by_what_it_is(self, tmp_path: Path) -> None:
+        [path] = write(tmp_path, long_page())
+        log = tmp_path / "power.csv"
+        log.write_text(query(block(1, 5, 1), PERIOD_S))
+        with refused("power.csv: is a log of nvidia-smi --query-gpu, no profiler's export"):
+            import_profile([path, log], device="made-gpu", base=BASE)
+
+    @pytest.mark.parametrize("base", [{"engine": 1000, "memory": 500}, "engine=1000,memory=500"])
+    def test_a_base_by_other_names_is_refused(self, tmp_path: Path, base: Any) -> None:
+        [path] = write(tmp_path, long_page())
+        with refused("is none; it may say cu_count, engine_mhz, memory_mhz, each by its name"):
+            import_profile(path, device="made-gpu", base=base)
 
     def test_of_another_tool_is_refused(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, long_page())

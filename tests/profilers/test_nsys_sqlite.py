@@ -37,6 +37,13 @@ def test_without_kernels(tmp_path: Path) -> None:
         load(path)
 
 
+def test_a_database_of_rocprofv3_is_told(tmp_path: Path) -> None:
+    """rocprofv3 of ROCm 7 writes one by default; the names of its tables begin so."""
+    path = change(tmp_path / "app_results.db", "CREATE TABLE rocpd_string_00000dbe (id INTEGER)")
+    with pytest.raises(InputError, match="is a database of rocprofv3 .* --output-format csv"):
+        load(path)
+
+
 def test_graphs_beside_kernels_are_warned_of(tmp_path: Path) -> None:
     path = write_sqlite(tmp_path / "run.sqlite", graphs=3)
     with pytest.warns(DataWarning, match="3 launches of CUDA graphs .* --cuda-graph-trace=node"):
