@@ -41,7 +41,13 @@ from mlscale.profilers.mapping import (
 )
 from mlscale.profilers.reader import Export, NoTableError, open_export
 from mlscale.profilers.run_table import launches_by_kernel, run_table
-from mlscale.profilers.sampled import RunFacts, import_logs, join_power, log_format
+from mlscale.profilers.sampled import (
+    RunFacts,
+    at_one_clock,
+    import_logs,
+    join_power,
+    log_format,
+)
 from mlscale.text import shortened, without_controls
 
 _Reader = Callable[
@@ -143,7 +149,7 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     paths = [Path(path) for path in ([files] if isinstance(files, str | Path) else files)]
     if paths and log_format(paths[0]) is not None:
         facts = RunFacts(device, base or {}, application, gpu, interval_s)
-        log = import_logs(paths, tool, facts).table
+        log = at_one_clock(import_logs(paths, tool, facts).table, paths[0])
         return profiles_at(log, only_config(log), log.text["device"][0])
     imported = import_exports(
         paths,

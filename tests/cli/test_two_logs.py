@@ -132,7 +132,38 @@ def test_a_run_of_few_samples_is_told(capsys: Capture, tmp_path: Path) -> None:
     assert "known to one sample, 100 ms, 5% of the shortest run" in told
 
 
+def of_gpu_1(path: Path, before: str, after: str) -> None:
+    """Change the rows of the second GPU of a log."""
+    lines = path.read_text().splitlines()
+    changed = [line.replace(before, after) if ", 1, NVIDIA" in line else line for line in lines]
+    path.write_text("\n".join(changed) + "\n")
+
+
+def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path: Path) -> None:
+    """1755 and 1745 MHz are half a percent apart: 1750, of each of the two runs."""
+    fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
+    of_gpu_1(fast, "1755 MHz", "1745 MHz")
+    slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=2)
+    document = json.loads(succeed(capsys, "advise", fast, "--also", slow, "--json")[0])
+    assert document["base"]["engine_mhz"] == 1750
+    assert document["whole_run"]["at_base"]["time_ms"] == pytest.approx(20_000)
+
+
 class TestRefusals:
+    def test_gpus_at_several_clocks(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
+        of_gpu_1(fast, "1755 MHz", "1695 MHz")
+        message = refuse(capsys, tmp_path, "advise", fast)
+        said = "its GPUs ran at engine clocks from 1695 to 1755 MHz; name one with --gpu, and ask"
+        assert f"{fast}: {said}" in message
+
+    def test_gpus_of_several_kinds(self, capsys: Capture, tmp_path: Path) -> None:
+        fast = log(tmp_path / "fast.csv", 1755, 100, 300, gpus=2)
+        of_gpu_1(fast, "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe")
+        of_gpu_1(fast, "2619 MHz", "1593 MHz")
+        message = refuse(capsys, tmp_path, "advise", fast)
+        assert "is of several kinds of GPU, h100-pcie, h100-sxm5; name one with --gpu" in message
+
     def test_two_logs_without_also(
         self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
     ) -> None:

@@ -6,7 +6,20 @@ row of a profile table (importing). Board power alone can be joined to another t
 """
 
 from mlscale.profilers.sampled.formats import TOOLS, log_format
-from mlscale.profilers.sampled.importing import RunFacts, SampledTable, import_logs
+from mlscale.profilers.sampled.importing import (
+    RunFacts,
+    SampledTable,
+    at_one_clock,
+    import_logs,
+)
 from mlscale.profilers.sampled.power import join_power
 
-__all__ = ["TOOLS", "RunFacts", "SampledTable", "import_logs", "join_power", "log_format"]
+__all__ = [
+    "TOOLS",
+    "RunFacts",
+    "SampledTable",
+    "at_one_clock",
+    "import_logs",
+    "join_power",
+    "log_format",
+]

@@ -22,6 +22,7 @@ from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.power import check_board, one_gpu
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
+_NAME_ONE = "name one with --gpu, and ask for each"
 _STEADY = 1.05  # of the highest over the lowest clock in four of five samples
 
 
@@ -101,6 +102,23 @@ def import_logs(
         rows=tuple(str(row.log) for row in rows),
         spans=tuple(row.span for row in rows),
     )
+
+
+def at_one_clock(table: Table, source: str | Path) -> Table:
+    """The table with one engine clock, the mean, where its GPUs ran side by side at nearly one.
+
+    source: the log. Raises InputError where they are of several kinds, or ran at several clocks.
+    """
+    if len(keys := sorted(set(table.text["device"]))) > 1:
+        raise InputError(f"{source}: is of several kinds of GPU, {', '.join(keys)}; {_NAME_ONE}")
+    engine_mhz = table.numbers["engine_mhz"]
+    low, high = engine_mhz.min(), engine_mhz.max()
+    if high > (1 + _SAME_CLOCK) * low:
+        raise InputError(
+            f"{source}: its GPUs ran at engine clocks from {low:g} to {high:g} MHz; {_NAME_ONE}"
+        )
+    mean = np.full(len(table), round(engine_mhz.mean()) if high > low else high)
+    return replace(table, numbers={**table.numbers, "engine_mhz": mean})
 
 
 @dataclass(frozen=True)
