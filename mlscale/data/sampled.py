@@ -115,9 +115,10 @@ def require_same_work(
     """Raise InputError unless a table's rows can be the profiled runs at other engine clocks.
 
     kernels and configs: of each row. Times rise by no more than the clock falls, and power falls
-    with it. Warns where a time is known too coarsely.
+    with it. Warns where a time is known too coarsely, or a run may be longer than its log.
     """
     base = profiles.base
+    _require_whole_runs(profiles, table)
     if memories := sorted({at.memory_mhz for at in configs} - {base.memory_mhz}):
         raise InputError(
             f"{table.source}: ran at the memory clock {memories[0]:g} MHz, the base is at "
@@ -162,3 +163,25 @@ def require_same_work(
                 "more at the higher clock; give logs of runs that do the same work, under no "
                 "power or thermal limit"
             )
+
+
+def _require_whole_runs(profiles: Profiles, table: Table) -> None:
+    """Raise InputError where a log begins and ends amid a run, whose time it does not say."""
+    ends = [
+        open_ends
+        for one in (profiles, table)
+        for open_ends in one.metadata.get("open_ends", {}).values()
+    ]
+    which = f"{table.source}: this log, or that of the run at {profiles.base.engine_mhz:g} MHz,"
+    if any(len(open_ends) > 1 for open_ends in ends):
+        raise InputError(
+            f"{which} begins and ends while the GPU works: parts of runs do not tell how their "
+            "times scale; log from before a run to after it, or import each log with the time that "
+            "the same work takes (mlscale import auto LOG --time MS --application NAME) and give "
+            "the tables"
+        )
+    if ends:
+        warn(
+            f"{which} begins or ends while the GPU works; if the run was longer than its log, what "
+            "is predicted is wrong"
+        )

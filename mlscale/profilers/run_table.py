@@ -174,7 +174,7 @@ def append(table: Table, new: Table, source: str) -> Table:
     if idle_ms:  # a constant of each application, whatever its clocks
         is_further = not set(new.text["application"]) <= set(table.text["application"])
         metadata["idle_ms"] = sum(idle_ms) if is_further else idle_ms[0]
-    for name in ("busy_spans", "sample_ms"):  # of logs alone
+    for name in ("busy_spans", "sample_ms", "open_ends"):  # of logs alone
         if of_kernels := {**old.get(name, {}), **new.metadata.get(name, {})}:
             metadata[name] = of_kernels
     text = {name: [*table.text[name], *new.text[name]] for name in new.text}

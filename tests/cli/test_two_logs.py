@@ -139,6 +139,20 @@ def of_gpu_1(path: Path, before: str, after: str) -> None:
     path.write_text("\n".join(changed) + "\n")
 
 
+def without_idle(path: Path, end: bool = True) -> None:
+    """Leave out the idle samples of a log: before the run, and behind it too."""
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *lines[3 : -2 if end else None]]) + "\n")
+
+
+def test_a_log_that_may_be_shorter_than_its_run_is_told(
+    capsys: Capture, fast: Path, slow: Path
+) -> None:
+    without_idle(slow, end=False)
+    _, told = succeed(capsys, "advise", fast, "--also", slow)
+    assert "begins or ends while the GPU works; if the run was longer than its log" in told
+
+
 def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path: Path) -> None:
     """1755 and 1745 MHz are half a percent apart: 1750, of each of the two runs."""
     fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
@@ -150,6 +164,21 @@ def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path
 
 
 class TestRefusals:
+    def test_parts_of_runs(self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
+        """A minute each of a job that goes on would say that its time does not scale at all."""
+        without_idle(slow)
+        said = f"{slow}: this log, or that of the run at 1755 MHz, begins and ends while the GPU"
+        assert said in refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        tables = [tmp_path / "a.csv", tmp_path / "b.csv"]
+        for of, time_ms, table in zip((fast, slow), (10_000, 12_000), tables, strict=True):
+            given = ["--time", time_ms, "--application", "job", "-o", table]
+            succeed(capsys, "import", "auto", of, *given)
+        options = ["--max-slowdown", 5, "--json"]
+        out, _ = succeed(capsys, "advise", tables[0], "--also", tables[1], *options)
+        whole, _ = succeed(capsys, "advise", fast, "--also", log(slow, 1170, 120, 300), *options)
+        clocks = [json.loads(text)["whole_run"]["best"]["engine_mhz"] for text in (out, whole)]
+        assert clocks[0] == clocks[1]
+
     def test_gpus_at_several_clocks(self, capsys: Capture, tmp_path: Path) -> None:
         fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
         of_gpu_1(fast, "1755 MHz", "1695 MHz")

@@ -38,6 +38,12 @@ class BusySpan:
     longest_gap_s: float | None = None
     longest_pause_s: float | None = None
 
+    @property
+    def open_ends(self) -> tuple[str, ...]:
+        """'first' and 'last', as far as the log begins or ends amid the run."""
+        ends = {"first": self.head_s, "last": self.tail_s}
+        return tuple(end for end, cut_s in ends.items() if cut_s == 0)
+
     def mean(self, values: Floats) -> float:
         """The mean over the span of a column (S,), of the samples that have it; NaN if none has."""
         inside = self._present(values)

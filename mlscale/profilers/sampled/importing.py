@@ -261,6 +261,11 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
             for row in rows
             if facts.time_ms is None and row.span.period_s is not None
         },
+        "open_ends": {
+            row.kernel: list(row.span.open_ends)
+            for row in rows
+            if facts.time_ms is None and row.span.open_ends
+        },
         "feature_status": {},
         "launches": {},
     }
