@@ -74,10 +74,11 @@ def import_logs(
     for path in paths:
         form, of_file = read_logs(path, tool)
         tools.setdefault(form.tool, path)
-        logs += [one_gpu(of_file, path, facts.gpu)] if facts.gpu else _busy_ones(of_file)
+        logs += [one_gpu(of_file, path, facts.gpu)] if facts.gpu else of_file
     if len(tools) > 1:
         first, second = list(tools)[:2]
         raise InputError(f"{tools[second]}: is of {second}, {tools[first]} of {first}; import one")
+    logs = _busy_ones(logs)
     several = Counter(log.source for log in logs)
     rows = [
         _row(_with_times(log, facts.interval_s), facts, several[log.source] > 1) for log in logs

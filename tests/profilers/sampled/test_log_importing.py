@@ -219,6 +219,16 @@ def test_a_gap_inside_the_span_is_told(tmp_path: Path) -> None:
     assert row(imported)["time_ms"] == pytest.approx(1e3 * (10 * PERIOD_S + 1800))
 
 
+def test_an_idle_log_of_several_gets_no_row(tmp_path: Path) -> None:
+    runs = {"idle": block(9, 0, 0), "busy": block(1, 5, 1)}
+    paths = [write(tmp_path, query(run, PERIOD_S), f"{name}.csv") for name, run in runs.items()]
+    with pytest.warns(DataWarning, match="idle.csv, GPU 0: has no busy span: .*; it gets no row"):
+        table = import_logs(paths, None, RunFacts(**FACTS)).table
+    assert table.text["kernel"] == ["busy"]
+    with pytest.warns(DataWarning, match="idle.csv, GPU 0: has no busy span"):
+        assert len(import_logs(paths, None, RunFacts(**FACTS, gpu="0")).table) == 1
+
+
 def test_a_long_pause_inside_the_span_is_told(tmp_path: Path) -> None:
     """By hand: 20 busy samples, 30 idle ones, 20 busy; from the last to the first 31 periods."""
     run = block(0, 20, 0)
