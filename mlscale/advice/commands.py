@@ -205,6 +205,7 @@ AMD_CLOCK_CONTROL: dict[str, _ClockControl] = {
     "CDNA 1": _by_level,
     "CDNA 2": _by_determinism,
     "CDNA 3": _by_determinism,
+    "CDNA 4": _by_determinism,
     "RDNA 2": _by_maximum,
     "RDNA 3": _by_determinism,
 }

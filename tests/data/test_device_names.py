@@ -58,6 +58,8 @@ def test_names_that_tools_print(name: str, key: str) -> None:
         ("gfx942", {"cu_count": 228}, "mi300a"),
         ("gfx942", {"cu_count": 304, "memory_mhz": 1300}, "mi300x"),
         ("gfx942", {"cu_count": 304, "memory_mhz": 1500}, "mi325x"),
+        ("gfx950", {"cu_count": 256, "engine_mhz": 2200}, "mi350x"),
+        ("gfx950", {"cu_count": 256, "engine_mhz": 2400}, "mi355x"),
         ("gfx90a", {"cu_count": 110}, "mi250x-gcd"),
         ("gfx906", {"cu_count": 64}, "mi60"),
         ("gfx906", {"cu_count": 60, "engine_mhz": 1725}, "mi50"),
