@@ -13,7 +13,9 @@ HEADER = (
     "target_frequency_mhz,achieved_frequency_avg,memory_clock_max_mhz,lock_miss_direction,"
     "power_avg_w,bench_seconds\n"
 )
-SWEEP = HEADER + "900,895,7301,none,80,1.8\n1500,1500,7301,none,150,1.2\n1900,1850,7301,below,169,1\n"
+SWEEP = (
+    HEADER + "900,895,7301,none,80,1.8\n1500,1500,7301,none,150,1.2\n1900,1850,7301,below,169,1\n"
+)
 NAME = "20260910-193815_rtx3060-suite-bgemm64_sweep.csv"
 
 
