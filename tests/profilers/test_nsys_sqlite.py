@@ -40,7 +40,7 @@ def test_without_kernels(tmp_path: Path) -> None:
 def test_a_database_of_rocprofv3_is_told(tmp_path: Path) -> None:
     """rocprofv3 of ROCm 7 writes one by default; the names of its tables begin so."""
     path = change(tmp_path / "app_results.db", "CREATE TABLE rocpd_string_00000dbe (id INTEGER)")
-    with pytest.raises(InputError, match="is a database of rocprofv3 .* --output-format csv"):
+    with pytest.raises(InputError, match=r"is a database of rocprofv3 .* --output-format csv"):
         load(path)
 
 
