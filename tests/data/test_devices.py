@@ -29,7 +29,8 @@ NEW_KEYS = """
     rtx-a6000 rtx-4000-ada rtx-6000-ada rtx4060 rtx4070 rtx4080 rtx4090 rtx5070 rtx5080 rtx5090
     t4 rtx2080ti rtx2070 titanv v100-sxm2-16gb v100-sxm2-32gb jetson-agx-orin-64gb gtx1080 mi50
     mi60 mi100 mi210 mi250x-gcd mi250-gcd mi300x mi300a mi325x mi350x mi355x rx6900xt rx7900xtx
-    radeonvii vega64 titanxp rtx4060ti-16gb gb200 radeon8060s h200-nvl rtx5070ti l40 rtx-5000-ada rtx4070ti
+    radeonvii vega64 titanxp rtx4060ti-16gb gb200 radeon8060s h200-nvl rtx5070ti l40
+    rtx-5000-ada rtx4070ti
     rtx4070ti-super rtx4070-super rtx4080-super rtx-a5000 rtx-a5500 rtx-a4500 rtx3090ti rtx3070
     rtx5060ti-16gb rtx3070ti rtx3060 rtx2060s rtx3080ti
 """
