@@ -11,6 +11,7 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
+from mlscale.advice.words import value_in_words
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
@@ -44,8 +45,8 @@ class Limits:
     def words(self) -> dict[str, str]:
         """Each limit that is given, by its field: 'a power of at most 50 W'."""
         forms = {
-            "max_power_w": "a power of at most {:g} W",
-            "max_time_ms": "a time of at most {:g} ms",
+            "max_power_w": "a power of at most {:.10g} W",
+            "max_time_ms": "a time of at most {:.10g} ms",
             "max_slowdown_percent": "a slowdown of at most {:g} %",
         }
         given = {name: getattr(self, name) for name in forms}
@@ -284,7 +285,7 @@ def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_
                 beside &= other.ratio <= 1 + SAME
         among = beside if beside.any() else finite
         said = " with the other limits kept" if len(restraints) > 1 and beside.any() else ""
-        least.append(f"{one.name} {one.value[among].min():.4g} {one.unit}{said}")
+        least.append(f"{one.name} {value_in_words(one.value[among].min())} {one.unit}{said}")
     asked = " and ".join(limits.words().values())
     return f"no configuration keeps {asked}; the least is {', or '.join(least)}"
 

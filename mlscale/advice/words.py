@@ -1,6 +1,7 @@
 """Numbers as sentences have them: few digits, no exponents."""
 
 EXPONENT_FROM = 999.5  # three digits of more are written with one
+EXPONENT_FROM_FOUR = 9999.5  # four digits
 
 
 def time_in_words(time_ms: float) -> str:
@@ -14,3 +15,8 @@ def time_in_words(time_ms: float) -> str:
 def percent_in_words(value: float) -> str:
     """A percentage without its sign, two digits of it and all of whole percents."""
     return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"
+
+
+def value_in_words(value: float) -> str:
+    """A value with four digits of it, and all of whole numbers."""
+    return f"{value:.4g}" if abs(value) < EXPONENT_FROM_FOUR else f"{value:.0f}"

@@ -17,10 +17,11 @@ from mlscale.cli.levers import Levers
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, csv_text, print_or_write, printable
 from mlscale.data.profiles import Profiles
-from mlscale.errors import extra_named
+from mlscale.errors import UsageError, extra_named
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
+FORMATS = ("table", "csv", "json")
 _OF_ADVICE = (
     "minimize",
     "max_power",
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead, where to measure these kernels next, for --also, and how much narrower "
         "the intervals of time would get",
     )
-    options.add_format(parser, ("table", "csv", "json"))
+    options.add_format(parser, FORMATS, default=None)
     parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
     options.add_fleet(parser)
 
@@ -62,7 +63,10 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.next_profile:
         options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
-    if arguments.format == "csv":
+    form = arguments.format or options.format_by_name(arguments.output)
+    if form not in FORMATS:
+        raise UsageError("advice on one run is no Parquet; name a file *.csv or *.json")
+    if form == "csv":
         alone = () if arguments.lever == "cap" else ("power_cap",)
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     if arguments.output:
@@ -72,13 +76,11 @@ def run(arguments: argparse.Namespace) -> None:
     model, profiles = of.model, further_runs.with_points(of, arguments)
     if arguments.next_profile:
         warnings = (*of.notes, *subject.left_out(profiles))
-        text = _next_points_text(model, profiles, warnings, arguments.format)
+        text = _next_points_text(model, profiles, warnings, form)
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
         advice = replace(advice, warnings=(*of.notes, *advice.warnings))
-        text = _advice_text(
-            model, advice, arguments.format, levers.read(arguments, model, profiles, advice)
-        )
+        text = _advice_text(model, advice, form, levers.read(arguments, model, profiles, advice))
     print_or_write(text, arguments.output)
 
 

@@ -25,6 +25,9 @@ FILES = (
     "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
 )  # fmt: skip
 
+_ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
+_NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
+
 Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
 
 
@@ -169,6 +172,11 @@ def is_of_fleet(arguments: argparse.Namespace) -> bool:
 def output_file(text: str) -> Path:
     """Return a file to write; its folder must exist. Raises InputError, before the work."""
     path = Path(text)
+    if path.suffix.lower() in _NOT_WRITTEN:
+        raise InputError(
+            f"{path}: mlscale writes no {path.suffix}; a spreadsheet opens a table in *.csv, and a "
+            "browser prints the *.html of a report"
+        )
     if path.is_dir():
         raise InputError(f"{path}: is a directory; give the name of a file to write")
     if not path.parent.is_dir():
@@ -231,9 +239,10 @@ def add_format(
 ) -> None:
     """Add the format of what a command prints; --json is the same as --format json.
 
-    default: None takes it from the name of the output file.
+    default: None takes it from the name of the output file, by `format_by_name`.
     """
-    by_name = "by the name of FILE: *.csv, *.json, *.parquet; else table"
+    endings = ", ".join(f"*{endings[0]}" for form, endings in _ENDINGS.items() if form in formats)
+    by_name = f"by the name of FILE: {endings}; else table"
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--format", choices=formats, default=default, help=f"(default: {default or by_name})"
@@ -241,6 +250,12 @@ def add_format(
     group.add_argument(
         "--json", action="store_const", const="json", dest="format", help="as --format json"
     )
+
+
+def format_by_name(output: str | None) -> str:
+    """Return the format that the name of an output file says; a table without one."""
+    ending = Path(output or "").suffix.lower()
+    return next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
 
 
 def add_output_table(parser: argparse.ArgumentParser) -> None:

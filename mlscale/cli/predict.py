@@ -3,7 +3,6 @@
 import argparse
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +30,6 @@ TABLE = (  # heading, column, significant digits
 )
 MARKS = (INTERPOLATED, EXTRAPOLATED)
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
-SUFFIXES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.predict(arguments)
         return
-    form = arguments.format or _format_by_name(arguments.output)
+    form = arguments.format or options.format_by_name(arguments.output)
     if form == "parquet" and arguments.output is None:
         raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
     if arguments.output:
@@ -82,10 +80,6 @@ def run(arguments: argparse.Namespace) -> None:
         predictions = replace(predictions, warnings=(*of.notes, *predictions.warnings))
         text = {"table": _as_table, "json": _as_json}[form](predictions, targets or None)
         print_or_write(text, arguments.output)
-
-
-def _format_by_name(output: str | None) -> str:
-    return SUFFIXES.get(Path(output or "").suffix.lower(), "table")
 
 
 def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:

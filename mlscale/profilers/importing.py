@@ -209,7 +209,9 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
     programs = [content.application for content in contents if content.application]
     name = without_controls(application or next(iter(programs), paths[0].stem))
-    table = run_table(counter_tool, records, features, shares, run, name)
+    table = replace(
+        run_table(counter_tool, records, features, shares, run, name), source=str(paths[0])
+    )
     table.metadata.update(
         origin="measured",
         counter_tool=counter_tool,

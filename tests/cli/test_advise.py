@@ -93,6 +93,17 @@ class TestFormats:
         assert float(compute[0]["saving_percent"]) == pytest.approx(100 * (1 - 34.48 / 65.84))
         assert compute[1]["saving_percent"] == ""
 
+    def test_the_name_of_the_file_says_the_format(self, capsys: Capture, tmp_path: Path) -> None:
+        files = write(tmp_path, "board")
+        for form in ("csv", "json"):
+            succeed(capsys, "advise", *files, "-o", tmp_path / f"advice.{form}")
+            printed, _ = succeed(capsys, "advise", *files, "--format", form)
+            assert (tmp_path / f"advice.{form}").read_text() == printed
+        said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.parquet")
+        assert "advice on one run is no Parquet; name a file *.csv or *.json" in said
+        said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.xlsx")
+        assert "mlscale writes no .xlsx; a spreadsheet opens a table in *.csv" in said
+
     def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
         model, profile = write(tmp_path, "board", power=False)
         out, err = succeed(capsys, "advise", model, profile, "--format", "csv")

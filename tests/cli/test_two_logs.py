@@ -1,6 +1,7 @@
 """A run's monitor logs at two engine clocks, on a GPU that no model was trained on."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,22 @@ def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path
 
 
 class TestRefusals:
+    def test_limits_that_cannot_be_kept_are_told_without_exponents(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        """20 s at the base, of 1755 MHz of 1980: they cannot be 1 s."""
+        longer = log(tmp_path / "longer.csv", 1755, 200, 480)
+        slower = log(tmp_path / "slower.csv", 1170, 240, 300)
+        message = refuse(capsys, tmp_path, "advise", longer, "--also", slower, "--max-time", 1000)
+        (least,) = re.findall(r"the least is time (\S+) ms$", message)
+        assert 17_000 < int(least) < 20_000
+
+    def test_power_beside_a_log_names_the_log(
+        self, capsys: Capture, tmp_path: Path, fast: Path
+    ) -> None:
+        message = refuse(capsys, tmp_path, "advise", fast, "--power", 500)
+        assert message == f"{fast}: has power_w already; leave --power away"
+
     def test_parts_of_runs(self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
         """A minute each of a job that goes on would say that its time does not scale at all."""
         without_idle(slow)

@@ -85,7 +85,7 @@ def import_logs(
     ]
     columns = dict.fromkeys(column for row in rows for column in row.numbers)
     table = Table(
-        source="import",
+        source=str(paths[0]),
         text={
             "device": [row.device for row in rows],
             "application": [row.application for row in rows],
