@@ -178,7 +178,10 @@ def _is_log(arguments: argparse.Namespace) -> bool:
             f"{first}: is of {form.title}; --each, --skip-untimed and --verbose are for exports"
         )
     if form is None and (arguments.interval or arguments.time):
-        raise InputError(f"{first}: is no monitor's log; --interval and --time are for logs")
+        raise InputError(
+            f"{first}: is no monitor's log that mlscale knows (docs/sampled-logs.md has the "
+            "commands that write one); --interval and --time are for logs"
+        )
     return form is not None
 
 

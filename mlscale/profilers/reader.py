@@ -245,7 +245,8 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
         + (
             "'mlscale import kernel-tuner' reads caches of kernel_tuner and T4 files"
             if above.first.startswith("{")
-            else "see docs/profiling.md for the commands that write one"
+            else "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of "
+            "monitors"
         )
     )
 

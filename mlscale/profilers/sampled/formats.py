@@ -90,10 +90,10 @@ def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[Samp
     lines = _lines(path)
     form, begin = _format(lines)
     if form is None:
+        begin = next((text.strip()[:60] for _, text in lines if text.strip()), "")
         raise InputError(
-            f"{path}: holds no log that mlscale knows; it begins with "
-            f"'{lines[0][1].strip()[:60] if lines else ''}'; see docs/sampled-logs.md for the "
-            "commands that write one"
+            f"{path}: holds no log that mlscale knows; it begins with '{begin}'; see "
+            "docs/sampled-logs.md for the commands that write one"
         )
     if tool not in (None, form.tool):
         raise InputError(

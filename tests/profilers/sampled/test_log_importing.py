@@ -285,6 +285,7 @@ def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("\n\n=== ROCm ===\n", "holds no log that mlscale knows; it begins with '=== ROCm ==='"),
         ("kernel,time\na,1\n", "holds no log that mlscale knows; it begins with 'kernel,time'"),
         ("#Entity GRACT\nID\n", "has a header of dcgmi dmon but no samples"),
         ("#Entity GRACT\nID\nGPU-I 0 0.5\n", "no samples of a whole GPU"),
