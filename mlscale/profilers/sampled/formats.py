@@ -90,9 +90,9 @@ def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[Samp
     lines = _lines(path)
     form, begin = _format(lines)
     if form is None:
-        begin = next((text.strip()[:60] for _, text in lines if text.strip()), "")
+        first = next((text.strip()[:60] for _, text in lines if text.strip()), "")
         raise InputError(
-            f"{path}: holds no log that mlscale knows; it begins with '{begin}'; see "
+            f"{path}: holds no log that mlscale knows; it begins with '{first}'; see "
             "docs/sampled-logs.md for the commands that write one"
         )
     if tool not in (None, form.tool):
