@@ -90,4 +90,7 @@ def _of_kernel(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         table = import_exports(sorted(folder.rglob("*.csv")), tool, device=device, base=base).table
-    return {name: float(c[0]) for name, c in table.numbers.items() if name not in NOT_COUNTERS}
+    if kernel not in table.text["kernel"]:
+        raise InputError(f"{tool} did not count it, but {', '.join(table.text['kernel'])}")
+    row = table.text["kernel"].index(kernel)  # ROCm's runtime copies by kernels of its own
+    return {name: float(c[row]) for name, c in table.numbers.items() if name not in NOT_COUNTERS}

@@ -28,11 +28,11 @@ class DeviceInfo:
     """What is measured on.
 
     uuid: of this one board; of a device without one its name and driver. l2_bytes: of a processor
-    256 KiB. wave_size: threads that run together. engine_mhz, memory_mhz: highest clocks [MHz], for
-    a table where none was observed; 0 is unknown. capability: NVIDIA's, times ten. cu_axis: how
-    fewer CUs are had, 'green contexts', 'CU mask', 'threads', or not (''). sensors: 'nvml',
-    'amdsmi', 'tegra', or none (''). platform, place: numbers of the OpenCL platform and of the
-    device on it.
+    256 KiB. wave_size: threads that run together. threads_per_cu: that it holds at once; OpenCL
+    does not say. engine_mhz, memory_mhz: highest clocks [MHz], for a table where none was observed;
+    0 is unknown. capability: NVIDIA's, times ten. cu_axis: how fewer CUs are had, 'green contexts',
+    'CU mask', 'threads', or not (''). sensors: 'nvml', 'amdsmi', 'tegra', or none (''). platform,
+    place: numbers of the OpenCL platform and of the device on it.
     """
 
     backend: str
@@ -45,6 +45,7 @@ class DeviceInfo:
     engine_mhz: float = 0.0
     memory_mhz: float = 0.0
     capability: int = 0
+    threads_per_cu: int = 2048
     cu_axis: str = ""
     sensors: str = ""
     platform: int = 0
@@ -103,6 +104,7 @@ def _of_properties(properties: Any) -> dict[str, Any]:
         "cu_count": properties.multiProcessorCount,
         "l2_bytes": properties.l2CacheSize,
         "wave_size": properties.warpSize,
+        "threads_per_cu": properties.maxThreadsPerMultiProcessor,
     }
 
 

@@ -6,7 +6,7 @@ difference of two lengths, from which the launch itself falls out; they are far 
 of noise in a time is less than 1.5 % in the difference.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 
@@ -22,23 +22,24 @@ from mlscale.papers.micro_benchmarks import Probe
 _LINE_WORDS, _PAGE_WORDS = 32, 2**19
 _ROW_WORDS = 32  # of a thread: eight vectors of four words
 _WORD_BYTES = 4
+_BLOCK = 256  # threads that read
 
 
 def probes(info: DeviceInfo) -> tuple[tuple[Probe, Entry], ...]:
     """All of them, for a device: a short and a long one of each quantity, then Volkov's kernels."""
     near = max(info.l2_bytes // 8 // _LINE_WORDS, 8) * _LINE_WORDS  # words, half of the cache
-    far, wide, full = 16 * near, 2048 * info.cu_count, 1024 * info.cu_count
-    many, few = (max(words // (_ROW_WORDS * wide), 1) for words in (far, near))
-    # Transactions of a CU: in a row of each thread's words, in a round of shared memory.
-    row, reads = 2048 * _ROW_WORDS * _WORD_BYTES / SECTOR_BYTES, 1024 * 16 / info.wave_size
+    far, full = 16 * near, 1024 * info.cu_count
+    # Threads, the case by sweeps, and transactions of a CU in a sweep, or in a round.
+    outside, inside = _reading(info, far), _reading(info, near)
+    shared = (full, 1024), partial(_read_shared, full), 1024 * 16 / info.wave_size
     pairs = []
     for quantity, source, (threads, block), case, work, lengths in (
         ("dram_latency", "chase", (1, 1), partial(_walk, far), 1, (far // 64 + 1, far // 16 + 1)),
         ("l2_latency", "chase", (1, 1), partial(_walk, near), 1, (near // 16 + 1, near // 2 + 1)),
         ("shared_latency", "chase_shared", (1, 1), partial(_walk, 4096), 1, (2_000, 20_000)),
-        ("dram_delay", "read", (wide, 256), partial(_read, wide, many), row * many, (1, 5)),
-        ("l2_delay", "read", (wide, 256), partial(_read, wide, few), row * few, (8, 64)),
-        ("shared_delay", "shared", (full, 1024), partial(_read_shared, full), reads, (500, 4_000)),
+        ("dram_delay", "read", *outside, (1, 5)),
+        ("l2_delay", "read", *inside, (8, 64)),
+        ("shared_delay", "shared", *shared, (500, 4_000)),
     ):
         for length in lengths:
             name, of_length = f"{quantity}_{length}", partial(case, length)
@@ -58,6 +59,18 @@ def page_walk(words: int) -> Indices:
     return lines[np.lexsort((chance, lines // _PAGE_WORDS))]
 
 
+def _reading(info: DeviceInfo, words: int) -> tuple[tuple[int, int], Callable[..., Case], float]:
+    """Threads and block, case and a CU's transactions of a sweep over a set of so many words.
+
+    As many threads as the CUs hold, or fewer, so that a row of each is in the set.
+    """
+    fitting = words // _ROW_WORDS // info.cu_count // _BLOCK * _BLOCK
+    threads = min(max(fitting, _BLOCK), info.threads_per_cu) * info.cu_count
+    rows = max(words // (_ROW_WORDS * threads), 1)
+    transactions = rows * threads * _ROW_WORDS * _WORD_BYTES / SECTOR_BYTES / info.cu_count
+    return (threads, _BLOCK), partial(_read, threads, rows), transactions
+
+
 def _read(threads: int, rows: int, sweeps: int) -> Case:
     data = bits(_ROW_WORDS * rows * threads)
     sums = data.reshape(-1, threads, 4).sum((0, 2), np.uint32) * np.uint32(sweeps)
@@ -73,7 +86,8 @@ def _read_shared(threads: int, rounds: int) -> Case:
 
 def _volkovs(info: DeviceInfo, words: int) -> Iterator[tuple[Probe, Entry]]:
     """So many warps on each CU, which together read the whole set once, a row after another."""
-    for intensity, warps in product((1, 4, 16, 64, 256), (1, 2, 4, 8, 16, 32, 64)):
+    held = [n for n in (1, 2, 4, 8, 16, 32, 64) if n * info.wave_size <= info.threads_per_cu]
+    for intensity, warps in product((1, 4, 16, 64, 256), held):
         threads = info.wave_size * warps * info.cu_count
         rounds = max(words // threads, 1)
         name, case = f"volkov_{warps}_{intensity}", partial(_volkov, threads, rounds)

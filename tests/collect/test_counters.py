@@ -15,9 +15,10 @@ from mlscale.collect.counters import collect_counters, commands, metrics
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan, select
 from mlscale.collect.recording import Counters
+from mlscale.data.grid import AXES
 
-H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", "d", 132, 50 << 20, 32, capability=90)
-MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", "d", 104, 8 << 20, 64)
+H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", "d", 132, 50 << 20, 32, 1980.0, 3201.0, 90)
+MI210 = DeviceInfo("hip", "AMD Instinct MI210", "def", "d", 104, 8 << 20, 64, 1700.0, 1600.0)
 KERNELS = ("copy_1m", "fma_1chain")
 NCU = """
 import csv, sys
@@ -45,6 +46,36 @@ with open(given[given.index("--log-file") + 1], "w", newline="") as file:
 """
 
 
+# Two dispatches of a run in which ROCm's runtime copies by a kernel of its own, before ours.
+ROCPROFV3 = """
+import pathlib, sys
+given = sys.argv[1:]
+kernel, out = given[-1], pathlib.Path(given[given.index("-d") + 1], "host")
+assert given[given.index("--output-format") + 1] == "csv"
+out.mkdir(parents=True)
+(out / "7_agent_info.csv").write_text(
+    '"Node_Id","Agent_Type","Cu_Count","Max_Engine_Clk_Fcompute","Name","Product_Name"\\n'
+    '0,"CPU",64,0,"A CPU","A CPU"\\n1,"GPU",104,1700,"gfx90a","AMD Instinct MI210"\\n')
+dispatches = [(1, "__amd_rocclr_copyBuffer", 64, 1000), (2, kernel, 4096, 50_000)]
+if "--pmc" in given:
+    names = given[given.index("--pmc") + 1 : given.index("--output-format")]
+    head = ('"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id",'
+        '"Grid_Size","Kernel_Id","Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size",'
+        '"VGPR_Count","SGPR_Count","Counter_Name","Counter_Value"')
+    rows = [f'{n},{n},"Agent 1",1,7,7,{grid},{n},"{kernel}",64,0,0,8,16,"{name}",'
+            + str(grid // 64 if name == "SQ_WAVES" else grid)
+            for n, kernel, grid, _ in dispatches for name in names]
+    (out / "7_counter_collection.csv").write_text("\\n".join([head, *rows]))
+else:
+    head = ('"Kind","Agent_Id","Queue_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name",'
+        '"Correlation_Id","Start_Timestamp","End_Timestamp","Workgroup_Size_X",'
+        '"Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"')
+    rows = [f'"KERNEL_DISPATCH","Agent 1",1,7,{n},{n},"{kernel}",{n},1000000,{1000000 + ns},'
+            f'64,1,1,{grid},1,1' for n, kernel, grid, ns in dispatches]
+    (out / "7_kernel_trace.csv").write_text("\\n".join([head, *rows]))
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is the path too."""
@@ -57,7 +88,7 @@ def plan_of(info: DeviceInfo) -> Plan:
 
 
 def collected(folder: Path, info: DeviceInfo) -> tuple[Counters, list[str]]:
-    base = {"cu_count": float(info.cu_count), "engine_mhz": 1980.0, "memory_mhz": 3201.0}
+    base = {name: float(getattr(info, name)) for name in AXES}
     return collect_counters(plan_of(info), base, folder / "counters")
 
 
@@ -75,6 +106,24 @@ def test_ncu(folder: Path) -> None:
     assert set(counters) == set(KERNELS)
     assert counters["copy_1m"]["ReadBandwidth"] == pytest.approx(80e9)
     assert counters["fma_1chain"]["WriteBandwidth"] == pytest.approx(40e9)
+
+
+def test_rocprofv3(folder: Path) -> None:
+    """4096 KiB fetched in 50 us are 83.9 GB/s; the runtime's own copy is another row."""
+    stand_in(folder, "rocprofv3", ROCPROFV3)
+    counters, missing = collected(folder, MI210)
+    assert missing == []
+    assert set(counters) == set(KERNELS)
+    for of_kernel in counters.values():
+        assert of_kernel["NumWorkGroups"] == 64
+        assert of_kernel["ReadBandwidth"] == pytest.approx(4096 * 1024 / 50e-6)
+
+
+def test_a_kernel_that_was_not_counted(folder: Path) -> None:
+    stand_in(folder, "rocprofv3", ROCPROFV3.replace("(2, kernel,", "(2, 'another',"))
+    counters, [why] = collected(folder, MI210)
+    assert counters == {}
+    assert why.endswith("rocprofv3 did not count it, but __amd_rocclr_copyBuffer, another")
 
 
 def test_no_right(folder: Path) -> None:

@@ -21,6 +21,7 @@ def test_an_mi210(monkeypatch: pytest.MonkeyPatch) -> None:
         vars(properties).update(
             name=b"AMD Instinct MI210", uuid=SimpleNamespace(bytes=UUID), multiProcessorCount=104,
             clockRate=1_700_000, memoryClockRate=1_600_000, l2CacheSize=8 << 20, warpSize=64,
+            maxThreadsPerMultiProcessor=2048,
         )  # fmt: skip
         return (0,)
 

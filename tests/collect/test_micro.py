@@ -1,12 +1,42 @@
 """Micro-benchmarks: what is launched, and how much work it is."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from synthetic.micro_benchmarks import GPU
 
 from mlscale.collect.micro import page_walk, probes
 
+MIB = 1 << 20
+# SMs or CUs, L2 cache, threads that one holds, threads of a warp: as the vendors' papers say.
+GPUS = {
+    "gtx980": (16, 2 * MIB, 2048, 32),
+    "v100": (80, 6 * MIB, 2048, 32),
+    "t4": (40, 4 * MIB, 1024, 32),
+    "rtx3090": (82, 6 * MIB, 1536, 32),
+    "h100": (132, 50 * MIB, 2048, 32),
+    "mi210": (104, 8 * MIB, 2048, 64),
+}
+
 
 class TestProbes:
+    @pytest.mark.parametrize("name", GPUS)
+    def test_of_any_gpu(self, name: str) -> None:
+        """Half of the L2 cache or less stays in it, six times the cache and more does not.
+
+        And no more warps on a CU than it holds: others would wait for them.
+        """
+        cu_count, l2_bytes, held, wave = GPUS[name]
+        sizes = {"cu_count": cu_count, "l2_bytes": l2_bytes, "threads_per_cu": held}
+        every = probes(replace(GPU, wave_size=wave, **sizes))
+        first = {probe.quantity: entry for probe, entry in reversed(every)}
+        data = {n: first[f"{n}_delay"].case().arguments[0].nbytes for n in ("l2", "dram")}
+        assert l2_bytes / 4 < data["l2"] <= l2_bytes / 2
+        assert data["dram"] > 6 * l2_bytes
+        most = max(probe.warps for probe, _ in every)
+        assert held / 2 < most * wave <= held
+
     def test_sets_follow_the_cache(self) -> None:
         """2 MiB of L2: a chase through 1 MiB stays in it, one through 16 MiB does not."""
         words = {p.quantity: entry.case().arguments[0].size * 4 for p, entry in probes(GPU)[:6]}
@@ -15,10 +45,9 @@ class TestProbes:
 
     def test_memory_is_saturated(self) -> None:
         """64 warps on each of 16 CUs, and 8 loads of 16 bytes of each thread on their way."""
-        volkov = [entry for p, entry in probes(GPU) if p.quantity == "volkov"]
-        assert max(entry.threads for entry in volkov) == 64 * 32 * 16
-        reads = [entry for p, entry in probes(GPU) if p.quantity.endswith("_delay")][:2]
-        assert {entry.threads for entry in reads} == {64 * 32 * 16}
+        for quantity in ("volkov", "dram_delay"):
+            of_quantity = [entry for p, entry in probes(GPU) if p.quantity == quantity]
+            assert max(entry.threads for entry in of_quantity) == 64 * 32 * 16
 
     def test_work_is_what_the_kernel_does(self) -> None:
         """Steps of a chase; a read's set in sectors of 32 bytes, by 16 CUs, as often as swept."""

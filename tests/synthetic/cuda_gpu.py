@@ -200,6 +200,7 @@ class Runtime:
         return OK, SimpleNamespace(
             name=b"NVIDIA H100 80GB HBM3", uuid=SimpleNamespace(bytes=UUID),
             multiProcessorCount=SMS, l2CacheSize=50 << 20, warpSize=32, major=9, minor=0,
+            maxThreadsPerMultiProcessor=2048,
         )  # fmt: skip
 
     def cudaDeviceGetAttribute(self, attr: int, device: int) -> Any:
