@@ -31,28 +31,29 @@ _SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
 
 def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
     """kernel_tuner's observer of the device's sensors, if any; of power over so many seconds."""
-    observed, seconds = ["core_freq", "mem_freq", "temperature"], power_s or 1
+    observed = ["core_freq", "mem_freq", "temperature"]
+    if device.sensors == "amdsmi":
+        from kernel_tuner.observers.amd import AMDSMIObserver
+
+        observed += ["power"] if power_s else []
+        window = {"use_continuous_observer": bool(power_s), "continuous_duration": power_s}
+        return [AMDSMIObserver(observed, **window)]
     if device.sensors == "nvml":
         import pynvml
         from kernel_tuner.observers.nvml import NVMLObserver
 
-        observed += ["nvml_power"] if power_s else []
         place = pynvml.nvmlDeviceGetIndex(nvml_board(device.uuid))
-        observer = NVMLObserver(observed, device=place, continuous_duration=seconds)
-        if power_s:
-            observer.after_start = partial(_read_at_once, observer, observer.after_start)
-        return [observer]
-    if device.sensors == "amdsmi":
-        from kernel_tuner.observers.amd import AMDSMIObserver
-
-        observed += ["power", "energy"] if power_s else []
-        window = {"use_continuous_observer": bool(power_s), "continuous_duration": seconds}
-        return [AMDSMIObserver(observed, **window)]
-    if device.sensors == "tegra":
+        observer = NVMLObserver([*observed, *(["nvml_power"] if power_s else [])], device=place)
+    elif device.sensors == "tegra":
         from kernel_tuner.observers.tegra import TegraObserver
 
-        return [TegraObserver(["core_freq", *(["tegra_power", "tegra_energy"] if power_s else [])])]
-    return []
+        observer = TegraObserver(["core_freq", *(["tegra_power"] if power_s else [])])
+    else:
+        return []
+    if power_s:
+        observer.continuous_observer.continuous_duration = power_s
+        observer.after_start = partial(_read_at_once, observer, observer.after_start)
+    return [observer]
 
 
 def _read_at_once(observer: Any, after_start: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ computed by hand beside each test.
 
 import itertools
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -25,6 +26,7 @@ from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file
 from mlscale.data.tables import read_table
 from mlscale.errors import DataWarning, InputError
+from mlscale.profilers.kernel_tuner import readings
 
 pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
 from kernel_tuner.observers import BenchmarkObserver
@@ -229,6 +231,65 @@ class TestHip:
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
         assert table.metadata["unknown_clocks"] == ["engine_mhz", "memory_mhz"]
+
+
+class TestSensors:
+    """kernel_tuner's own observers, on stand-ins of what they read."""
+
+    @staticmethod
+    def observed(window: Any) -> dict[str, float]:
+        """What is read while a kernel of 2 ms runs in a loop."""
+        window.results = {"time": 2.0}
+        window.before_start()
+        window.after_start()
+        for _ in range(1000):
+            window.during()
+        window.after_finish()
+        return readings({"time": 2.0, **window.get_results()})
+
+    def test_amd_smi(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """2 mJ in 10 us are 200 W; its clocks are in Hz."""
+        counted = itertools.count()
+        kinds = SimpleNamespace(GFX=1.7e9, MEM=1.6e9, HOTSPOT=60, CURRENT=0)
+        smi = SimpleNamespace(
+            amdsmi_init=int, amdsmi_get_processor_handles=lambda: ["board"],
+            amdsmi_get_gpu_device_uuid=lambda _: "abc", amdsmi_get_gpu_bdf_id=lambda _: 0x100,
+            amdsmi_get_temp_metric=lambda _, kind, __: kind,
+            amdsmi_get_clk_freq=lambda _, kind: {"frequency": [0, kind], "current": 1},
+            amdsmi_get_energy_count=lambda _: {
+                "energy_accumulator": 1000 * (n := next(counted)), "counter_resolution": 2.0,
+                "timestamp": 10_000 * n,
+            },
+            AmdSmiClkType=kinds, AmdSmiTemperatureType=kinds, AmdSmiTemperatureMetric=kinds,
+        )  # fmt: skip
+        monkeypatch.setitem(sys.modules, "amdsmi", smi)
+        monkeypatch.delitem(sys.modules, "kernel_tuner.observers.amd", raising=False)
+        [observer] = measuring._sensors(MI210, 0.01)
+        place = {"pci_domain_id": 0, "pci_bus_id": 1, "pci_device_id": 0}
+        observer.register_device(SimpleNamespace(env={"uuid": "abc", **place}))
+        window = observer.continuous_observer
+        window.warmup_time = 0.0
+        assert self.observed(window) == {
+            "power_w": pytest.approx(200), "engine_mhz_observed": 1700,
+            "memory_mhz_observed": 1600, "temperature_c": 60,
+        }  # fmt: skip
+        [observer] = measuring._sensors(MI210, 0.0)
+        assert not observer.use_continuous_observer
+
+    def test_a_jetson(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The GPU's rail and clock, over the seconds that were asked for."""
+        rail = SimpleNamespace(gr_clock=1_300_500_000, read_gpu_power=lambda: 7.5)
+        monkeypatch.setattr("kernel_tuner.observers.tegra.tegra", lambda **_: rail)
+        [observer] = measuring._sensors(replace(H200, sensors="tegra"), 2.0)
+        observer.register_device(SimpleNamespace(units={}))
+        window = observer.continuous_observer
+        assert window.continuous_duration == 2
+        found = self.observed(window)
+        assert (found["power_w"], found["engine_mhz_observed"]) == (7.5, 1300.5)
+        window.before_start()
+        window.after_start()  # and of a kernel that is over before it is looked at
+        window.after_finish()
+        assert readings({"time": 2.0, **window.get_results()})["power_w"] == 7.5
 
 
 def test_a_kernel_without_power_is_left_out(
