@@ -1,9 +1,9 @@
 """The suite's sources in their three languages, each against the NumPy references.
 
-OpenCL C is compiled and run by PoCL in test_opencl.py. Here the same sources run as CUDA C++ and
-as HIP on a CPU, thread for thread with barriers and shuffles, through a small shim. What that
-cannot show: races between warps, the tensor-core instructions (their tile is a plain product
-here), and anything about speed.
+OpenCL C is compiled and run by kernel_tuner and PoCL, as the command does. The same sources run as
+CUDA C++ and as HIP on a CPU, thread for thread with barriers and shuffles, through a small shim.
+What that cannot show: races between warps, the tensor-core instructions (their tile is a plain
+product here), and anything about speed.
 """
 
 import ctypes
@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pocl
 import pytest
 
 from mlscale.collect import cases
 from mlscale.collect.cases import Case
-from mlscale.collect.device import DeviceInfo
+from mlscale.collect.device import DeviceInfo, find_device
 from mlscale.collect.micro import probes
 from mlscale.collect.plan import KERNELS, Entry, entries, select
 from mlscale.errors import InputError
@@ -134,10 +135,28 @@ def test_a_kernel_leaves_what_its_reference_says(run_on_cpu: Run, entry: Entry) 
     assert case.error(run_on_cpu(entry, case)) <= case.tolerance
 
 
+BY_OPENCL = {(e.source, *e.macros.items()): e for e in ENTRIES if "opencl" in e.backends}
+
+
+@pytest.mark.parametrize("entry", BY_OPENCL.values(), ids=lambda entry: entry.name)
+def test_and_by_opencl(
+    entry: Entry, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pocl.needs_pocl()
+    from mlscale.collect.measuring import _launch, run_kernel
+
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path_factory.getbasetemp()))
+    case = entry.case()
+    launch = _launch(entry, find_device("opencl"), case.arguments)
+    outputs = run_kernel(**launch, params={"block_size_x": entry.block})
+    assert case.error(outputs) <= case.tolerance
+
+
 def test_every_source_is_run() -> None:
     full, small = entries("full"), entries("small")
     names = {entry.source for entry in (*ENTRIES, *full)}
     assert {path.stem for path in KERNELS.glob("*.cu")} == names
+    assert {source for source, *_ in BY_OPENCL} == names - {"tensor"}
     assert {e.application for e in full} == {e.application for e in small}
     assert len({entry.name for entry in full}) == 90
 
