@@ -61,5 +61,5 @@ def collect(cache_folder: Path, *arguments: object) -> subprocess.CompletedProce
         text=True,
         check=False,
         env=environment(cache_folder),
-        timeout=300,
+        timeout=600,
     )

@@ -83,9 +83,12 @@ class Predictor(ABC):
         return self
 
     @classmethod
-    def applies_to(cls, measurements: Measurements) -> bool:  # noqa: ARG003
-        """Return whether the predictor can be tried on these measurements at all."""
-        return True
+    def applies_to(cls, measurements: Measurements) -> bool:
+        """Return whether the predictor can be tried on these measurements at all.
+
+        One that has features needs counters.
+        """
+        return bool(measurements.counter_names) or "features" not in signature(cls).parameters
 
     @abstractmethod
     def fit(self, training: Training, base: Bases) -> Self:

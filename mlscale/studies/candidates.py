@@ -134,7 +134,7 @@ def candidates(
     measurements: Measurements,
     alone: bool = False,
 ) -> list[Candidate]:
-    """The baselines and, behind them, the predictors; each with every kind of features it takes.
+    """The baselines that apply and, behind them, the predictors; each with every kind of features.
 
     'default' stands for what `train` takes on the table. kinds: empty for the one that suits the
     table's counters. The oracle stands beside wu. alone:
@@ -146,7 +146,8 @@ def candidates(
         p if isinstance(p, Candidate) else Candidate.of(or_default(p, measurements))
         for p in predictors
     ]
-    everyone = [*map(Candidate.of, BASELINES), *given]
+    baselines = [name for name in BASELINES if PREDICTORS[name].applies_to(measurements)]
+    everyone = [*map(Candidate.of, baselines), *given]
     if any(candidate.name == "wu" for candidate in everyone):
         everyone.append(Candidate.of(ORACLE))
     distinct: dict[str, Candidate] = {}

@@ -13,6 +13,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import without_base
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
+from mlscale.predictors import PREDICTORS
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import (
     Edge,
@@ -65,7 +66,7 @@ class ExtrapolationStudy(PredictorStudy):
         ]
 
     def _candidates(self, data: Measurements) -> list[Candidate]:
-        usual = [Bottleneck.name] * Bottleneck.applies_to(data) + ["wu"]
+        usual = [name for name in (Bottleneck.name, "wu") if PREDICTORS[name].applies_to(data)]
         everyone = candidates(self.predictors or usual, self.features, data)
         return [candidate for candidate in everyone if candidate.name != ORACLE]
 

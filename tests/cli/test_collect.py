@@ -210,6 +210,19 @@ def test_another_plan_in_the_same_folder_is_refused(
     assert "holds a collection with another version, device (collect.json" in message
 
 
+@pytest.mark.slow
+def test_micro_benchmarks_go_on_to_the_literature(
+    cache: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    """5 intensities x 7 occupancies; the device table has no processor for wang-chu."""
+    folder = tmp_path / "micro"
+    done = pocl.collect(cache, "--micro", "-o", folder)
+    assert done.returncode == 0, done.stderr
+    assert "no entry for wang-chu" in done.stdout
+    out, _ = succeed(capsys, "literature", "survey", "--gpu", folder / "gpu.json")
+    assert "Error against 35 measured throughputs" in out
+
+
 def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:
     """5 kernels, 3 of copy and 2 of scan, at one count, 4 times."""
     pocl.needs_pocl()

@@ -243,3 +243,27 @@ def test_a_torn_archive_is_refused(capsys: Capture, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(cache(**GOOD)).encode())[:60])
     words = ("import", "kernel-tuner", path, "-o", tmp_path / "t.csv")
     assert "c.json.gz: is damaged" in refuse(capsys, tmp_path, *words)
+
+
+def test_what_comes_out_is_trained_and_studied(capsys: Capture, tmp_path: Path) -> None:
+    """Two kernels, by hand: at 1200 MHz one takes half of its time at the others, one all of it.
+
+    Held out, each is taken for the other: 1 for 2 is 50 % off, and 2 for 1 is 100 %. No counters
+    are there, so nobody who needs some stands in the study.
+    """
+    caches, table = [tmp_path / "gemm.json", tmp_path / "copy.json"], tmp_path / "t.csv"
+    for path, slower in zip(caches, (2.0, 1.0), strict=True):
+        times = {600: 4.0 * slower, 900: 4.0 * slower, 1200: 4.0}
+        entries = {f"64,1,{clock}": entry(64, clock, time=time) for clock, time in times.items()}
+        path.write_text(json.dumps({**cache(**entries), "kernel_name": path.stem}))
+    given = ("--base", "cu=48,memory=7001", "-o", table)
+    succeed(capsys, "import", "kernel-tuner", *caches, *given)
+    _, err = succeed(capsys, "train", table, "--base", "highest", "-o", tmp_path / "m.mlscale")
+    assert "no counters: the default is 'mean-surface'" in err
+    for name in ("errors", "compare", "extrapolation"):
+        out, _ = succeed(capsys, "study", name, table, "--base", "highest", "--json")
+        rows = {row["predictor"]: row for row in json.loads(out)["rows"]}
+        assert "mean-surface" in rows
+        assert not {*rows} & {"nearest", "wu", "wu-oracle", "extra-trees"}
+        if name != "extrapolation":
+            assert rows["mean-surface"]["mape"] == pytest.approx(75)
