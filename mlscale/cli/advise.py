@@ -40,17 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subject.add_arguments(parser)
     subject.add_weights(parser)
     options.add_objective(parser)
-    options.add_limits(parser, "the whole run, its kernels' launches summed up,")
+    options.add_limits(parser, "the whole run (all launches summed up)")
     levers.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument(
         "--next-profile",
         action="store_true",
-        help="instead, where to measure these kernels next, for --also, and how much narrower "
+        help="print instead where to measure these kernels next, for --also, and how much narrower "
         "the intervals of time would get",
     )
     options.add_format(parser, FORMATS, default=None)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
+    )
     options.add_fleet(parser)
 
 

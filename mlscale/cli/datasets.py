@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the HD 7970, not measured.",
     )
     make.add_argument("dataset", choices=("hd7970",), metavar="DATASET", help="hd7970")
-    make.add_argument("--seed", type=values.seed, default=0, help="(default: %(default)s)")
+    make.add_argument(
+        "--seed", type=values.seed, default=0, help="seed of the data (default: %(default)s)"
+    )
     options.add_output_table(make)
 
 

@@ -21,10 +21,10 @@ def add_also(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE[@CONFIG]",
-        help="times, and powers where given, of these kernels at other configurations: a table, "
-        "each row naming its own, or all at CONFIG, e.g. more.csv@cu=16,engine=800,memory=925; or "
-        "a trace of the same application at CONFIG, or a monitor's log of the same run (may be "
-        "given again; a model that cannot use it says which can)",
+        help="times (and powers) of these kernels measured at another configuration: a table whose "
+        "rows name theirs, a table or a trace of the same application at CONFIG, e.g. "
+        "more.csv@cu=16,engine=800,memory=925, or a monitor's log of the same run; may be given "
+        "again. A model that cannot use it says which can",
     )
 
 

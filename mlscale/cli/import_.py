@@ -25,22 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_datasets(formats)
     auto = formats.add_parser(
         "auto",
-        help="a profiler's export or a monitor's log, known by the file",
-        description="Import a profiler's export or a monitor's log; which one is known by the "
-        "file.",
+        help="a profiler's export or a monitor's log; the file tells which tool made it",
+        description="Import a profiler's export or a monitor's log; the file tells which tool "
+        "made it.",
     )
     _add_table(auto)
     _add_export(auto)
     options.add_log(auto)
     for tool in TOOLS:
-        layouts = ", ".join(titles(tool))
+        layouts = "; ".join(titles(tool))
         of_tool = formats.add_parser(
             tool, help=layouts, description=f"Import an export: {layouts}."
         )
         _add_table(of_tool)
         _add_export(of_tool)
     for tool in sampled.TOOLS:
-        logs = ", ".join(form.title for form in FORMATS if form.tool == tool)
+        logs = "; ".join(form.title for form in FORMATS if form.tool == tool)
         of_tool = formats.add_parser(
             tool,
             help=f"logs: {logs}",
@@ -93,7 +93,7 @@ def _add_datasets(formats: Any) -> None:
         "--base",
         type=values.settings,
         metavar="CONFIG",
-        help="what the GPU was set to, as far as it was not tuned: cu=48,memory=7001",
+        help="what the GPU was set to on axes that were not tuned, e.g. cu=48,memory=7001 (MHz)",
     )
     options.add_output_table(tuned)
 
@@ -104,7 +104,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="+",
         metavar="FILE",
-        help="an export, further passes of the same run and its traces; or logs, each of a run",
+        help="an export, with further passes and traces of the same run; or logs, each of one run",
     )
     parser.add_argument(
         "--device",
@@ -117,13 +117,13 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--base",
         type=values.settings,
         metavar="CONFIG",
-        help="what the GPU was set to, as far as the files do not say: "
+        help="what the GPU was set to, where the files do not say it, e.g. "
         "cu=56,engine=1303,memory=715 (clocks in MHz)",
     )
     parser.add_argument(
         "--application",
         metavar="NAME",
-        help="application of all kernels (default: the program that was profiled, else the file)",
+        help="the application of all kernels (default: the profiled program, else the file's name)",
     )
     parser.add_argument(
         "--append",
@@ -139,8 +139,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--each",
         action="store_true",
-        help="a row for each launch, as repetitions (default: the mean over the launches of a "
-        "kernel with the same grid and block)",
+        help="write a row for each launch, as repetitions (default: the mean over the launches of "
+        "a kernel with the same grid and block)",
     )
     options.add_untimed(parser)
     parser.add_argument(

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lever",
         choices=LEVERS,
         default="clock",
-        help="what the verdict is to set: clocks, or a power cap (default: %(default)s)",
+        help="what the answer is to set: clocks, or a power cap (default: %(default)s)",
     )
 
     parser.add_argument(
@@ -37,13 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=values.positive_number,
         metavar="W",
-        help="tell time and energy of the run under these power caps too (without W, and by "
+        help="add time and energy of the run under these power caps, in W (without W, and by "
         "default with --lever cap: from the GPU's lowest power limit to its highest)",
     )
     parser.add_argument(
         "--commands",
         action="store_true",
-        help="tell what sets and what resets it on this GPU; nothing is run",
+        help="print the commands that set the advice on this GPU, and those that reset it; none is "
+        "run",
     )
 
 

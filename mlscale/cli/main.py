@@ -15,15 +15,15 @@ from mlscale.cli.shown_warnings import ShownWarnings, print_line
 from mlscale.errors import DataWarning, InputError, UsageError, extra_named
 
 COMMANDS = {
-    "demo": "an export to advice, and the main job on simulated data, in a minute",
+    "demo": "show, in a minute, an export to advice, and the main job on simulated data",
     "datasets": "list, fetch and make data sets",
     "devices": "list, show and describe GPUs",
     "import": "turn a file of measurements into a tidy table",
     "collect": "measure a training set on the GPU at hand",
     "train": "train a model on a table of measurements",
-    "show": "show what a model was trained on and holds",
+    "show": "show what a model was trained on and what it holds",
     "predict": "predict time, power and energy of profiled kernels",
-    "advise": "the clocks to set for profiled kernels, for least energy or another objective",
+    "advise": "name the clocks to set for profiled kernels, for least energy or another objective",
     "report": "write one HTML page on what a model predicts",
     "literature": "run the models of the papers",
     "study": "measure errors by cross-validation",

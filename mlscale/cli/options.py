@@ -113,8 +113,8 @@ def add_gpu(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu",
         metavar="FILE",
-        help="the GPU's parameters as 'collect --micro' wrote them, gpu.json (for wang-chu and "
-        "max-overlap)",
+        help="gpu.json of 'collect --micro': the GPU's measured parameters, for wang-chu and "
+        "max-overlap",
     )
 
 
@@ -125,20 +125,20 @@ def add_wu(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--loss",
         choices=LOSSES,
-        help="that the networks of wu are trained by (default: cross-entropy; squared: of sigmoid "
-        "outputs, as the paper can be read literally)",
+        help="the loss that wu's networks are trained by; squared: of sigmoid outputs, as the "
+        "paper can be read literally (default: cross-entropy)",
     )
     parser.add_argument(
         "--log-ratios",
         action="store_true",
         default=None,
-        help="cluster wu's scaling values by their logarithms",
+        help="cluster the logarithms of wu's scaling values",
     )
     parser.add_argument(
         "--counters",
         type=values.names,
         metavar="NAMES",
-        help="features that wu uses, separated by commas (default: all of the kind)",
+        help="the features that wu uses, separated by commas (default: all of the kind)",
     )
 
 
@@ -150,12 +150,12 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
         "a Parquet file for each row group",
     )
     group.add_argument(
-        "--resume", action="store_true", help="go on with the unfinished fleet in -o DIR/"
+        "--resume", action="store_true", help="continue the unfinished fleet in -o DIR/"
     )
     group.add_argument(
         "--dask",
         metavar="ADDRESS",
-        help="work on the Dask cluster of that scheduler, such as tcp://host:8786; its machines "
+        help="run on the Dask cluster of this scheduler, such as tcp://host:8786; its machines "
         "must see FILE and DIR/ under the same names",
     )
 
@@ -189,10 +189,12 @@ def add_power(parser: Options, of: str) -> None:
     parser.add_argument(
         "--power",
         metavar="W|FILE",
-        help=f"board power {of}: watts, or a monitor's log of the run (the mean while the GPU "
-        "works)",
+        help=f"board power {of}: in watts, or a monitor's log of the run, of which the mean is "
+        "taken while the GPU works",
     )
-    parser.add_argument("--gpu", metavar="INDEX", help="one GPU of a log or a trace of several")
+    parser.add_argument(
+        "--gpu", metavar="INDEX", help="the GPU to take from a log or trace of several"
+    )
 
 
 def add_log(parser: Options) -> None:
@@ -201,13 +203,14 @@ def add_log(parser: Options) -> None:
         "--interval",
         type=values.positive_number,
         metavar="SECONDS",
-        help="between two samples, for a log without time stamps",
+        help="seconds between two samples, for a log without time stamps",
     )
     parser.add_argument(
         "--time",
         type=values.positive_number,
         metavar="MS",
-        help="the true time of a run that a log is of (default: as long as the GPU works in it)",
+        help="the true time of the run in a log, in ms (default: as long as the GPU works in the "
+        "log)",
     )
 
 
@@ -216,13 +219,13 @@ def add_untimed(parser: Options) -> None:
     parser.add_argument(
         "--skip-untimed",
         action="store_true",
-        help="leave out the kernels of an export that no file says a time of, in place of an error",
+        help="leave out kernels whose time no file says (default: refuse the export)",
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that prints rows."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def add_results(parser: argparse.ArgumentParser, files: str) -> None:
@@ -231,7 +234,7 @@ def add_results(parser: argparse.ArgumentParser, files: str) -> None:
     files: what is written into the folder, in words.
     """
     add_json(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", help=f"write there {files}")
+    parser.add_argument("-o", "--output", metavar="DIR", help=f"folder for {files}")
 
 
 def add_format(
@@ -245,10 +248,17 @@ def add_format(
     by_name = f"by the name of FILE: {endings}; else table"
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--format", choices=formats, default=default, help=f"(default: {default or by_name})"
+        "--format",
+        choices=formats,
+        default=default,
+        help=f"output format (default: {default or by_name})",
     )
     group.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="as --format json"
+        "--json",
+        action="store_const",
+        const="json",
+        dest="format",
+        help="the same as --format json",
     )
 
 
@@ -276,9 +286,9 @@ def add_objective(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minimize",
         choices=tuple(OBJECTIVES),
-        help="energy; edp: energy x time; ed2p: energy x time^2; time; power; clock: the lowest "
-        "engine clock within a limit of time, by default 5 %% slower than the base (default: "
-        "energy, or clock where model or profile give no energy)",
+        help="what is to be least: energy, edp (energy x time), ed2p (energy x time^2), time, "
+        "power, or clock: the engine clock within a limit of time, by default 5 %% slower than "
+        "the base (default: energy, or clock where model or profile give no energy)",
     )
 
 
@@ -291,19 +301,19 @@ def add_limits(parser: argparse.ArgumentParser, of: str) -> None:
         "--max-power",
         type=values.positive_number,
         metavar="W",
-        help="only where the power of each kernel is at most that",
+        help="highest power of each kernel, in W (default: no limit)",
     )
     parser.add_argument(
         "--max-time",
         type=values.positive_number,
         metavar="MS",
-        help=f"only where the time of {of} is at most that",
+        help=f"highest time of {of}, in ms (default: no limit)",
     )
     parser.add_argument(
         "--max-slowdown",
         type=values.number_from_0,
         metavar="PCT",
-        help=f"only where {of} takes at most that many percent longer than at the base",
+        help=f"how much longer {of} may take than at the base, in percent",
     )
     add_static_power(parser)
 
@@ -314,7 +324,7 @@ def add_static_power(parser: argparse.ArgumentParser) -> None:
         "--static-power",
         type=values.number_from_0,
         metavar="W",
-        help="what the board draws beside power_w, where that is dynamic power",
+        help="what the board draws beside power_w, in W, if power_w is dynamic power only",
     )
 
 

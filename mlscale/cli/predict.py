@@ -41,19 +41,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=values.configuration,
         default=[],
         metavar="CONFIG",
-        help="predict there only, e.g. cu=16,engine=800,memory=925 (may be given again; "
-        "default: every configuration of the grid)",
+        help="a configuration to predict, e.g. cu=16,engine=800,memory=925; may be given again "
+        "(default: every configuration of the grid)",
     )
     further_runs.add_also(parser)
     parser.add_argument(
         "--peaks",
         metavar="PROFILES",
-        help="for a GPU that the model has no training data of: profiles of other kernels of that "
-        "GPU at the same base, best with some that are bound by memory: what they reach is taken "
-        "for its peak (default: what the kernels of the trained GPUs reach of theirs)",
+        help="profiles of other kernels of a GPU without training data, at the same base, best "
+        "with some that are bound by memory; what they reach is taken for the GPU's peak (default: "
+        "what the kernels of the trained GPUs reach of theirs)",
     )
     options.add_format(parser, FORMATS, default=None)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there, not to the terminal")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
+    )
     options.add_fleet(parser)
 
 

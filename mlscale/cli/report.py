@@ -29,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         action="append",
         metavar="NAME",
-        help="show this kernel in full (may be given again; default: the "
+        help="a kernel to show in full; may be given again (default: the "
         f"{MOST_KERNELS} that most of the run's time goes to)",
     )
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
     options.add_objective(parser)
-    options.add_limits(parser, "the whole run, its kernels' launches summed up,")
+    options.add_limits(parser, "the whole run (all launches summed up)")
     levers.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")

@@ -52,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="+",
         metavar="FILE",
-        help="a profiler's export, further passes of the same run and its trace, a log of samples, "
-        "or a profile table (CSV or Parquet, a row for each kernel); 'MODEL PROFILE' works too",
+        help="a profiler's export (with further passes and the trace of the same run), a monitor's "
+        "log, or a profile table (CSV or Parquet, a row for each kernel); 'MODEL PROFILE' works "
+        "too",
     )
     parser.add_argument(
         "--model",
@@ -64,15 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profiled-only",
         action="store_true",
-        help="leave out kernels without counters, which a trace knows by their time alone "
-        "(default: they are predicted like the mean of the others)",
+        help="leave out kernels without counters, of which a trace knows the time alone (default: "
+        "predict them like the mean of the others)",
     )
     parser.add_argument(
         "--extrapolate",
         action="store_true",
-        help="predict beyond the trained clocks and CU counts too: where --at asks for it, else "
-        f"wherever the GPU can be set to, up to {FARTHEST:g} times beyond; flagged, with wider "
-        "intervals",
+        help="predict beyond the trained clocks and CU counts too, with a flag and wider "
+        f"intervals: wherever the GPU can be set to, up to {FARTHEST:g} times beyond (of "
+        "'predict', where --at asks for it)",
     )
     add_facts(parser)
 
@@ -83,8 +84,8 @@ def add_own_predictor(parser: argparse.ArgumentParser) -> None:
         "--predictor",
         type=values.own_predictor,
         metavar="PREDICTOR",
-        help="package.module:Class of one of your own, if MODEL was trained with it; a model file "
-        "by itself never imports code",
+        help="package.module:Class of your own predictor, if MODEL was trained with it (a model "
+        "file never imports code by itself)",
     )
 
 
@@ -101,8 +102,8 @@ def add_facts(parser: argparse.ArgumentParser, file: str = "FILE") -> None:
         "--base",
         type=values.settings,
         metavar="CONFIG",
-        help="what the GPU was set to: cu=132,engine=1980,memory=2619 (clocks in MHz); of a table "
-        "with several configurations, the one to predict from",
+        help="what the GPU was set to, e.g. cu=132,engine=1980,memory=2619 (clocks in MHz); of a "
+        "table with several configurations, the one to predict from",
     )
     options.add_untimed(group)
     options.add_power(group, "at the base")
@@ -114,8 +115,8 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         metavar="FILE",
-        help="how often kernels run: CSV with the columns kernel and launches; kernels that it "
-        "does not name keep the launches of the profile",
+        help="CSV with the columns kernel and launches, which says how often kernels run; kernels "
+        "that it does not name keep the launches of the profile",
     )
 
 

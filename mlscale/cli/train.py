@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "table",
         nargs="+",
         metavar="TABLE",
-        help="tidy table, CSV or Parquet; time is learnt from the tables of further GPUs too, each "
-        "from its mid-grid, by a predictor that can (bottleneck); the model is for the first",
+        help="tidy table, CSV or Parquet. The model is for the GPU of the first one. From tables "
+        "of further GPUs it learns time, each from its mid-grid, if the predictor can (bottleneck)",
     )
     parser.add_argument(
         "--base",
@@ -56,17 +56,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--features-of",
         choices=COUNTING_TOOLS,
         metavar="TOOL",
-        help="leave out the features of Table II that this profiler cannot give, and counters of "
-        f"another tool, and take the features of Table II: {', '.join(COUNTING_TOOLS)}",
+        help="take the features of Table II, without those that this profiler cannot give and "
+        f"without counters of another tool: {', '.join(COUNTING_TOOLS)}",
     )
     parser.add_argument(
         "--clusters",
         type=values.cluster_count,
         metavar="K",
-        help="clusters per cluster set, or 'auto': chosen by cross-validation (default: 8, or the "
-        "number of kernels if smaller)",
+        help="number of clusters in each cluster set of wu, or 'auto': chosen by cross-validation "
+        "(default: 8, or the number of kernels if smaller)",
     )
-    parser.add_argument("--seed", type=values.seed, help="of a predictor with chance (default: 0)")
+    parser.add_argument(
+        "--seed", type=values.seed, help="seed of a predictor that uses chance (default: 0)"
+    )
     options.add_gpu(parser)
     options.add_wu(parser)
     parser.add_argument(
@@ -74,10 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="APPLICATION",
-        help="train without the kernels of this application (may be given again)",
+        help="train without the kernels of this application; may be given again",
     )
     options.add_reading(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="model file")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="MODEL", help="model file to write"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

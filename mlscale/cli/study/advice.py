@@ -37,7 +37,8 @@ def _add_objectives(parser: argparse.ArgumentParser) -> None:
         dest="objectives",
         action="append",
         choices=tuple(COSTS),
-        help=f"{options.AGAIN} (default: energy, edp and ed2p; time without power)",
+        help=f"what is to be least; {options.AGAIN} (default: energy, edp and ed2p; time where "
+        "the table has no power)",
     )
     add_limits(parser, "the kernel")
 

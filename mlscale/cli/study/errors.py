@@ -54,15 +54,15 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="pooled",
         dest="training",
-        help="train on all tables at once, what is held out is held out of each (default: "
-        "bottleneck alone, which can; the baselines learn from one table)",
+        help="train on all tables at once; what is held out is held out of each (predictors: by "
+        "default bottleneck alone, which can; the baselines learn from one table)",
     )
     group.add_argument(
         "--unseen-gpu",
         action="store_const",
         const="unseen-gpu",
         dest="training",
-        help="train on the tables of other GPUs alone, without what is held out; of a table's own "
+        help="train on the tables of other GPUs alone, without what is held out; of the predicted "
         "GPU only base profiles of other kernels are seen",
     )
 
@@ -70,16 +70,16 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "--train-on",
         action="append",
         metavar="TABLE",
-        help="train on this table alone and test on every kernel of the first ones, without folds; "
-        f"{options.AGAIN}, for predictors that learn from several. Applications that are tested "
-        "are left out of it",
+        help="train on this table alone, without the applications that are tested, and test on "
+        f"every kernel of the first tables, without folds; {options.AGAIN}, for predictors that "
+        "learn from several",
     )
     group.add_argument(
         "--train-base",
         type=values.configuration,
         metavar="CONFIG",
-        help="train on profiles at this base, while those of --base are predicted; for predictors "
-        "that predict from other bases ('sampled') and what learns nothing",
+        help="train on profiles at this base and predict from those at --base; for predictors that "
+        "can do so ('sampled') and for those that learn nothing",
     )
 
 

@@ -25,15 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         action=options.Once,
         type=values.predictor_name,
         metavar="PREDICTOR",
-        help="one that makes use of further points (default: bottleneck), or package.module:Class "
-        "for one of your own",
+        help="a predictor that uses further points, or package.module:Class for one of your own "
+        "(default: bottleneck)",
     )
     options.add_quantities(parser)
     parser.add_argument(
         "--points",
         type=values.whole_number,
         metavar="N",
-        help="predict with 0 to N further points (default: 3)",
+        help="highest number of further points; all from 0 to N are studied (default: 3)",
     )
     options.add_base(parser)
     options.add_common(parser, "the tables next-profile and chosen, and figures")

@@ -51,8 +51,8 @@ def add_features(parser: argparse.ArgumentParser, several: bool = True) -> None:
         "--features",
         action=_action(several),
         choices=(*FEATURE_KINDS, *(kind + WITH_POWER for kind in FEATURE_KINDS)),
-        help="with +power the power at the base is a feature too, for power alone"
-        f"{'; ' + AGAIN if several else ''} (default: what suits the counters)",
+        help="what is computed from the counters; +power adds the power at the base, in studies of "
+        f"power alone{'; ' + AGAIN if several else ''} (default: what suits the counters)",
     )
 
 
@@ -66,7 +66,7 @@ def add_quantities(parser: argparse.ArgumentParser) -> None:
         "--quantity",
         action="append",
         choices=tuple(QUANTITIES),
-        help=f"{AGAIN} (default: both, where the table has power)",
+        help=f"what is predicted; {AGAIN} (default: both, where the table has power)",
     )
 
 
@@ -86,8 +86,8 @@ def add_clusters(parser: argparse.ArgumentParser) -> None:
         "--clusters",
         type=values.cluster_count,
         metavar="K",
-        help=f"in each cluster set, or 'auto': chosen inside each fold (default: "
-        f"{DEFAULT_CLUSTERS})",
+        help="number of clusters in each cluster set of wu, or 'auto': chosen inside each fold "
+        f"(default: {DEFAULT_CLUSTERS})",
     )
 
 
@@ -105,8 +105,8 @@ def add_common(
         "--protocol",
         dest="split",
         choices=SPLITS,
-        help="who is held out; kernels of one application together, but for random-kernels, which "
-        f"draws 20 %% of the kernels as Wu et al. did (default: {split})",
+        help="who is held out: kernels of one application together, except by random-kernels, "
+        f"which draws 20 %% of the kernels as Wu et al. did (default: {split})",
     )
     parser.add_argument(
         "--seeds",
@@ -116,20 +116,20 @@ def add_common(
         "random, else 3); 1 for a single split",
     )
     options.add_reading(parser)
-    options.add_results(parser, f"study.json and {files}. What is done is kept there for --resume")
+    options.add_results(parser, f"study.json and {files}, and for what --resume needs")
     parser.add_argument(
         "--format",
         choices=TABLE_FORMATS,
         default="csv",
-        help="of the tables in -o DIR (default: %(default)s)",
+        help="format of the tables in -o DIR (default: %(default)s)",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on with the unfinished study in -o DIR"
+        "--resume", action="store_true", help="continue the unfinished study in -o DIR"
     )
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
-        help="run on the Dask cluster of that scheduler, such as tcp://host:8786",
+        help="run on the Dask cluster of this scheduler, such as tcp://host:8786",
     )
 
 

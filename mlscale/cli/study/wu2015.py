@@ -64,7 +64,7 @@ def _add_vary(parser: argparse.ArgumentParser) -> None:
         "--base",
         action=options.Once,
         type=values.configuration,
-        help="where the axes stay that --vary does not name (default: mid-grid)",
+        help="configuration of the axes that --vary does not name (default: mid-grid)",
     )
 
 
