@@ -12,7 +12,7 @@ from mlscale.errors import warn
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import hint_of_mangled
-from mlscale.text import listed, share_in_percent, shortened
+from mlscale.text import counted, listed, share_in_percent, shortened
 
 _OVERLAP = 0.02
 
@@ -34,8 +34,8 @@ def warn_of_left_out(contents: Sequence[FileContent], records: Sequence[KernelRe
             warn(f"{content.source}: {content.dropped} rows without a positive time were left out")
         if content.skipped:
             warn(
-                f"{content.source}: {content.skipped} lines inside the table were the program's or "
-                "the tool's output and were passed over"
+                f"{content.source}: passed over: {counted(content.skipped, 'line')} inside the "
+                "table, output of the program or the tool"
             )
     if not any(record.counters for record in records):
         warn(

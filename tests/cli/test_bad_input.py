@@ -210,14 +210,20 @@ class TestTraining:
 
     def test_more_clusters_than_kernels(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(), "--clusters", 3)
-        assert message == "3 clusters cannot be made of 2 training kernels; give 1 to 2"
+        assert (
+            message
+            == "3 clusters cannot be made of 2 training kernels; give 1 to 2 with --clusters"
+        )
 
     def test_more_clusters_than_held_in(self, capsys: Capture, tmp_path: Path) -> None:
         """A study of 3 kernels trains on 2."""
         file = tidy.write_csv(tmp_path / "table.csv", tidy.rows(["a", "b", "c"]))
         given = ["study", "errors", file, "--clusters", 3, "-o", tmp_path / "out"]
         message = refuse(capsys, tmp_path, *given)
-        assert message == "3 clusters cannot be made of 2 training kernels; give 1 to 2"
+        assert (
+            message
+            == "3 clusters cannot be made of 2 training kernels; give 1 to 2 with --clusters"
+        )
 
     def test_single_training_kernel(self, capsys: Capture, tmp_path: Path) -> None:
         message = self.refuse(capsys, tmp_path, tidy.rows(["alone"]))

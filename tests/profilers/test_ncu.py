@@ -126,7 +126,9 @@ def test_rule_rows_and_short_rows(tmp_path: Path) -> None:
 def test_program_output_around_the_table(tmp_path: Path) -> None:
     before = "device: GPU, 48 SMs\nID, name\n==PROF== Disconnected from process 77\n"
     text = long_page(before=before) + "==PROF== Disconnected\nresult: 1, 2, 3\n"
-    with pytest.warns(DataWarning, match="2 lines inside the table were the program's"):
+    with pytest.warns(
+        DataWarning, match="passed over: 2 lines inside the table, output of the program"
+    ):
         assert row(read(tmp_path, text))["time_ms"] == 0.01
 
 

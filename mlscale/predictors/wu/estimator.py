@@ -136,7 +136,7 @@ class Wu(Predictor):
         if isinstance(self.clusters, Integral) and not 1 <= self.clusters <= kernels:
             raise InputError(
                 f"{self.clusters} clusters cannot be made of {kernels} training kernels; "
-                f"give 1 to {kernels}"
+                f"give 1 to {kernels} with --clusters"
             )
         if not 0 <= self.seed < 2**32:
             raise InputError(f"the seed {self.seed} is not from 0 to {2**32 - 1}")

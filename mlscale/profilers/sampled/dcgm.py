@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.sampled.log import Columns, Lines, Sample, csv_cells, number, rows, values_of
+from mlscale.text import counted
 
 # Ours, the factor, and DCGM's names: dcgmi's column, dcgm-exporter's metric, the SDK's tag.
 _FIELDS = (
@@ -100,7 +101,7 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
 def _warn_of_instances(path: Path, lines: int) -> None:
     if lines:
         warn(
-            f"{path}: {lines} lines are of MIG instances and left out: they share the clock and "
+            f"{path}: left out: {counted(lines, 'line')} of MIG instances, which share the clock and "
             "the power of the whole GPU"
         )
 

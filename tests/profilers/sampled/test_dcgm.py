@@ -79,7 +79,7 @@ def test_lines_of_mig_instances_are_told(tmp_path: Path) -> None:
         'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1200\nDCGM_FI_DEV_POWER_USAGE{gpu="0"} 200\n'
     )
     with (
-        pytest.warns(DataWarning, match="1 lines are of MIG instances and left out"),
+        pytest.warns(DataWarning, match="left out: 1 line of MIG instances"),
         pytest.raises(InputError, match="power is all that tells busy from idle"),
     ):
         load(write(tmp_path, text), time_ms=5.0)
@@ -89,7 +89,7 @@ def test_rows_of_mig_instances_are_told(tmp_path: Path) -> None:
     """dcgmi dmon calls instances GPU-I and GPU-CI; the row of the whole GPU counts, by hand."""
     text = "#Entity GRACT SMCLK\nID\n" + 2 * "GPU 0 0.8 1000\nGPU-I 0 0.4 N/A\nGPU-CI 0 0.4 N/A\n"
     base = {"cu_count": 4, "memory_mhz": 500}
-    with pytest.warns(DataWarning, match="4 lines are of MIG instances and left out"):
+    with pytest.warns(DataWarning, match="left out: 4 lines of MIG instances"):
         imported = load(write(tmp_path, text), interval_s=1.0, base=base)
     assert row(imported)["gr_engine_active"] == 0.8
 
