@@ -101,8 +101,8 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
 def _warn_of_instances(path: Path, lines: int) -> None:
     if lines:
         warn(
-            f"{path}: left out: {counted(lines, 'line')} of MIG instances, which share the clock and "
-            "the power of the whole GPU"
+            f"{path}: left out: {counted(lines, 'line')} of MIG instances, which share the clock "
+            "and the power of the whole GPU"
         )
 
 
