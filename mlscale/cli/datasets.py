@@ -35,15 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="download data sets into the cache",
         description="Download public data sets into the cache (MLSCALE_CACHE, else the platform's "
         "folder), unless they are there or in MLSCALE_DATA already. A file whose SHA-256 is not "
-        "the known one is refused; where none is known, that is told. A transfer that broke off "
+        "the known one is refused; if none is known, a message says so. A transfer that broke off "
         "goes on where it was.",
     )
     fetch.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
     fetch.add_argument(
         "--mirror",
         metavar="DIR",
-        help="take the files from this folder, or file, http or https URL, which has them by name "
-        "or by their path in the repository (default: where their authors published them)",
+        help="folder, or file, http or https URL, to take the files from; it has them by name or "
+        "by their path in the repository (default: where their authors published them)",
     )
     make = actions.add_parser(
         "make",

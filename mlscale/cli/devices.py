@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lists = actions.add_parser(
         "list",
         help="list the GPUs that mlscale knows",
-        description="List the GPUs of the device table; clocks, bandwidth and rates are the data "
-        "sheet's, the last column says how many numbers of an entry are from memory.",
+        description="List the GPUs of the device table. Clocks, bandwidth and rates are the data "
+        "sheet's; the last column counts the numbers of an entry that are from memory.",
     )
     options.add_format(lists, ("table", "csv", "json"))
     show = actions.add_parser(
@@ -54,10 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="describe a GPU in a device file, from what its tools print",
         description="Fill a device file from what the GPU's tools print: XML of 'nvidia-smi -q "
         "-x', the text of rocminfo, a CSV of 'ncu --page raw --csv' with device__attribute "
-        "columns. What they do not say is taken from a device of the table with the same compute "
-        "capability or gfx name, and marked as unverified; what lacks then is null and named.",
+        "columns. What they do not say of a compute unit is taken from a device of the table with "
+        "the same compute capability or gfx name; everything else is taken only from a device of "
+        "the same name. Both are marked as unverified. What is still lacking is null and named.",
     )
-    new.add_argument("file", nargs="+", metavar="FILE", help="output of the tools, of one GPU")
+    new.add_argument("file", nargs="+", metavar="FILE", help="outputs of the tools, all of one GPU")
     new.add_argument("--key", help="how tables shall name the GPU (default: its name in one word)")
     new.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="device file to write, *.json"

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(SETS),
         default=FULL,
         metavar="SET",
-        help="set of counters to show the energies, contributions and watts of: "
+        help="set of counters whose energies, contributions and watts are shown: "
         f"{', '.join(SETS)} (default: {FULL}, as in the paper)",
     )
     parser.add_argument(
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--penalty",
         type=values.number_from_0,
         metavar="LAMBDA",
-        help="of the ridge regression (default: chosen by cross-validation inside each fold)",
+        help="penalty of the ridge regression (default: chosen by cross-validation in each fold)",
     )
     options.add_reading(parser)
     options.add_results(parser, "the paper's Fig. 2 to 5 for each table, as PNG and SVG")

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "profile",
         metavar="PROFILE",
         help="table or profiler's export of kernels at the model's GPU and configuration; power_w "
-        "is compared where it is there, and not needed",
+        "is not needed, and is compared where it is there",
     )
     options.add_json(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV file to write too")

@@ -64,14 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measured",
         metavar="FILE",
-        help="the models beside measured throughputs, CSV with the columns warps, intensity "
-        "(alpha) and ipc, of the CU of --cu, else of the GTX 980; they are the figures' dots",
+        help="measured throughputs to set beside the models and to draw as dots: CSV with the "
+        "columns warps, intensity (alpha) and ipc, of the CU of --cu, else of the GTX 980",
     )
     parser.add_argument(
         "--gpu",
         metavar="FILE",
-        help="the models beside what 'collect --micro' measured, gpu.json, in place of the GTX 980 "
-        "and the simulation",
+        help="gpu.json of 'collect --micro', to set beside the models in place of the GTX 980 and "
+        "the simulation",
     )
     options.add_results(parser, "the poster's two figures at the given alpha, as PNG and SVG")
 

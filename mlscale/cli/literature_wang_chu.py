@@ -64,20 +64,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(READINGS),
         default="settled",
         metavar="READING",
-        help=f"of the paper's print: {', '.join(READINGS)} (default: %(default)s)",
+        help=f"how the paper's print is read: {', '.join(READINGS)} (default: %(default)s)",
     )
     parser.add_argument(
         "--kernels",
         type=_kernels,
         metavar="NAMES",
-        help=f"these kernels alone, separated by commas, or '{TABLE_VI}': the paper's",
+        help=f"kernels to predict, by commas, or '{TABLE_VI}': the paper's (default: all)",
     )
     parser.add_argument(
         "--base",
         type=values.configuration,
         default="mid",
         help="configuration of the counters, 'mid' (default) or 'highest'; of an export what the "
-        "GPU was set to, as far as the file does not say it",
+        "GPU was set to, where the file does not say it",
     )
     options.add_reading(parser)
     options.add_results(

@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="*",
         metavar="PROFILE",
-        help="for a model with clusters, a profile table, or the exports of one run: the outputs "
-        "of all clusters for its kernels are shown",
+        help="a profile table, or the exports of one run, for a model with clusters: shows the "
+        "outputs of all clusters for its kernels",
     )
     subject.add_own_predictor(parser)
     subject.add_facts(parser, "PROFILE")
