@@ -2,10 +2,11 @@
 
 The page of power caps in the documentation says in which manual each spelling was read, and
 which were not verified; none was run on a GPU. Each command is for GPU 0, as the vendor's tool
-numbers GPUs.
+numbers GPUs; `Commands.on` makes it one for another.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlscale.data.device import Device
@@ -14,6 +15,8 @@ from mlscale.data.grid import HardwareConfig
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
 
+_GPU_0 = re.compile(r"\b(nvidia-smi -i|amd-smi (?:re)?set -g|rocm-smi -d) 0\b")
+_GPU = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.-]{0,63}", re.ASCII)
 _ROOT = "these commands need root"
 _PERSISTENCE = (
     "without persistence mode (nvidia-smi -i 0 -pm 1) the driver forgets the setting when no "
@@ -33,6 +36,24 @@ class Commands:
     to_set: tuple[str, ...] = ()
     to_reset: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def on(self, gpus: Sequence[str]) -> "Commands":
+        """The commands for the first of these GPUs, with a note of the others; unchanged for none.
+
+        gpus: by the numbers that a log has, those of the vendor's tool, UUIDs or bus ids; anything
+        else is passed over, as it may not go into a shell.
+        """
+        known = [gpu for gpu in dict.fromkeys(map(str, gpus)) if _GPU.fullmatch(gpu)]
+        if not known:
+            return self
+        first, *others = known
+        alike = f"for GPU {first}; set {', '.join(others)} alike"
+        return Commands(
+            tuple(_GPU_0.sub(rf"\1 {first}", command) for command in self.to_set),
+            tuple(_GPU_0.sub(rf"\1 {first}", command) for command in self.to_reset),
+            tuple(_GPU_0.sub(rf"\1 {first}", note) for note in self.notes)
+            + ((alike,) if others and self.to_set else ()),
+        )
 
 
 def clock_commands(device: Device | None, best: HardwareConfig, base: HardwareConfig) -> Commands:

@@ -115,6 +115,7 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
             commands = cap_commands(device, caps.best.cap_w)
         else:
             commands = Commands(notes=("nothing to set: the power cap stays as it is",))
+        commands = commands.on(profiles.metadata.get("gpus", ()))
     return Levers(lever, caps, commands)
 
 

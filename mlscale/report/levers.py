@@ -1,5 +1,7 @@
 """What sets an advice, on the page: power caps, and the commands of the GPU's vendor."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint
@@ -89,18 +91,22 @@ def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[C
     ]
 
 
-def commands_section(device: str, advice: Advice | None, caps: CapAdvice | None) -> Markup:
+def commands_section(
+    device: str, gpus: Sequence[str], advice: Advice | None, caps: CapAdvice | None
+) -> Markup:
     """The commands for the clocks of the whole run and, where one is best, for a power cap.
 
-    advice: None where clocks are not to be set.
+    gpus: which ones, by their numbers, if that is known. advice: None where clocks are not to be
+    set.
     """
     gpu, parts = known_device(device), []
     if advice is not None:
         run = advice.whole_run
-        parts.append(_shown("The clocks", clock_commands(gpu, run.best.config, run.base.config)))
+        clocks = clock_commands(gpu, run.best.config, run.base.config).on(gpus)
+        parts.append(_shown("The clocks", clocks))
     if caps is not None and caps.best is not None and caps.binds:
         of_cap = f"{'Or a' if parts else 'A'} power cap of {caps.best.cap_w:g} W"
-        parts.append(_shown(of_cap, cap_commands(gpu, caps.best.cap_w)))
+        parts.append(_shown(of_cap, cap_commands(gpu, caps.best.cap_w).on(gpus)))
     if not parts:
         parts.append(paragraph("Nothing to set: the power cap stays as it is."))
     return joined(element("h3", "Commands"), *parts)

@@ -195,3 +195,32 @@ class TestEveryGpu:
 
     def test_examples(self) -> None:
         assert doctest.testmod(commands).failed == 0
+
+
+class TestOfAnotherGpu:
+    """By hand: the number stands where 0 stood, in each vendor's commands and notes."""
+
+    def test_of_nvidia(self) -> None:
+        of = clocks("h100-sxm5", (1410, 2619), (1980, 2619)).on(["3"])
+        assert of.to_set == ("nvidia-smi -i 3 -lgc 1410,1410",)
+        assert of.to_reset == ("nvidia-smi -i 3 -rgc",)
+        assert "nvidia-smi -i 3 -pm 1" in "\n".join(of.notes)
+        assert " 0" not in "\n".join([*of.to_set, *of.to_reset, *of.notes])
+
+    def test_of_amd(self) -> None:
+        of = clocks("mi300x", (1500, 1300), (2100, 1300)).on(["5"])
+        assert of.to_set == ("amd-smi set -g 5 --perf-determinism 1500",)
+        assert of.to_reset == ("amd-smi reset -g 5 --perf-determinism",)
+        assert (
+            cap_commands(load_device("mi100"), 200).on(["2"]).to_set[0].startswith("rocm-smi -d 2 ")
+        )
+
+    def test_of_several(self) -> None:
+        of = clocks("h100-sxm5", (1410, 2619), (1980, 2619)).on(["1", "2", "1", "7"])
+        assert of.to_set == ("nvidia-smi -i 1 -lgc 1410,1410",)
+        assert of.notes[-1] == "for GPU 1; set 2, 7 alike"
+
+    @pytest.mark.parametrize("gpus", [[], ["0; rm -rf ~"], ["$(id)"], ["-q"]])
+    def test_what_is_no_gpu_goes_into_no_shell(self, gpus: list[str]) -> None:
+        of = clocks("h100-sxm5", (1410, 2619), (1980, 2619))
+        assert of.on(gpus) == of

@@ -164,6 +164,17 @@ def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path
     assert document["whole_run"]["at_base"]["time_ms"] == pytest.approx(20_000)
 
 
+def test_commands_are_for_the_gpu_of_the_log(capsys: Capture, tmp_path: Path) -> None:
+    fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=3)
+    slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
+    given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
+    assert "nvidia-smi -i 2 -rgc" in succeed(capsys, *given, "--gpu", 2)[0]
+    assert "note: for GPU 0; set 1, 2 alike" in succeed(capsys, *given)[0]
+    page = tmp_path / "page.html"
+    succeed(capsys, "report", *given[1:], "--gpu", 2, "-o", page)
+    assert "nvidia-smi -i 2 -rgc" in page.read_text()
+
+
 class TestRefusals:
     def test_limits_that_cannot_be_kept_are_told_without_exponents(
         self, capsys: Capture, tmp_path: Path

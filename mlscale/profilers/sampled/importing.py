@@ -254,6 +254,7 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
         "profile_kind": "sampled",
         "counter_tool": tool,
         "power_kind": "board" if has_power else None,
+        "gpus": [row.log.gpu for row in rows],
         "source": ", ".join(dict.fromkeys(Path(row.log.source).name for row in rows)),
         "utilisation_sources": {name: f"mean of {', '.join(titles)}" for name in shares},
         "busy_spans": {row.kernel: f"{Path(row.log.source).name}: {row.span}" for row in rows},
