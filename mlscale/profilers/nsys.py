@@ -24,7 +24,7 @@ from mlscale.profilers.reader import Export
 from mlscale.profilers.values import TIME_UNITS_NS, parse_product
 
 _UNIT = re.compile(r".* \((\w+)\)")
-_TIME = re.compile(r"[0-9][0-9,]{0,30}(\.[0-9]{0,20})?")
+_TIME = re.compile(r"([0-9]{1,30}|[0-9]{1,3}(,[0-9]{3}){1,9})(\.[0-9]{0,20})?")
 _EXACT_NS = 2.0**53  # below it a float holds every nanosecond
 _KERNELS, _GRAPHS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _GPUS = "TARGET_INFO_GPU"
@@ -53,11 +53,15 @@ def _time_column(export: Export, name: str) -> tuple[int, int]:
     return column, TIME_UNITS_NS[unit[1] if unit else "ns"]
 
 
-def _nanoseconds(text: str, where: str, unit_ns: int) -> Fraction:
-    """A time in a unit, exactly. Raises InputError."""
+def _nanoseconds(text: str, where: str, unit_ns: int, semicolons: bool = False) -> Fraction:
+    """A time in a unit, exactly. Raises InputError.
+
+    semicolons: the file's separator is a semicolon, so that a comma may be a decimal comma.
+    """
     cell = text.strip()
-    if not _TIME.fullmatch(cell):
-        raise InputError(f"{where}: '{cell[:40]}' is not a time")
+    if not _TIME.fullmatch(cell) or (semicolons and "," in cell):
+        mend = ", or has a decimal comma; use the file as nsys wrote it" if "," in cell else ""
+        raise InputError(f"{where}: '{cell[:40]}' is not a time{mend}")
     return Fraction(cell.replace(",", "")) * unit_ns
 
 
@@ -75,7 +79,8 @@ def read_sum(
     for line, row in export.rows():
         row[instances] = row[instances].replace(",", "")
         count = export.whole(line, row, instances, "a number of launches", least=1)
-        total_ns = _nanoseconds(row[total], export.where(line, total), unit_ns)
+        where, semicolons = export.where(line, total), export.delimiter == ";"
+        total_ns = _nanoseconds(row[total], where, unit_ns, semicolons)
         cut_off += is_cut_off(row[name])
         yield LaunchRecord(
             line=line,

@@ -79,6 +79,24 @@ def test_a_row_outside_its_columns_is_refused(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("separator", "total"), [(";", "600,5"), (";", "600,500"), (",", '"600,5"'), (",", '"1,20,5"')]
+)
+def test_a_time_with_a_decimal_comma_is_refused(tmp_path: Path, separator: str, total: str) -> None:
+    """600,5 ms were read as 6005; a spreadsheet of Germany writes them so."""
+    names = separator.join(["Time (%)", "Total Time (ms)", "Instances", "Name"])
+    text = f"{names}\n{separator.join(['100', total, '100', 'k'])}\n"
+    with pytest.raises(
+        InputError, match=r"row 2, column 'Total Time .*' is not a time, or has a de"
+    ):
+        read(tmp_path, text)
+
+
+def test_thousands_of_a_time_are_read(tmp_path: Path) -> None:
+    text = 'Time (%),Total Time (us),Instances,Name\n100.0,"600,500.5",100,k\n'
+    assert row(read(tmp_path, text))["time_ms"] == pytest.approx(6.005005)
+
+
 def test_no_kernels_were_traced(tmp_path: Path) -> None:
     text = (
         "\nProcessing [run.sqlite] with [/opt/nsight/reports/cuda_gpu_kern_sum.py]...\n"
