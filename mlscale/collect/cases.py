@@ -1,6 +1,9 @@
-"""Cases of the suite's kernels: made arguments, and what a launch must leave, by NumPy."""
+"""Cases of the suite's kernels: made arguments, and what a launch must leave, by NumPy.
 
-from collections.abc import Callable, Mapping, Sequence
+suite.json names the functions, without their underscore.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -271,15 +274,3 @@ def _looked_up(threads: int, rounds: int) -> Case:
     for _ in range(rounds):
         place = (words[place] % 11264).astype(np.intp)
     return Case((words, np.zeros(threads, np.uint32), np.int32(rounds)), {1: (at, place)})
-
-
-# By their names in suite.json.
-CASES: dict[str, Callable[..., Case]] = {
-    function.__name__.removeprefix("_"): function
-    for function in (
-        *(_moved, _triad, _gather, _stencil, _sweep, _chase),
-        *(_matmul, _tensor, _nbody, _monte_carlo, _special, _chains, _hashes, _collatz),
-        *(_reduction, _scan, _histogram, _sorted_blocks, _exchanged, _butterflies, _transformed),
-        *(_spmv, _conflicts, _looked_up),
-    )
-}

@@ -13,12 +13,13 @@ from mlscale.profilers.configuration import key_of
 
 _INSTALL = {
     "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
-    "hip": "pip install 'mlscale[collect]' hip-python amdsmi, of the ROCm that is installed",
+    "hip": "pip install 'mlscale[collect]' 'hip-python<10' amdsmi, of the ROCm that is installed",
     "opencl": "pip install 'mlscale[collect]'",
 }
 BACKENDS = tuple(_INSTALL)
 _POCL = "Portable Computing Language"
 _JETSON = Path("/etc/nv_tegra_release")
+_UUID_BYTES = 16
 # A processor's caches are no GPU's L2: so small that the micro-benchmarks end soon.
 _PROCESSOR_SET = 2**18
 
@@ -179,18 +180,33 @@ def _hip() -> DeviceInfo:
     from hip import hip
 
     properties = hip.hipDeviceProp_t()
-    status, *_ = hip.hipGetDeviceProperties(properties, 0)
+    try:
+        status, *_ = hip.hipGetDeviceProperties(properties, 0)
+    except TypeError:
+        raise InputError(f"kernel_tuner cannot use this hip-python ({_INSTALL['hip']})") from None
     if status != hip.hipError_t.hipSuccess:
         raise InputError(f"no AMD GPU is visible ({status.name}); see rocminfo")
+    if len(properties.uuid.bytes) < _UUID_BYTES:
+        raise InputError("kernel_tuner cannot use an AMD GPU that has no unique number (UUID)")
     return DeviceInfo(
         backend="hip",
         driver=f"HIP {hip.hipRuntimeGetVersion()[1]}",
         engine_mhz=properties.clockRate / 1e3,
         memory_mhz=properties.memoryClockRate / 1e3,
         cu_axis="CU mask",
-        sensors="amdsmi" if find_spec("amdsmi") else "",
+        sensors=_amd_sensors(),
         **_of_properties(properties),
     )
+
+
+def _amd_sensors() -> str:
+    """Those of AMD SMI, where its library and the driver are there too; it raises what it likes."""
+    with suppress(Exception):
+        import amdsmi
+
+        amdsmi.amdsmi_init()
+        return "amdsmi"
+    return ""
 
 
 def _opencl() -> DeviceInfo:

@@ -26,8 +26,6 @@ finally:
     if _modules["torch"] is None:
         del _modules["torch"]
 
-_SETTINGS = ("engine_mhz", "memory_mhz", "cap_w")
-
 
 def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
     """kernel_tuner's observer of the device's sensors, if any; of power over so many seconds."""
@@ -68,8 +66,8 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
     How it mends kernel_tuner 1.5.0 on the way: docs/decisions/0010-collecting.md.
     """
 
-    def __init__(self, device: DeviceInfo) -> None:
-        self._device = device
+    def __init__(self, plan: Plan) -> None:
+        self._device, self._varied = plan.device, plan.settings
         self._settings: dict[str, int] = {}
 
     def register_device(self, dev: Any) -> None:
@@ -81,7 +79,7 @@ class _Configuration(BenchmarkObserver):  # type: ignore[misc]
 
     def register_configuration(self, params: dict[str, Any]) -> None:
         """Set the board, and from now on time launches behind another."""
-        settings = {name: params[name] for name in _SETTINGS if name in params}
+        settings = {name: params[name] for name in self._varied if name in params}
         if settings != self._settings:
             set_board(self._device, settings)
         self._settings = settings
@@ -134,7 +132,7 @@ def measure(entry: Entry, plan: Plan, cu_count: int, cache: Path) -> list[dict[s
         tune_params=parameters(entry, plan, cu_count),
         answer=[a if n in case.expected else None for n, a in enumerate(case.arguments)],
         verify=lambda answer, result, atol: case.error(result) <= case.tolerance,  # noqa: ARG005
-        observers=[_Configuration(device), *_sensors(device, plan.power_s)],
+        observers=[_Configuration(plan), *_sensors(device, plan.power_s)],
         cache=str(cache),
     )
     for result in results:

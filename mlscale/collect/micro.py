@@ -25,27 +25,24 @@ _WORD_BYTES = 4
 _BLOCK = 256  # threads that read
 
 
-def probes(info: DeviceInfo) -> tuple[tuple[Probe, Entry], ...]:
+def probes(info: DeviceInfo) -> Iterator[tuple[Probe, Entry]]:
     """All of them, for a device: a short and a long one of each quantity, then Volkov's kernels."""
     near = max(info.l2_bytes // 8 // _LINE_WORDS, 8) * _LINE_WORDS  # words, half of the cache
     far, full = 16 * near, 1024 * info.cu_count
-    # Threads, the case by sweeps, and transactions of a CU in a sweep, or in a round.
-    outside, inside = _reading(info, far), _reading(info, near)
-    shared = (full, 1024), partial(_read_shared, full), 1024 * 16 / info.wave_size
-    pairs = []
+    reads = 1024 * 16 / info.wave_size  # transactions of a CU in a round of shared memory
     for quantity, source, (threads, block), case, work, lengths in (
         ("dram_latency", "chase", (1, 1), partial(_walk, far), 1, (far // 64 + 1, far // 16 + 1)),
         ("l2_latency", "chase", (1, 1), partial(_walk, near), 1, (near // 16 + 1, near // 2 + 1)),
         ("shared_latency", "chase_shared", (1, 1), partial(_walk, 4096), 1, (2_000, 20_000)),
-        ("dram_delay", "read", *outside, (1, 5)),
-        ("l2_delay", "read", *inside, (8, 64)),
-        ("shared_delay", "shared", *shared, (500, 4_000)),
+        ("dram_delay", "read", *_reading(info, far), (1, 5)),
+        ("l2_delay", "read", *_reading(info, near), (8, 64)),
+        ("shared_delay", "shared", (full, 1024), partial(_read_shared, full), reads, (500, 4_000)),
     ):
         for length in lengths:
             name, of_length = f"{quantity}_{length}", partial(case, length)
             entry = Entry(name, quantity, f"micro_{source}", {}, threads, block, of_length)
-            pairs.append((Probe(name, quantity, work * length), entry))
-    return (*pairs, *_volkovs(info, far))
+            yield Probe(name, quantity, work * length), entry
+    yield from _volkovs(info, far)
 
 
 def _walk(words: int, steps: int) -> Case:
@@ -60,10 +57,8 @@ def page_walk(words: int) -> Indices:
 
 
 def _reading(info: DeviceInfo, words: int) -> tuple[tuple[int, int], Callable[..., Case], float]:
-    """Threads and block, case and a CU's transactions of a sweep over a set of so many words.
-
-    As many threads as the CUs hold, or fewer, so that a row of each is in the set.
-    """
+    """Threads and block, case, and a CU's transactions in a sweep over a set of so many words."""
+    # As many threads as the CUs hold, or those that have a row in the set.
     fitting = words // _ROW_WORDS // info.cu_count // _BLOCK * _BLOCK
     threads = min(max(fitting, _BLOCK), info.threads_per_cu) * info.cu_count
     rows = max(words // (_ROW_WORDS * threads), 1)

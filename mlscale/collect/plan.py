@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.collect.cases import CASES, Case
+from mlscale.collect import cases
 from mlscale.collect.device import BACKENDS, DeviceInfo
 from mlscale.errors import InputError
 from mlscale.files import shipped_json
@@ -41,7 +41,7 @@ class Entry:
     macros: dict[str, Any]
     threads: int
     block: int
-    case: Callable[[], Case]
+    case: Callable[[], cases.Case]
     backends: Sequence[str] = BACKENDS
 
     @property
@@ -57,7 +57,7 @@ def entries(suite: str) -> tuple[Entry, ...]:
     rows = []
     for row in shipped_json(__file__, "suite.json")[suite]:
         name, arguments = row.pop("case")
-        rows.append(Entry(**row, case=partial(CASES[name], **arguments)))
+        rows.append(Entry(**row, case=partial(getattr(cases, f"_{name}"), **arguments)))
     return tuple(rows)
 
 

@@ -17,8 +17,7 @@ import pytest
 from command import Capture, succeed
 from synthetic import cuda_gpu
 
-from mlscale.collect import device, recording
-from mlscale.collect.cases import CASES
+from mlscale.collect import cases, device, recording
 from mlscale.collect.device import find_device
 from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import cache_file
@@ -73,7 +72,7 @@ def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def measure(power_s: float = 1.0) -> Any:
         info = find_device("cuda")
         [copy] = select("small", ["copy"], "cuda")
-        entry = replace(copy, threads=1000, case=partial(CASES["moved"], n=1000))
+        entry = replace(copy, threads=1000, case=partial(cases._moved, n=1000))
         plan = Plan("small", info, (entry,), (8, 132), AS_IT_IS, 2, power_s)
         for count in plan.cu_counts:
             path = cache_file(tmp_path, entry.name, count)

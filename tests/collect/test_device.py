@@ -13,16 +13,18 @@ from mlscale.errors import InputError
 UUID = bytes(range(16))
 
 
-def test_an_mi210(monkeypatch: pytest.MonkeyPatch) -> None:
-    """kHz to MHz."""
+@pytest.fixture
+def mi210(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Its properties, as HIP says them; without amdsmi."""
     pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
+    given = {
+        "name": b"AMD Instinct MI210", "uuid": SimpleNamespace(bytes=UUID), "l2CacheSize": 8 << 20,
+        "clockRate": 1_700_000, "memoryClockRate": 1_600_000, "multiProcessorCount": 104,
+        "warpSize": 64, "maxThreadsPerMultiProcessor": 2048,
+    }  # fmt: skip
 
     def properties_of(properties: Any, _: int) -> Any:
-        vars(properties).update(
-            name=b"AMD Instinct MI210", uuid=SimpleNamespace(bytes=UUID), multiProcessorCount=104,
-            clockRate=1_700_000, memoryClockRate=1_600_000, l2CacheSize=8 << 20, warpSize=64,
-            maxThreadsPerMultiProcessor=2048,
-        )  # fmt: skip
+        vars(properties).update(given)
         return (0,)
 
     hip = SimpleNamespace(
@@ -30,9 +32,47 @@ def test_an_mi210(monkeypatch: pytest.MonkeyPatch) -> None:
         hipGetDeviceProperties=properties_of, hipRuntimeGetVersion=lambda: (0, 60300000),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "hip", SimpleNamespace(hip=hip))
+    monkeypatch.setitem(sys.modules, "amdsmi", None)
+    return given
+
+
+def test_an_mi210(mi210: dict[str, Any]) -> None:
+    """kHz to MHz."""
     info = find_device("hip")
     assert (info.engine_mhz, info.memory_mhz, info.wave_size) == (1700, 1600, 64)
-    assert (info.cu_axis, info.sensors) == ("CU mask", "")  # without amdsmi
+    assert (info.cu_axis, info.sensors) == ("CU mask", "")
+
+
+@pytest.mark.parametrize(
+    ("init", "sensors"), [(lambda: None, "amdsmi"), ({}.__getitem__, "")], ids=["there", "broken"]
+)
+def test_amd_smi(
+    mi210: dict[str, Any], monkeypatch: pytest.MonkeyPatch, init: Any, sensors: str
+) -> None:
+    """The package without its library raises a KeyError, or what it likes."""
+    monkeypatch.setitem(sys.modules, "amdsmi", SimpleNamespace(amdsmi_init=init))
+    assert find_device("hip").sensors == sensors
+
+
+def test_hip_python_has_the_names(mi210: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ROCm it says what it is asked for, all the same."""
+    monkeypatch.undo()
+    hip = pytest.importorskip("hip.hip", reason="hip-python is not installed")
+    properties = hip.hipDeviceProp_t()
+    assert not [name for name in mi210 if not hasattr(properties, name)]
+    assert properties.uuid.bytes == b""
+
+
+def test_what_kernel_tuner_cannot_use(
+    mi210: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU without a UUID, for which HIP says 'XX'; and hip-python 10, with its new signatures."""
+    mi210["uuid"] = SimpleNamespace(bytes=b"XX")
+    with pytest.raises(InputError, match=r"an AMD GPU that has no unique number \(UUID\)"):
+        find_device("hip")
+    monkeypatch.setattr(sys.modules["hip"].hip, "hipGetDeviceProperties", lambda _: (0, None))
+    with pytest.raises(InputError, match=r"cannot use this hip-python .*'hip-python<10'"):
+        find_device("hip")
 
 
 def test_what_to_install() -> None:

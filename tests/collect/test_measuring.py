@@ -147,7 +147,7 @@ class TestCuda:
         """By kernel_tuner's hook before a configuration is timed."""
         done: list[Any] = []
         monkeypatch.setattr(measuring, "set_board", lambda _, settings: done.append(settings))
-        observer = measuring._Configuration(H200)
+        observer = measuring._Configuration(CUDA)
         observer.dev = SimpleNamespace(assigned_sm_count=64, run_kernel=print)
         for clock in (990, 990, 1980):
             observer.register_configuration({"block_size_x": 256, "engine_mhz": clock})

@@ -18,6 +18,7 @@ GPUS = {
     "h100": (132, 50 * MIB, 2048, 32),
     "mi210": (104, 8 * MIB, 2048, 64),
 }
+PROBES = [*probes(GPU)]
 
 
 class TestProbes:
@@ -29,7 +30,7 @@ class TestProbes:
         """
         cu_count, l2_bytes, held, wave = GPUS[name]
         sizes = {"cu_count": cu_count, "l2_bytes": l2_bytes, "threads_per_cu": held}
-        every = probes(replace(GPU, wave_size=wave, **sizes))
+        every = [*probes(replace(GPU, wave_size=wave, **sizes))]
         first = {probe.quantity: entry for probe, entry in reversed(every)}
         data = {n: first[f"{n}_delay"].case().arguments[0].nbytes for n in ("l2", "dram")}
         assert l2_bytes / 4 < data["l2"] <= l2_bytes / 2
@@ -39,19 +40,19 @@ class TestProbes:
 
     def test_sets_follow_the_cache(self) -> None:
         """2 MiB of L2: a chase through 1 MiB stays in it, one through 16 MiB does not."""
-        words = {p.quantity: entry.case().arguments[0].size * 4 for p, entry in probes(GPU)[:6]}
+        words = {p.quantity: entry.case().arguments[0].size * 4 for p, entry in PROBES[:6]}
         assert words["l2_latency"] == 1 << 20
         assert words["dram_latency"] == 16 << 20
 
     def test_memory_is_saturated(self) -> None:
         """64 warps on each of 16 CUs, and 8 loads of 16 bytes of each thread on their way."""
         for quantity in ("volkov", "dram_delay"):
-            of_quantity = [entry for p, entry in probes(GPU) if p.quantity == quantity]
+            of_quantity = [entry for p, entry in PROBES if p.quantity == quantity]
             assert max(entry.threads for entry in of_quantity) == 64 * 32 * 16
 
     def test_work_is_what_the_kernel_does(self) -> None:
         """Steps of a chase; a read's set in sectors of 32 bytes, by 16 CUs, as often as swept."""
-        for probe, entry in probes(GPU)[:10]:
+        for probe, entry in PROBES[:10]:
             data, *_, length = entry.case().arguments
             swept = data.nbytes / 32 / 16 * length
             assert probe.work == (length if probe.quantity.endswith("latency") else swept)

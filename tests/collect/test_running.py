@@ -9,8 +9,7 @@ from typing import Any
 import pocl
 import pytest
 
-from mlscale.collect import running
-from mlscale.collect.cases import CASES
+from mlscale.collect import cases, running
 from mlscale.collect.device import DeviceInfo, find_device
 from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file, carry_out
@@ -31,7 +30,7 @@ def plan(tmp_path: Path) -> Plan:
     """The copy kernel, before and after three that fail as their names say."""
     pocl.needs_pocl()
     [copy] = select("small", ["copy"], "opencl")
-    small = replace(copy, threads=1000, case=partial(CASES["moved"], n=1000))
+    small = replace(copy, threads=1000, case=partial(cases._moved, n=1000))
     entries = [replace(small, name="first")]
     for name, text in SOURCES.items():
         (tmp_path / f"{name}.cu").write_text(f"{HEAD}\n{text}\n")
