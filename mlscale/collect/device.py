@@ -200,11 +200,12 @@ def _hip() -> DeviceInfo:
 
 
 def _amd_sensors() -> str:
-    """Those of AMD SMI, where its library and the driver are there too; it raises what it likes."""
+    """Those of AMD SMI, where its library is there, and counts energy; it raises what it likes."""
     with suppress(Exception):
         import amdsmi
 
         amdsmi.amdsmi_init()
+        amdsmi.amdsmi_get_energy_count(amdsmi.amdsmi_get_processor_handles()[0])
         return "amdsmi"
     return ""
 

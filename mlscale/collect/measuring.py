@@ -33,9 +33,8 @@ def _sensors(device: DeviceInfo, power_s: float) -> list[Any]:
     if device.sensors == "amdsmi":
         from kernel_tuner.observers.amd import AMDSMIObserver
 
-        observed += ["power"] if power_s else []
         window = {"use_continuous_observer": bool(power_s), "continuous_duration": power_s}
-        return [AMDSMIObserver(observed, **window)]
+        return [AMDSMIObserver([*observed, *(["power"] if power_s else [])], **window)]
     if device.sensors == "nvml":
         import pynvml
         from kernel_tuner.observers.nvml import NVMLObserver
