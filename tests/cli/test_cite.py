@@ -14,7 +14,10 @@ from mlscale.predictors import PREDICTORS
 
 Capture = pytest.CaptureFixture[str]
 
-SHIPPED_OR_MADE = {"simulated-gcn3", "hd7970"}
+SHIPPED_OR_MADE = {
+    *("simulated-gcn3", "hd7970"),
+    *(f"headroom-{gpu}" for gpu in ("rtx5060ti", "rtx3070ti", "rtx3060", "rtx2060s")),
+}
 
 
 def keys(bibtex: str) -> list[str]:

@@ -12,7 +12,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class Part:
+class PublicFile:
     """One of the public files that a shipped table was made of."""
 
     size_bytes: int
@@ -46,7 +46,7 @@ class Dataset:
     sha256: str = ""
     size_bytes: int | None = None
     url_of_parts: str = ""
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, PublicFile] = field(default_factory=dict)
 
     @property
     def is_unverified(self) -> bool:
@@ -64,7 +64,7 @@ def all_datasets() -> dict[str, Dataset]:
     """Every data set that mlscale knows, by name."""
     entries = shipped_json(__file__, "datasets.json")["datasets"]
     for entry in entries.values():
-        entry["parts"] = {name: Part(**part) for name, part in entry.get("parts", {}).items()}
+        entry["parts"] = {name: PublicFile(**part) for name, part in entry.get("parts", {}).items()}
     return {name: Dataset(name, **entry) for name, entry in entries.items()}
 
 
