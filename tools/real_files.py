@@ -165,24 +165,27 @@ FILES = (
 HEAD = """\
 # Real files, and what came out
 
-The files below were found in public repositories; we made none of them, and they do not ship
-with mlscale. For each stands what it is, the command, and what it printed: the verdict, what was
-missing or outside the training range, or the one line that says what lacks. Nobody measured
-whether the advice is right on these GPUs; how far off predictions are where there are
-measurements is on [Measured errors](measured-errors.md).
+The files below were found in public repositories. We made none of them, and they do not ship with
+mlscale. Each section says what a file is, gives the command, and shows what it printed: the verdict
+and what was missing or outside the training range, or the one line that says what the file lacks.
+Nobody measured whether the advice is right on these GPUs. [Measured errors](measured-errors.md)
+says how far off predictions are where there are measurements.
 
-Left out below, because it is the same for every answer: the table of times; that the shipped
-model `nvidia-time.mlscale` was chosen; that it has no training data of the GPU, and takes a usual
-84 % of the peak for the bandwidth that is reached; that it seeks the lowest engine clock, as it has
-no power; and that clocks were taken from the file, or the memory's highest.
+Some things are the same for every answer and are left out below:
+
+- the table of times;
+- the lines that say that the shipped model `nvidia-time.mlscale` was chosen, has no training data
+  of the GPU, and takes a usual 84 % of the peak for the bandwidth that is reached;
+- the line that says that it seeks the lowest engine clock, because the file has no power;
+- the line that says that clocks were taken from the file, or the memory's highest.
 """
 EVERY = """
 ## Every trace, log and export of the collection
 
-What `mlscale import auto FILE` (`import kernel-tuner FILE` of kernel_tuner's and T4 files) made of
-each file below `traces/` of the collection. Where a file
-does not say GPU or clocks, they were made up: (1) engine and memory at 1000 MHz; (2) a GPU's name;
-(3) and 10 CUs; (4) and 1000 MHz; (5) an H100 at its highest clocks, sampled every second.
+This is what `mlscale import auto FILE` made of each file below `traces/` of the collection (for
+files of kernel_tuner and T4 files, `import kernel-tuner FILE`). Where a file does not say GPU or
+clocks, they were made up: (1) engine and memory at 1000 MHz; (2) a GPU's name; (3) and 10 CUs;
+(4) and 1000 MHz; (5) an H100 at its highest clocks, sampled every second.
 
 | file | from | what came out |
 |---|---|---|
