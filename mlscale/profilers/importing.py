@@ -183,6 +183,8 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     the number of bytes read. The rest is as in import_profile. Raises InputError; warns of what
     was left out.
     """
+    if not paths:
+        raise InputError("no file is given to import")
     contents: list[FileContent] = []
     layouts: list[ExportLayout] = []
     for path in paths:

@@ -91,6 +91,10 @@ class TestImportProfile:
         with refused("is none; it may say cu_count, engine_mhz, memory_mhz, each by its name"):
             import_profile(path, device="made-gpu", base=base)
 
+    def test_of_no_file_is_refused(self) -> None:
+        with refused("no file is given to import"):
+            import_profile([])
+
     def test_of_another_tool_is_refused(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, long_page())
         with refused("is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"):

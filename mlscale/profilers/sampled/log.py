@@ -125,7 +125,10 @@ def rows(
         elif len(cells) == len(header):
             yield where, dict(zip(header, cells, strict=True))
         elif line != lines[-1][0]:
-            raise InputError(f"{where}: has {len(cells)} fields, the header has {len(header)}")
+            raise InputError(
+                f"{where}: has {len(cells)} fields, the header has {len(header)}; it says "
+                f"'{' '.join(text.split())[:60]}': take it out if it is no sample"
+            )
         else:
             warn(f"{where}: the last line is cut off and left out")
 
