@@ -263,7 +263,7 @@ def test_the_last_line_may_be_cut_off(tmp_path: Path) -> None:
         imported = load(path)
     assert row(imported)["time_ms"] == pytest.approx(3e3 * PERIOD_S)
     path = write(tmp_path, text + "0, 2026\n" + text.splitlines()[-1] + "\n")
-    with pytest.raises(InputError, match="row 6: has 2 fields, the header has 6; it says '0, 2026'"):
+    with pytest.raises(InputError, match="row 6: has 2 fields, the header has 6; it says '0"):
         load(path)
 
 
