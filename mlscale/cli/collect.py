@@ -115,7 +115,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
 
     with options.output_folder(arguments.output) as folder:
         record = recording.begin(folder, plan, arguments.resume)
-        if record["finished"] and not record["failed"]:
+        if record["finished"] and not (record["failed"] or record.get("uncounted")):
             return f"{folder}: was finished at {record['finished']}; nothing is left to measure"
         for ending in (signal.SIGTERM, signal.SIGHUP):  # the board is reset, as after Ctrl-C
             signal.signal(ending, signal.default_int_handler)
@@ -135,15 +135,16 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
         for line in recording.notes(samples, plan):
             warn(line)
         write = _write_micro if plan.suite == "micro" else _write
-        text = write(folder, samples, plan)
-        recording.finish(folder, record, failed)
+        text, uncounted = write(folder, samples, plan)
+        recording.finish(folder, record, failed=failed, uncounted=uncounted)
     return text
 
 
-def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
-    """Write the tables with their counters; the summary."""
+def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list[str]]:
+    """Write the tables with their counters; the summary, and which counters are missing."""
     from mlscale.collect import counters, recording
 
+    missing: list[str] = []
     if plan.device.profiler:
         base = recording.base(samples)
         of_kernels, missing = counters.collect_counters(plan, base, folder / "counters")
@@ -153,17 +154,18 @@ def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
             samples = recording.with_counters(samples, of_kernels)
     paths = recording.write_tables(folder, samples, plan)
     power = "with" if samples["power_w"].notna().any() else "without"
-    return (
+    summary = (
         f"{', '.join(map(str, paths))}: {counted(len(samples), 'sample')} of "
         f"{counted(samples['kernel'].nunique(), 'kernel')} on "
         f"{plan.device.key}, {counted(plan.configurations, 'configuration')} x {plan.repeat}, "
         f"{power} power; median spread of the times "
         f"{number(samples['time_spread_percent'].median(), 2)} %"
     )
+    return summary, missing
 
 
-def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
-    """Fit the parameters and write gpu.json; what there is to say of it."""
+def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list[str]]:
+    """Fit the parameters and write gpu.json; what there is to say of it; no counters are wanted."""
     from mlscale.collect.micro import probes
     from mlscale.papers.gpu_file import gpu_document
 
@@ -175,7 +177,7 @@ def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]
     entry = document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"}
     table = columns(["quantity", ""], [[name, number(value)] for name, value in numbers])
-    return f"{path}: {document['device']}; {entry['note']}\n\n{table}"
+    return f"{path}: {document['device']}; {entry['note']}\n\n{table}", []
 
 
 def _numbers(text: str) -> tuple[int, ...]:

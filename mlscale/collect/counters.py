@@ -56,8 +56,8 @@ def collect_counters(
     """
     tool, kernels = plan.device.profiler, [entry.name for entry in plan.entries]
     if shutil.which(tool) is None:
-        by_hand = "; ".join(map(shlex.join, commands(plan, kernels, folder)))
-        return {}, [f"there are no counters: {tool} is not on the path; by hand: {by_hand}"]
+        hand = "; ".join(map(shlex.join, commands(plan, kernels, folder)))
+        return {}, [f"no counters: {tool} is not on the path; --resume when it is; by hand: {hand}"]
     shutil.rmtree(folder, ignore_errors=True)
     counters: Counters = {}
     missing = []

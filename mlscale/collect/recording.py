@@ -1,7 +1,7 @@
 """What is written: the tidy table, and a record of what it was measured on and how."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -35,7 +35,7 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
     path = folder / "collect.json"
     asked = {"version": __version__, **plan.record()}
     if not path.is_file():
-        return _write(path, {"started": None, "finished": None, "failed": {}, **asked}, "started")
+        return _write(path, {"started": None, "finished": None, **asked}, "started")
     there = parse_json_object(read_bytes(path), str(path))
     if differing := [name for name, value in asked.items() if there.get(name) != value]:
         raise InputError(
@@ -50,9 +50,9 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
     return there
 
 
-def finish(folder: Path, record: dict[str, Any], failed: Mapping[str, str]) -> None:
-    """Write down the end, and which kernels failed."""
-    _write(folder / "collect.json", {**record, "failed": failed}, "finished")
+def finish(folder: Path, record: dict[str, Any], **lacking: Any) -> None:
+    """Write down the end, and what is lacking, by name."""
+    _write(folder / "collect.json", {**record, **lacking}, "finished")
 
 
 def _write(path: Path, record: dict[str, Any], what: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import pytest
 from command import Capture, refuse, succeed
 
 from mlscale import read
+from mlscale.collect.device import DeviceInfo
 from mlscale.collect.running import cache_file
 from mlscale.data.tables import read_table
 from mlscale.profilers.kernel_tuner import read_document
@@ -144,6 +145,32 @@ def test_a_finished_run_tries_what_failed_again(
     assert sample["times"]
     assert other.read_bytes() == before
     assert json.loads((folder / "collect.json").read_text())["failed"] == {}
+
+
+def test_a_finished_run_without_counters_is_gone_on_with(
+    collected: Path,
+    cache: Path,
+    counts: str,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """A processor that ncu could count: first it is not there, then nobody asks for it."""
+    monkeypatch.setenv("POCL_CACHE_DIR", str(cache))
+    folder = shutil.copytree(collected, tmp_path / "out")
+    record = json.loads((folder / "collect.json").read_text())
+    (folder / "collect.json").write_text(json.dumps({**record, "uncounted": ["by a run before"]}))
+    given = ("--suite", "small", "--kernels", FEW, "--cu-counts", counts, "-o", folder, "--resume")
+    with monkeypatch.context() as patch:
+        patch.setattr(DeviceInfo, "profiler", "ncu")
+        patch.setattr(shutil, "which", lambda _: None)
+        _, err = succeed(capsys, "collect", "--backend", "opencl", *given)
+    assert "no counters: ncu is not on the path; --resume when it is" in err
+    [why] = json.loads((folder / "collect.json").read_text())["uncounted"]
+    assert why in err
+    for said in ("8 samples of 4 kernels", "nothing is left to measure"):
+        out, _ = succeed(capsys, "collect", "--backend", "opencl", *given)
+        assert said in out or counts == "1"
 
 
 def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
