@@ -30,8 +30,9 @@ TRAFFIC = (
 )
 TRAFFIC_NEEDED = (
     "the DRAM traffic: dram_utilisation (a share of the peak, in ncu's --section SpeedOfLight; "
-    "'mlscale import' computes it from bytes too), or counters dram_read_transactions and "
-    "dram_write_transactions (nvprof), or ReadBandwidth and WriteBandwidth (Table II)"
+    "'mlscale import' computes it from bytes too, on AMD from FETCH_SIZE and WRITE_SIZE), or "
+    "counters dram_read_transactions and dram_write_transactions (nvprof), or ReadBandwidth and "
+    "WriteBandwidth (Table II)"
 )
 # What a launch is, known without counting.
 LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
