@@ -220,7 +220,8 @@ class TestShippedModel:
         predictions = turned.predict(replace(one, points=(point,)), coverage=0.9)
         at = predictions.grid.index(second)
         assert predictions["time"].values[0][at] == pytest.approx(1.3, rel=0.01)
-        assert predictions["power"].values[0][at] == pytest.approx(100 / 180, rel=0.01)
+        # To the 3 % that two readings of power differ by.
+        assert predictions["power"].values[0][at] == pytest.approx(100 / 180, rel=0.03)
         assert any("power share" in flag for flag in predictions.flags[0])
         powers = predictions["power"].values.ravel()
         assert (np.diff(powers) > 0).all()  # of the same work, more at every higher clock
@@ -235,15 +236,24 @@ class TestShippedModel:
 
     def test_the_card_says_how_far_off_two_clocks_are(self) -> None:
         errors = load(path(ANY_SAMPLED_GPU)).card["errors_on_gpus_left_out"]
-        assert len(errors) == 7
-        for of_table in errors.values():  # [%], of seven tables of six GPUs
+        assert len(errors) == 11
+        for of_table in errors.values():  # [%], of eleven tables of ten GPUs
             assert 0 < of_table["time"]["mean_error_percent"] < 4
-            assert 0 < of_table["power"]["mean_error_percent"] < 9
-        held = [of_table["time"]["intervals_hold_percent"] for of_table in errors.values()]
-        assert 85 < np.mean(held) < 96
-        assert (
-            np.mean([of_table["power"]["mean_error_percent"] for of_table in errors.values()]) < 4
-        )
+            assert 0 < of_table["power"]["mean_error_percent"] < 7
+        means = {
+            (quantity, figure): np.mean(
+                [of_table[quantity][figure] for of_table in errors.values()]
+            )
+            for quantity in ("time", "power", "power from one reading")
+            for figure in ("mean_error_percent", "intervals_hold_percent")
+        }
+        assert 85 < means["time", "intervals_hold_percent"] < 96
+        assert means["power", "mean_error_percent"] < 4
+        assert means["power from one reading", "mean_error_percent"] < 8
+        held = "intervals_hold_percent"
+        assert all(of_table["power"][held] > 80 for of_table in errors.values())
+        one = {name: of_table["power from one reading"][held] for name, of_table in errors.items()}
+        assert [name for name in one if one[name] < 80] == ["gtx1080ti"]  # clocks by an offset
 
     @pytest.mark.parametrize("name", OF_SAMPLED_RUNS.values())
     def test_cards_of_sampled_models_say_how_far_off_they_are(self, name: str) -> None:
@@ -276,7 +286,11 @@ class TestShippedModel:
 
     def test_a_card_names_the_sources(self) -> None:
         _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))
-        # Four tables of time, three of power.
-        assert len(model.card["sources"]) == 7
+        # Four tables of time, seven more of power.
+        assert len(model.card["sources"]) == 11
         assert all("NV-DVFS-Benchmark" in source for source in model.card["sources"][:4])
-        assert model.card["power_learnt_from"] == ["a100-sxm4-80gb", "rtx8000"]
+        locked = ("rtx5060ti-16gb", "rtx3070ti", "rtx3060", "rtx2060s")
+        assert model.card["power_learnt_from"] == [
+            *("a100-sxm4-80gb", "rtx8000", "v100", "p100"),
+            *locked,
+        ]

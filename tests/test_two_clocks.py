@@ -6,14 +6,6 @@ import numpy as np
 import pytest
 import two_clocks
 
-SWEEP = """target_frequency_mhz,achieved_frequency_avg,memory_clock_avg_mhz,lock_miss_direction,\
-power_avg_w,bench_seconds
-1900,1850,7300,below,169,1.1
-1500,1500,7300,none,150,1.2
-900,900,7300,none,80,1.8
-600,600,7300,none,70,2.6
-500,500,7300,none,60,3.0
-"""
 KERNELS = """workload,kernel,is_auto_baseline,effective_core_clock,effective_mem_clock,\
 time_per_launch_mean_ms,avg_power_mean_W
 mm,k,1,,,1.0,300
@@ -22,15 +14,6 @@ mm,k,0,1200,9501,1.4,120
 mm,k,0,600,9501,2.4,80
 mm,k,0,600,5001,2.5,60
 """
-
-
-def test_a_sweep_has_the_clocks_that_were_kept_and_are_not_too_low(tmp_path: Path) -> None:
-    """By hand: 1850 MHz was not kept, 500 MHz is below 0.4 of 1500."""
-    (tmp_path / "a_sweep.csv").write_text(SWEEP)
-    clocks, times, watts, memory_mhz = two_clocks.read_sweep(tmp_path / "a_sweep.csv")
-    assert (clocks.tolist(), memory_mhz) == ([600, 900, 1500], 7300)
-    assert times.tolist() == pytest.approx([2600, 1800, 1200])
-    assert watts.tolist() == [70, 80, 150]
 
 
 def test_of_a_table_the_capped_rows_and_other_memory_clocks_are_left_out(tmp_path: Path) -> None:
@@ -59,12 +42,8 @@ def test_a_table_of_ones_own_has_a_workload_by_kernel_and_memory_clock(tmp_path:
     assert sweeps[0][2].tolist() == [60, 100]
 
 
-def test_each_kind_of_path_is_read_by_its_own_reader(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "a_sweep.csv").write_text(SWEEP)
+def test_a_table_of_kernels_is_known_by_its_columns(tmp_path: Path) -> None:
     (tmp_path / "kernels.csv").write_text(KERNELS)
-    [(clocks, *_)] = two_clocks.sweeps_of(tmp_path / "folder", "rtx3060")
-    assert clocks.tolist() == [600, 900, 1500]
     [(clocks, *_)] = two_clocks.sweeps_of(tmp_path / "kernels.csv", "rtx3060")
     assert clocks.tolist() == [600, 1200]
 

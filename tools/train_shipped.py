@@ -3,15 +3,15 @@
     MLSCALE_DATA=FOLDER python tools/train_shipped.py [NAME ...]
 
 FOLDER holds the files of the public data sets, in whatever sub-folders; they are known by their
-checksums, see `mlscale datasets list`. A model holds fitted numbers and the names of the kernels,
-no row of a table; its card names sources, licences and what it is for.
+checksums, see `mlscale datasets list`; headroom's tables ship. A model holds fitted numbers and the
+names of the kernels, no row of a table; its card names sources, licences and what it is for.
 """
 
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,12 +19,14 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.measurements import Measurements
+from mlscale.data.measurements import Measurements, from_table
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.data.public.registry import Dataset, dataset, identify
+from mlscale.data.public.registry import Dataset, all_datasets, dataset, identify, path
 from mlscale.data.sampled import SECOND_CLOCK, clocks_not_reached
 from mlscale.data.surfaces import Surfaces, without_base
+from mlscale.data.table import Table
+from mlscale.data.tables import read_table
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
 from mlscale.predictors.board_power.estimator import BoardPower
@@ -37,9 +39,13 @@ from mlscale.studies.study import plan
 MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
+HEADROOM = tuple(name for name, one in all_datasets().items() if one.parts)
 # Between 802 and 705 MHz times of the V100's table rise up to three times as fast as the clock
 # falls, which no engine clock can do: something else was changed too.
 CLOCKS_NOT_KEPT = "v100"
+# No tool locks these GPUs' clocks: their tables were made with offsets, which move the clock that
+# belongs to a voltage, so that power over the clock is of another kind. They widen the intervals.
+CLOCKS_BY_OFFSETS = ("gtx980", "gtx1080ti")
 TIME_LEFT_OUT = (
     f"mlscale study errors {' '.join(f'{name}.parquet' for name in NVIDIA)} --unseen-gpu --seeds 1"
 )
@@ -73,6 +79,33 @@ def measurements(files: dict[str, Path], name: str) -> tuple[Measurements, Datas
         return read_nv_dvfs(files[name], None), dataset(name)
 
 
+def tables_of(files: dict[str, Path], name: str) -> list[Measurements]:
+    """A data set; one of headroom comes in parts."""
+    if name in HEADROOM:
+        return in_parts(read_table(path(dataset(name).file)))
+    return [measurements(files, name)[0]]
+
+
+def in_parts(table: Table) -> list[Measurements]:
+    """Kernels with the same engine clocks together, each part on a whole grid."""
+    kernels, clocks = np.array(table.text["kernel"]), table.numbers["engine_mhz"]
+    parts: dict[tuple[float, ...], list[str]] = {}
+    for kernel in dict.fromkeys(kernels.tolist()):
+        parts.setdefault(tuple(np.unique(clocks[kernels == kernel])), []).append(kernel)
+    rows = [np.flatnonzero(np.isin(kernels, names)) for names in parts.values()]
+    return [
+        from_table(
+            replace(
+                table,
+                text={name: [cells[row] for row in own] for name, cells in table.text.items()},
+                numbers={name: values[own] for name, values in table.numbers.items()},
+                lines=(),
+            )
+        )
+        for own in rows
+    ]
+
+
 def nvidia_time(files: dict[str, Path]) -> Model:
     """Time of profiled kernels on any NVIDIA GPU, from tables of three."""
     tables, sets = zip(*(measurements(files, name) for name in NVIDIA), strict=True)
@@ -83,7 +116,7 @@ def nvidia_time(files: dict[str, Path]) -> Model:
     power, of_power = power_of_any_gpu(files)
     model = replace(model, predictors={"time": model.predictors["time"], "power": power})
     card = {
-        "sources": [source(one) for one in (*sets, *of_power)],
+        "sources": list(dict.fromkeys(map(source, (*sets, *of_power)))),
         "for": "any NVIDIA GPU",
         "time_on_gpus_left_out": time_left_out(files),
         "time_on_gpus_left_out_from": TIME_LEFT_OUT,
@@ -112,28 +145,26 @@ def time_left_out(files: dict[str, Path]) -> dict[str, dict[str, float]]:
 def power_of_any_gpu(
     files: dict[str, Path], left_out: str | None = None
 ) -> tuple[BoardPower, list[Dataset]]:
-    """Power from tables of board power, each from its highest clock and its mid-grid.
+    """Power from all tables of board power but those of the GPU left out.
 
-    It is learnt from the sampled profiles of the A100 and the RTX 8000. All other tables, but
-    those of the GPU that is left out, only widen the intervals: they follow other curves.
+    Those whose clocks were not locked only widen the intervals.
     """
     training, sets = at_two_bases(files, (left_out,))
-    power = BoardPower(spread_from=("v100", "gtx980", "gtx1080ti", "p100"))
-    return power.fit(*map(list, zip(*training, strict=True))), sets[: len(SAMPLED)]
+    power = BoardPower(spread_from=CLOCKS_BY_OFFSETS)
+    return power.fit(*map(list, zip(*training, strict=True))), sets
 
 
-def power_held(model: Model, files: dict[str, Path]) -> dict[str, dict[str, float]]:
-    """Share of power within the 90 % intervals [%] on the tables that only widen them.
+def power_held(model: Model, files: dict[str, Path]) -> dict[str, float]:
+    """Share of power within the 90 % intervals [%] on the tables that time was learnt from.
 
-    'shipped': where the GPU widens them too; 'left_out': where it does not. From the mid-grid,
-    over the whole grid but the base, with the times that the model predicts.
+    Power was not, or is left out here. From the mid-grid, over the whole grid but the base, with
+    the times that the model predicts.
     """
-    held: dict[str, dict[str, float]] = {}
+    held: dict[str, float] = {}
     for name in NVIDIA:
         table, _ = measurements(files, name)
-        without, _ = power_of_any_gpu(files, left_out=table.device)
-        left_out = replace(model, predictors=model.predictors | {"power": without})
-        held[name] = {"shipped": held_on(model, table), "left_out": held_on(left_out, table)}
+        power, _ = power_of_any_gpu(files, left_out=table.device)
+        held[name] = held_on(replace(model, predictors=model.predictors | {"power": power}), table)
         print(f"{name}: 90 % intervals of power hold {held[name]} %")
     return held
 
@@ -153,18 +184,18 @@ def held_on(model: Model, table: Measurements) -> float:
 def nvidia_sampled(files: dict[str, Path]) -> Model:
     """Time and power of a sampled run on any NVIDIA GPU, from its averages at two engine clocks.
 
-    Time is not learnt from the V100, whose clocks are not to be trusted; it is predicted all the
-    same.
+    Time is not learnt from the V100, whose clocks are not to be trusted, and power not from GPUs
+    whose clocks cannot be locked; they are predicted all the same.
     """
     training, sets = at_two_bases(files, (CLOCKS_NOT_KEPT,))
     (table, base), *others = training
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # power is another predictor's
         model = train(table, base, "board-time", others=others)
-    power, _ = power_of_any_gpu(files)
+    power, of_power = power_of_any_gpu(files)
     model = replace(model, predictors={"time": model.predictors["time"], "power": power})
     card = {
-        "sources": [source(one) for one in sets],
+        "sources": list(dict.fromkeys(map(source, (*sets, *of_power)))),
         "for": "a run's averages at two engine clocks or more, on any NVIDIA GPU",
         "errors_on_gpus_left_out": from_two_clocks(files),
         "errors_on_gpus_left_out_from": "python tools/train_shipped.py nvidia-sampled",
@@ -177,73 +208,101 @@ def at_two_bases(
     files: dict[str, Path], left_out: Collection[str | None] = ()
 ) -> tuple[list[tuple[Measurements, HardwareConfig]], list[Dataset]]:
     """All tables but those of some GPUs, each at its highest clocks and at its mid-grid."""
-    tables, sets = zip(*(measurements(files, name) for name in (*SAMPLED, *NVIDIA)), strict=True)
+    sets = [dataset(name) for name in (*SAMPLED, *NVIDIA, *HEADROOM)]
+    sets = [one for one in sets if one.device not in left_out]
     pairs = [
         (table, table.grid.config(base))
-        for table in tables
-        if table.device not in left_out
+        for one in sets
+        for table in tables_of(files, one.name)
         for base in ("highest", "mid")
     ]
-    return [(at_memory_clock(table, base.memory_mhz), base) for table, base in pairs], list(sets)
+    return [(at_memory_clock(table, base.memory_mhz), base) for table, base in pairs], sets
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Of runs at several clocks: errors [%], and whether the 90 % intervals hold the truth."""
+
+    off: Floats
+    within: Floats
+
+    @classmethod
+    def of(cls, predicted: Surfaces, actual: Floats, new: list[bool]) -> "LeftOut":
+        """Those of surfaces at some engine clocks."""
+        off = 100 * np.abs(predicted.values / actual - 1)
+        within = (predicted.low <= actual) & (actual <= predicted.high)
+        return cls(off[:, :, new].ravel(), 100.0 * within[:, :, new].ravel())
+
+    @classmethod
+    def of_all(cls, parts: Sequence["LeftOut"]) -> dict[str, float]:
+        """The mean error, and the share that is held [%]."""
+        off, within = (
+            np.concatenate(own)
+            for own in zip(*((part.off, part.within) for part in parts), strict=True)
+        )
+        return {
+            "mean_error_percent": round(float(np.nanmean(off)), 2),
+            "intervals_hold_percent": round(float(within.mean()), 1),
+        }
 
 
 def from_two_clocks(files: dict[str, Path]) -> dict[str, dict[str, dict[str, float]]]:
     """By table mean errors [%] of time and power, and their shares within 90 % intervals [%].
 
-    Of runs on a GPU all of whose tables are left out, from its highest clock and one at two thirds
-    of it or just below; at the other clocks that the GPU kept.
+    Of runs on a GPU all of whose tables are left out, from the highest clock that they kept and one
+    at two thirds of it or just below; at the other clocks that the GPU kept. Power from one reading
+    is that of the highest clock alone, with the measured times.
     """
     errors = {}
-    for name in (*SAMPLED, *NVIDIA):
-        table, _ = measurements(files, name)
-        base = table.grid.highest
-        table = at_memory_clock(table, base.memory_mhz)
-        training, _ = at_two_bases(files, (table.device, CLOCKS_NOT_KEPT))
-        clocks = np.array(table.grid.engine_mhz)
-        second_mhz = max(clocks[clocks <= SECOND_CLOCK * base.engine_mhz], default=clocks[0])
-        second = table.profiles(replace(base, engine_mhz=float(second_mhz)))
-        point = MeasuredPoint(second.base, second.time_ms, second.power_w)
-        profiles = replace(table.profiles(base), points=(point,))
+    for name in (*SAMPLED, *NVIDIA, *HEADROOM):
+        device = dataset(name).device
+        training, _ = at_two_bases(files, (device, CLOCKS_NOT_KEPT))
         time = BoardTime().fit(*map(list, zip(*training, strict=True)))
-        times = time.predict_interval(profiles, 0.9, table.grid)
-        power, _ = power_of_any_gpu(files, left_out=table.device)
-        powers, of_nvidia_smi = (
-            power.with_times(times).predict_interval(one, 0.9, table.grid)
-            for one in (profiles, without_counters(profiles))
-        )
-        known = {base.engine_mhz, second_mhz, *clocks_not_reached(table)}
-        new = [clock not in known for clock in clocks]
+        power, _ = power_of_any_gpu(files, left_out=device)
+        tables = tables_of(files, name)
+        parts, rules = zip(*(left_out(time, power, table) for table in tables), strict=True)
         errors[name] = {
-            quantity: of_surfaces(surfaces, table.relative(quantity, base), new)
-            for quantity, surfaces in (("time", times), ("power", powers))
+            quantity: LeftOut.of_all([part[quantity] for part in parts]) for quantity in parts[0]
         }
-        off, hold = (
-            [errors[name][quantity][figure] for quantity in ("time", "power")]
-            for figure in ("mean_error_percent", "intervals_hold_percent")
+        simple = ", ".join(
+            f"{rule} {np.concatenate([own[rule] for own in rules]).mean():.2f}" for rule in rules[0]
         )
-        alone = of_surfaces(of_nvidia_smi, table.relative("power", base), new)
-        rules = simple_rules(profiles, table, new)
-        print(
-            f"{name}, from {base.engine_mhz:g} and {second_mhz:g} MHz: time {off[0]} % off "
-            f"({rules}), intervals hold {hold[0]} %; power {off[1]} % off, intervals hold "
-            f"{hold[1]} %, by nvidia-smi alone {alone['mean_error_percent']} % off, hold "
-            f"{alone['intervals_hold_percent']} %"
+        words = (
+            f"{quantity} {own['mean_error_percent']} % off, intervals hold "
+            f"{own['intervals_hold_percent']} %"
+            for quantity, own in errors[name].items()
         )
+        print(f"{name}: {'; '.join(words)}; time by simple rules: {simple}")
     return errors
 
 
-def without_counters(profiles: Profiles) -> Profiles:
-    """What `nvidia-smi` tells of runs: times and powers."""
-    return replace(
-        profiles,
-        counter_names=(),
-        counters=np.empty((len(profiles.kernels), 0)),
-        metadata={"profile_kind": "sampled"},
-    )
+def left_out(
+    time: BoardTime, power: BoardPower, table: Measurements
+) -> tuple[dict[str, LeftOut], dict[str, Floats]]:
+    """Errors of models that did not learn from a table, and those of simple rules of time [%]."""
+    base = table.grid.highest
+    table = at_memory_clock(table, base.memory_mhz)
+    clocks = np.array(table.grid.engine_mhz)
+    second_mhz = max(clocks[clocks <= SECOND_CLOCK * base.engine_mhz], default=clocks[0])
+    second = table.profiles(replace(base, engine_mhz=float(second_mhz)))
+    one = table.profiles(base)
+    both = replace(one, points=(MeasuredPoint(second.base, second.time_ms, second.power_w),))
+    times = time.predict_interval(both, 0.9, table.grid)
+    measured = Surfaces(table.grid, base, table.relative("time", base))
+    lost = clocks_not_reached(table)
+    new = [clock not in (base.engine_mhz, second_mhz, *lost) for clock in clocks]
+    actual = table.relative("power", base)
+    of_both = power.with_times(times).predict_interval(both, 0.9, table.grid)
+    of_one = power.with_times(measured).predict_interval(one, 0.9, table.grid)
+    return {
+        "time": LeftOut.of(times, measured.values, new),
+        "power": LeftOut.of(of_both, actual, new),
+        "power from one reading": LeftOut.of(of_one, actual, new),
+    }, simple_rules(both, table, new)
 
 
-def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> str:
-    """What rules without training err in time at some engine clocks [%], in words."""
+def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> dict[str, Floats]:
+    """Errors in time of rules without training at some engine clocks [%]."""
     actual = table.relative("time", profiles.base)[:, 0, new, 0]
     clocks = np.log(np.array(table.grid.engine_mhz)[new] / profiles.base.engine_mhz)
     (point,) = profiles.points
@@ -251,20 +310,7 @@ def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> st
         point.config.engine_mhz / profiles.base.engine_mhz
     )
     rules = {"none": 0.0 * clocks, "clock": -clocks, "line": slope[:, None] * clocks}
-    return ", ".join(
-        f"{name} {100 * np.abs(np.exp(logs) / actual - 1).mean():.2f}"
-        for name, logs in rules.items()
-    )
-
-
-def of_surfaces(predicted: Surfaces, actual: Floats, new: list[bool]) -> dict[str, float]:
-    """Mean error [%] at some engine clocks, and the share within the intervals [%]."""
-    off = np.abs(predicted.values / actual - 1)[:, :, new]
-    within = ((predicted.low <= actual) & (actual <= predicted.high))[:, :, new]
-    return {
-        "mean_error_percent": round(float(100 * np.nanmean(off)), 2),
-        "intervals_hold_percent": round(float(100 * within.mean()), 1),
-    }
+    return {name: 100 * np.abs(np.exp(logs) / actual - 1).ravel() for name, logs in rules.items()}
 
 
 def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
@@ -314,7 +360,7 @@ def held_out_errors(table: Measurements, base: str) -> dict[str, float]:
 
 def source(one: Dataset) -> str:
     """Where a data set is from, and under which licence."""
-    return f"{one.url} ({one.licence or 'no licence stated'})"
+    return f"{one.url or one.url_of_parts} ({one.licence or 'no licence stated'})"
 
 
 NOT_THE_SET_CLOCK = (

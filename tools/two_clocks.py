@@ -4,8 +4,6 @@
 
 DEVICE is the GPU's name in `mlscale devices list`. PATH is one of these:
 
-- a folder of sweeps over the engine clock, one CSV a workload, as folders below
-  data/frequency-sweeps of https://github.com/imaoofu/headroom are (CC BY 4.0);
 - results/master/aggregated_all_kernels_effective.csv of
   https://github.com/apAdomas/GPU-FREQUENCY-DVFS, of which the highest memory clock is taken;
 - a CSV of one's own with the columns kernel, engine_mhz, memory_mhz, time_ms and power_w; each
@@ -41,14 +39,6 @@ CAPPED = 0.97  # of the default power limit: from there on the GPU may lower its
 Sweep = tuple[Floats, Floats, Floats, float]  # clocks [MHz], times [ms], powers [W], memory [MHz]
 
 
-def read_sweep(path: Path) -> Sweep:
-    """The clocks that were kept, ascending, what the run took and drew there, and the memory's."""
-    rows = [row for row in read_rows(path) if row["lock_miss_direction"] == "none"]
-    names = ("achieved_frequency_avg", "bench_seconds", "power_avg_w", "memory_clock_avg_mhz")
-    clocks, seconds, watts, memory = in_order(rows, names)
-    return clocks, 1e3 * seconds, watts, float(memory[-1])
-
-
 def read_kernels(path: Path, device: str) -> list[Sweep]:
     """The sweeps of a table of kernels, where the power limit leaves the clock as it was set."""
     limit_w = capped_from_w(device)
@@ -73,9 +63,7 @@ def read_own(path: Path) -> list[Sweep]:
 
 
 def sweeps_of(path: Path, device: str) -> list[Sweep]:
-    """The sweeps of a folder or a file, whichever of the three kinds it is."""
-    if path.is_dir():
-        return [read_sweep(file) for file in sorted(path.glob("*_sweep.csv"))]
+    """The sweeps of a file, of whichever of the two kinds it is."""
     with path.open(encoding="utf-8") as file:
         is_own = "engine_mhz" in file.readline().strip().split(",")
     return read_own(path) if is_own else read_kernels(path, device)

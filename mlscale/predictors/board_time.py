@@ -27,6 +27,7 @@ from mlscale.predictors.conditioning import (
     SurfacePrior,
     condition,
     measured_ratios,
+    random_walk,
 )
 from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import TimeCurve
@@ -80,19 +81,19 @@ class Population:
             lambda latents: curve.log_ratios(latents[:1], np.clip(latents[1], *LOG_P_RANGE)),
             np.repeat(self.mean[:, None], count, axis=1),
             np.repeat(self.sd[:, None] ** 2, count, axis=1),
-            self._misfit(log_clock),
+            random_walk(log_clock, self.drift),
         )
 
-    def _misfit(self, log_clock: Floats) -> Floats:
-        """A random walk from the base in both directions: independent steps between clocks."""
-        rows = []
-        for side in (log_clock > 0, log_clock < 0):
-            distance = np.abs(log_clock) * side
-            before = 0.0
-            for far in np.unique(distance[side]):
-                rows.append(self.drift * np.sqrt(far - before) * (distance >= far))
-                before = far
-        return np.array(rows).reshape(-1, len(log_clock))
+    def state(self) -> State:
+        """Arrays and numbers for the model file."""
+        return dict(vars(self))
+
+    @classmethod
+    def restore(cls, state: State) -> Self:
+        """What `state` described; a damaged one raises KeyError or ValueError."""
+        drift = positive(shaped(np.array([float(state["drift"])]), 1), "the drift")
+        sd = positive(shaped(state["sd"], 2), "a standard deviation")
+        return cls(shaped(state["mean"], 2), sd, float(drift[0]))
 
 
 def _means_before() -> Floats:
@@ -246,9 +247,7 @@ class BoardTime(Predictor):
     def state(self) -> State:
         """What was learnt, and from which GPUs."""
         return {
-            "mean": self.population_.mean,
-            "sd": self.population_.sd,
-            "drift": self.population_.drift,
+            **self.population_.state(),
             "scores": self.scores_,
             "trained": [
                 {"device": device, **grid_state(grid, base)} for device, grid, base in self.trained_
@@ -257,9 +256,7 @@ class BoardTime(Predictor):
 
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; shapes are checked."""
-        drift = positive(shaped(np.array([float(state["drift"])]), 1), "the drift")
-        sd = positive(shaped(state["sd"], 2), "a standard deviation")
-        self.population_ = Population(shaped(state["mean"], 2), sd, float(drift[0]))
+        self.population_ = Population.restore(state)
         self.scores_ = restored_scores(state["scores"])
         self.trained_ = tuple((str(one["device"]), *restore_grid(one)) for one in state["trained"])
         if not self.trained_:

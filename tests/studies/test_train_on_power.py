@@ -3,19 +3,20 @@
 from dataclasses import replace
 
 import pytest
+from synthetic import board_kernels
 from synthetic import sampled_kernels as made
 from synthetic.tidy import refused
 
 import mlscale
 
 
+@pytest.mark.filterwarnings("ignore:.*has no counters:mlscale.DataWarning")
 @pytest.mark.parametrize("training", ["train_on", "unseen-gpu"])
 def test_power_of_another_gpu(training: str) -> None:
     """The same laws, and boards of 250 W both: what is left are the times, which it guesses."""
-    one = replace(made.measurements(seed=0), device="v100")
-    two = made.measurements(seed=1)
-    own = tuple(f"other{k // 3}" for k in range(60))
-    two = replace(two, device="p100", applications=own)
+    one = board_kernels.measurements("v100", 0)
+    two = board_kernels.measurements("p100", 1)
+    two = replace(two, applications=tuple(f"other {name}" for name in two.kernels))
     how = {"train_on": {"one": one}} if training == "train_on" else {"training": training}
     tables = {"two": two} if training == "train_on" else {"one": one, "two": two}
     predictors = ["board-power", "engine-bound"]

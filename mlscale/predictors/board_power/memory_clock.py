@@ -4,9 +4,14 @@ Of no GPU that `board-power` learns from can the memory clock be set. Two consta
 GTX 980 and a GTX 1080 Ti (docs/decisions/0016-board-power.md), are taken for all others.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.devices import known_device
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import Profiles
 
 WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory
 INTERFACE = 0.12  # of the board's limit: what the memory draws by its clock alone, at the rated one
@@ -39,3 +44,24 @@ def with_memory_clock(
         waiting = np.minimum(WAITING * limit_w, power)
         interface = INTERFACE * limit_w * (1 - memory) / rated
     return np.maximum(waiting + (power - waiting) / slowdown - interface, LEAST * power)
+
+
+def on_grid(
+    profiles: Profiles, grid: ConfigGrid, times: Floats, limit_w: float
+) -> Callable[[Floats], Floats]:
+    """Return what gives log power ratios (K, N) on a grid by those at its engine clocks (K, E).
+
+    times (K, 1, E, M): ratios to the base.
+    """
+    device, base_w = known_device(profiles.device), profiles.base_power_w[:, None]
+    base_mhz = profiles.base.memory_mhz
+    memory = np.array(grid.memory_mhz) / base_mhz
+    at_base = times[:, 0, :, int(np.abs(np.log(memory)).argmin())]
+    slowdown = times[:, 0] / at_base[..., None]
+    rated = device.datasheet.memory_mhz / base_mhz if device and device.datasheet else 1.0
+
+    def to_grid(logs: Floats) -> Floats:
+        power_w = with_memory_clock(base_w * np.exp(logs), slowdown, memory, rated, limit_w)
+        return np.asarray(np.log(power_w.reshape(len(times), -1) / base_w))
+
+    return to_grid

@@ -1,4 +1,10 @@
-"""What `board-power` has learnt from the kernels of several GPUs: NumPy."""
+"""What `board-power` has learnt: how the power of runs differs, between GPUs and on one. NumPy.
+
+n training runs, K new ones, N configurations, L = 3 latents of a run: the log odds of the watts
+that follow the clock and of those that follow the rate of work to the constant ones, and the log of
+how far the voltage's steps are from the usual ones. A GPU's runs have a share of them in common;
+as every GPU weighs the same, the spread over all runs is that of a run on a new GPU.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,76 +12,80 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, positive, shaped
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.predictors.board_power.inputs import GpuLimits, ShareInputs, shares
-from mlscale.predictors.conditioning import MeasuredRatios, SurfacePrior, condition
-from mlscale.predictors.sampled.curves import Curve, PowerCurve, TimeCurve
-from mlscale.predictors.sampled.latents import Latents
-from mlscale.predictors.sampled.model import SETTINGS
+from mlscale.data.sampled import LOW
+from mlscale.predictors.board_power.inputs import COLUMNS, BoardInputs
+from mlscale.predictors.conditioning import SurfacePrior, random_walk
+from mlscale.predictors.sampled.curves import PowerCurve
 
-CLOCKS = 12  # that each training table is interpolated at
-# Standard deviations of what is left of log power per log clock where power is measured further.
-MISFIT_PER_CLOCK, MISFIT_PER_MEMORY_CLOCK = 0.1, 0.1
+CLOCKS = 12  # of a training table, at most
+POWER_NOISE = 0.03  # standard deviation of the log of the ratio of two readings of power
+LATENT_MEANS, LATENT_SDS = np.array([-0.3, -1.5, 0.0]), np.array([1.5, 1.5, 0.7])  # before all runs
+FIRST_DRIFT, LEAST_DRIFT = 0.03, 0.005
+LEAST_SD = 0.02  # of a latent
+EXPECTATIONS = 15  # steps of expectation and maximisation
+GAUSS_NEWTON_STEPS, LONGEST_STEP = 4, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class BoardCurve:
+    """A `PowerCurve` whose voltage steps are a run's own multiple of the usual ones."""
+
+    curve: PowerCurve
+
+    def log_ratios(self, latents: Floats) -> Floats:
+        """Log power ratios (K, N) at latents (3, K)."""
+        _, parts = self.curve.parts(latents[:2], self._log_voltage(latents))
+        return np.asarray(np.log(parts.sum(axis=0)))
+
+    def slopes(self, latents: Floats) -> Floats:
+        """Derivatives by the latents (3, K, N)."""
+        log_voltage = self._log_voltage(latents)
+        weights, parts = self.curve.parts(latents[:2], log_voltage)
+        shares = parts / parts.sum(axis=0)
+        return np.concatenate([shares[1:] - weights[1:], shares[1:2] * log_voltage])
+
+    def _log_voltage(self, latents: Floats) -> Floats:
+        usual = self.curve.log_voltage(PowerCurve.prior.number_means)
+        return np.asarray(np.exp(latents[2])[:, None] * usual)
 
 
 @dataclass(frozen=True, eq=False)
 class GpuSweep:
-    """Training kernels of one GPU at one base, at CLOCKS even steps of the log engine clock.
+    """Training runs of one GPU at one base, at CLOCKS of its engine clocks.
 
-    own: their shares of the limits; log_clock (N,): ln(clock / base); highest: the GPU's highest
-    clock relative to the base; log_time and log_power (n, N): log ratios to the base.
+    share (n,): of the board's limit. base: ln(base / highest clock). log_clock (N,): ln(clock /
+    base). log_power (n, N): log ratios to the base.
     """
 
     device: str
-    own: dict[str, Floats]
+    share: Floats
+    base: float
     log_clock: Floats
-    highest: float
-    log_time: Floats
     log_power: Floats
+    curve: BoardCurve
 
     @classmethod
-    def of(cls, table: Measurements, base: HardwareConfig, limits: GpuLimits) -> Self:
+    def of(cls, table: Measurements, base: HardwareConfig, limit_w: float) -> Self:
         """Those of a table with one CU count and one memory clock. Raises InputError."""
-        measured = np.log(np.array(table.grid.engine_mhz) / base.engine_mhz)
-        log_clock = np.linspace(measured[0], measured[-1], CLOCKS)
-
-        def resampled(quantity: str) -> Floats:
-            logs = table.log_ratios(quantity, base)
-            return np.array([np.interp(log_clock, measured, row) for row in logs])
-
+        clocks = np.array(table.grid.engine_mhz)
+        highest = highest_clock(table.device, clocks)
+        known = np.flatnonzero((clocks >= LOW * highest) | (clocks == base.engine_mhz))
+        even = known[np.linspace(0, len(known) - 1, CLOCKS).round().astype(int)]
+        at = np.union1d(even, np.flatnonzero(clocks == base.engine_mhz))
+        log_clock = np.log(clocks[at] / base.engine_mhz)
+        log_time = table.log_ratios("time", base)[:, at]
         return cls(
             device=table.device,
-            own=shares(table.profiles(base), limits),
+            share=table.profiles(base).base_power_w / limit_w,
+            base=float(np.log(base.engine_mhz / highest)),
             log_clock=log_clock,
-            highest=highest_clock(table.device, table.grid.engine_mhz) / base.engine_mhz,
-            log_time=resampled("time"),
-            log_power=resampled("power"),
+            log_power=table.log_ratios("power", base)[:, at],
+            curve=BoardCurve(PowerCurve(log_clock, highest / base.engine_mhz, log_time)),
         )
-
-    @property
-    def power_curve(self) -> PowerCurve:
-        """The curve of their power, with their true times."""
-        return PowerCurve(self.log_clock, self.highest, self.log_time)
-
-
-@dataclass(frozen=True, eq=False)
-class FurtherPower:
-    """Power measured at further configurations, and what no weights can make up for.
-
-    misfit (R, N): see `SurfacePrior`.
-    """
-
-    measured: MeasuredRatios
-    misfit: Floats
-
-    @classmethod
-    def of(cls, measured: MeasuredRatios, log_clock: Floats, log_memory: Floats) -> Self:
-        """The misfit grows with the log clocks (N,) of engine and memory."""
-        slopes = MISFIT_PER_CLOCK * log_clock, MISFIT_PER_MEMORY_CLOCK * log_memory
-        return cls(measured, np.array(slopes))
 
 
 def highest_clock(device: str, measured_mhz: Iterable[float]) -> float:
@@ -98,106 +108,124 @@ def is_listed(device: str, engine_mhz: float) -> bool:
     return engine_mhz <= (entry.max_clock_mhz or highest_mhz)
 
 
-class Pooled:
-    """Curves of one kind, one of each GPU; the kernels of each lie one after the other.
+@dataclass(frozen=True, eq=False)
+class Population:
+    """How runs differ, each GPU with the same weight.
 
-    curves and rows: of each GPU, how many kernels it has. The prior is that of the kind.
+    coefficients (3, L): of the inputs in the latents' means. covariance (L, L): of what inputs do
+    not tell of the latents of a run on a new GPU. drift: as of `random_walk`, what the curve leaves
+    of the log power.
     """
 
-    def __init__(self, curves: Sequence[Curve], rows: Sequence[int]) -> None:
-        self.curves = curves
-        self.ends = np.cumsum(rows)[:-1]
-        self.prior = curves[0].prior
-
-    def log_ratios(self, latents: Floats, numbers: Floats) -> Floats:
-        """Log ratios (K, N) at latents (L, K) and numbers (G,)."""
-        own = zip(self.curves, np.split(latents, self.ends, axis=1), strict=True)
-        return np.concatenate([curve.log_ratios(part, numbers) for curve, part in own])
-
-    def slopes(self, latents: Floats, numbers: Floats) -> tuple[Floats, Floats]:
-        """Derivatives by the latents (L, K, N) and by the numbers (G, K, N)."""
-        own = zip(self.curves, np.split(latents, self.ends, axis=1), strict=True)
-        pairs = [curve.slopes(part, numbers) for curve, part in own]
-        by_latents, by_numbers = zip(*pairs, strict=True)
-        return np.concatenate(by_latents, axis=1), np.concatenate(by_numbers, axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class PowerOfAnyGpu:
-    """Fits of power and, for use without another predictor of it, of time; averaged each."""
-
-    inputs: ShareInputs
-    power: tuple[Latents, ...]
-    time: tuple[Latents, ...]
+    inputs: BoardInputs
+    coefficients: Floats
+    covariance: Floats
+    drift: float
 
     @classmethod
-    def fit(cls, gpus: Sequence[GpuSweep]) -> Self:
-        """Learn from kernels of one GPU or several."""
-        own = {name: np.concatenate([gpu.own[name] for gpu in gpus]) for name in gpus[0].own}
-        inputs = ShareInputs.of(own)
-        rows = [len(gpu.log_time) for gpu in gpus]
-        power = Pooled([gpu.power_curve for gpu in gpus], rows)
-        time = Pooled([TimeCurve(gpu.log_clock) for gpu in gpus], rows)
-        log_power = np.concatenate([gpu.log_power for gpu in gpus])
-        log_time = np.concatenate([gpu.log_time for gpu in gpus])
-        points = inputs.points
-        return cls(
-            inputs,
-            tuple(Latents.fit(power, log_power, points, one) for one in SETTINGS["power"]),
-            tuple(Latents.fit(time, log_time, points, one) for one in SETTINGS["time"]),
+    def of(cls, gpus: Sequence[GpuSweep]) -> Self:
+        """That of the runs of several GPUs, by expectation and maximisation."""
+        runs = {one.device: 0 for one in gpus}
+        for one in gpus:
+            runs[one.device] += len(one.share)
+        weight = np.concatenate(
+            [np.full(len(one.share), 1 / runs[one.device] / len(runs)) for one in gpus]
+        )
+        inputs = BoardInputs.of(np.concatenate([one.share for one in gpus]), weight)
+        columns = [inputs.columns(one.share, one.base) for one in gpus]
+        coefficients = np.vstack([LATENT_MEANS, np.zeros((COLUMNS - 1, len(LATENT_MEANS)))])
+        own = cls(inputs, coefficients, np.diag(LATENT_SDS**2), FIRST_DRIFT)
+        latents = [(rows @ coefficients).T for rows in columns]
+        for _ in range(EXPECTATIONS):
+            fits = [own._fitted(*one) for one in zip(gpus, columns, latents, strict=True)]
+            latents = [fit[0] for fit in fits]
+            own = own._maximised(fits, np.vstack(columns), weight, len(runs))
+        return own
+
+    def _fitted(
+        self, gpu: GpuSweep, columns: Floats, latents: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """The likeliest latents (L, n) of training runs, their covariances (n, L, L), and drift².
+
+        latents: where to begin.
+        """
+        away = np.abs(gpu.log_clock) > 1e-9
+        misfit = random_walk(gpu.log_clock[away], self.drift)
+        spread = misfit.T @ misfit + POWER_NOISE**2 * np.eye(away.sum())
+        inverse, known = np.linalg.inv(spread), np.linalg.inv(self.covariance)
+        mean = (columns @ self.coefficients).T
+        for _ in range(GAUSS_NEWTON_STEPS):
+            slopes = gpu.curve.slopes(latents)[:, :, away]
+            left = (gpu.log_power - gpu.curve.log_ratios(latents))[:, away]
+            uphill = np.einsum("lkp,pq,kq->kl", slopes, inverse, left) - (latents - mean).T @ known
+            information = np.einsum("lkp,pq,mkq->klm", slopes, inverse, slopes) + known
+            step = np.linalg.solve(information, uphill[..., None])[..., 0].T
+            latents = latents + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+        left = (gpu.log_power - gpu.curve.log_ratios(latents))[:, away]
+        drift = (left**2).sum(axis=1) / np.abs(gpu.log_clock).sum()
+        return latents, np.linalg.inv(information), drift
+
+    def _maximised(
+        self,
+        fits: Sequence[tuple[Floats, Floats, Floats]],
+        columns: Floats,
+        weight: Floats,
+        count: int,
+    ) -> Self:
+        """The population of such runs, of so many GPUs."""
+        latents, unsure, drift = (
+            np.concatenate(own)
+            for own in zip(*((one.T, *others) for one, *others in fits), strict=True)
+        )
+        root = np.sqrt(weight)[:, None]
+        coefficients = np.linalg.lstsq(root * columns, root * latents, rcond=None)[0]
+        left = root * (latents - columns @ coefficients)
+        between = count / max(count - 1, 1)  # the mean is known from as many GPUs alone
+        covariance = between * left.T @ left + np.einsum("n,nij->ij", weight, unsure)
+        covariance += LEAST_SD**2 * np.eye(len(covariance))
+        return type(self)(
+            self.inputs, coefficients, covariance, max(float(np.sqrt(drift @ weight)), LEAST_DRIFT)
         )
 
-    def log_power(
+    def prior(
         self,
-        own: dict[str, Floats],
-        curve: PowerCurve,
-        further: FurtherPower | None = None,
-        on_grid: Callable[[Floats], Floats] = lambda logs: logs,
-    ) -> Floats:
-        """Log power ratios (K, N) of kernels with those shares and the curve's times.
+        columns: Floats,
+        log_ratios: Callable[[Floats], Floats],
+        log_clock: Floats,
+        misfit: Floats | None = None,
+    ) -> SurfacePrior:
+        """What is believed of runs with inputs (K, 3) over ln(clock / base) (N,).
 
-        further: power measured elsewhere, which moves each kernel's weights. on_grid: from log
-        ratios at the curve's clocks (K, E) to those at N configurations.
+        log_ratios: from latents (L, K) to log power ratios (K, N). misfit (R, N): besides that of
+        the clock. The latents of the prior are in units of their spread.
         """
-        points = self.inputs.points_of(own)
-        logs = []
-        for fit in self.power:
-            latents = fit.means(curve.prior, self.inputs.points, points)
-
-            def log_ratios(latents: Floats, numbers: Floats = fit.numbers) -> Floats:
-                return on_grid(curve.log_ratios(latents, numbers))
-
-            if further is None:
-                logs.append(log_ratios(latents))
-            else:
-                variance = np.full_like(latents, curve.prior.latent_sd**2)
-                prior = SurfacePrior(log_ratios, latents, variance, further.misfit)
-                logs.append(condition(prior, further.measured).logs)
-        return np.asarray(np.mean(logs, axis=0))
-
-    def log_time(self, own: dict[str, Floats], log_clock: Floats) -> Floats:
-        """Log time ratios (K, N): all kernels with those shares are taken to scale alike."""
-        points, curve = self.inputs.points_of(own), TimeCurve(log_clock)
-        fits = [fit.at(curve, self.inputs.points, points) for fit in self.time]
-        return np.asarray(np.mean(fits, axis=0))
+        mean = (columns @ self.coefficients).T
+        root = np.linalg.cholesky(self.covariance)
+        walk = random_walk(log_clock, self.drift)
+        return SurfacePrior(
+            lambda units: log_ratios(mean + root @ units),
+            np.zeros_like(mean),
+            np.ones_like(mean),
+            walk if misfit is None else np.vstack([walk, misfit]),
+            POWER_NOISE,
+        )
 
     def state(self) -> dict[str, Any]:
-        """Arrays for the model file."""
-        return {
-            "inputs": dict(vars(self.inputs)),
-            "power": [fit.state() for fit in self.power],
-            "time": [fit.state() for fit in self.time],
-        }
+        """Arrays and numbers for the model file."""
+        return {**vars(self), "inputs": dict(vars(self.inputs))}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
         """What `state` described; a damaged one raises KeyError or ValueError."""
-        inputs = ShareInputs.restore(state["inputs"])
-        kernels = len(inputs.points)
-        power = zip(state["power"], SETTINGS["power"], strict=True)
-        time = zip(state["time"], SETTINGS["time"], strict=True)
+        size = len(LATENT_MEANS)
+        covariance = shaped(state["covariance"], size, size)
+        if not np.allclose(covariance, covariance.T):
+            raise ValueError("a covariance is not symmetric")
+        positive(np.asarray(np.linalg.eigvalsh(covariance)), "a variance")
+        drift = positive(shaped(np.array([float(state["drift"])]), 1), "the drift")
         return cls(
-            inputs,
-            tuple(Latents.restore(fit, one, PowerCurve.prior, kernels) for fit, one in power),
-            tuple(Latents.restore(fit, one, TimeCurve.prior, kernels) for fit, one in time),
+            BoardInputs.restore(state["inputs"]),
+            shaped(state["coefficients"], COLUMNS, size),
+            covariance,
+            float(drift[0]),
         )

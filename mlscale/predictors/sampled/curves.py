@@ -104,12 +104,12 @@ class PowerCurve:
 
     def log_ratios(self, latents: Floats, numbers: Floats) -> Floats:
         """Log power ratios (K, N); see `Curve`."""
-        _, parts = self._parts(latents, numbers)
+        _, parts = self.parts(latents, self.log_voltage(numbers))
         return np.asarray(np.log(parts.sum(axis=0)))
 
     def slopes(self, latents: Floats, numbers: Floats) -> tuple[Floats, Floats]:
         """Derivatives of the log power ratios; see `Curve`."""
-        weights, parts = self._parts(latents, numbers)
+        weights, parts = self.parts(latents, self.log_voltage(numbers))
         shares = parts / parts.sum(axis=0)
         by_latents = shares[1:] - weights[1:]
         steps = self._passed() / (1 + np.exp(-numbers))[:, None]
@@ -125,12 +125,15 @@ class PowerCurve:
             np.array([1 / self.highest])
         )
 
-    def _parts(self, latents: Floats, numbers: Floats) -> tuple[Floats, Floats]:
-        """The weights (3, K, 1), and the weighted parts of the power ratio (3, K, N)."""
+    def parts(self, latents: Floats, log_voltage: Floats) -> tuple[Floats, Floats]:
+        """The weights (3, K, 1), and the weighted parts of the power ratio (3, K, N).
+
+        log_voltage: that of the squared voltage relative to the base, (N,) or (K, N).
+        """
         logits = np.concatenate([np.zeros((1, latents.shape[1])), latents])
         odds = np.exp(logits - logits.max(axis=0))
         weights = (odds / odds.sum(axis=0))[..., None]
-        clocked = np.exp(self.log_voltage(numbers) + self.log_clock)
+        clocked = np.exp(log_voltage + self.log_clock)
         rates = [np.ones_like(self.log_time), clocked + 0 * self.log_time, np.exp(-self.log_time)]
         return weights, weights * np.array(rates)
 

@@ -15,17 +15,16 @@ from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
-from mlscale.predictors.board_power.inputs import shares
-from mlscale.predictors.board_power.model import FurtherPower, highest_clock, is_listed
-from mlscale.predictors.conditioning import MeasuredRatios
-from mlscale.predictors.sampled.curves import PowerCurve
+from mlscale.predictors.board_power.model import (
+    highest_clock,
+    is_listed,
+)
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
 
 ASSUMED = (
-    "power from one clock alone, by the voltage curve learnt on rtx8000, not on h100-sxm5: "
-    "power at a second clock (--also) tells more"
+    "power from one clock alone, learnt on 1 other GPU: power at a second clock (--also) tells more"
 )
 
 
@@ -58,37 +57,26 @@ def times(values: np.ndarray) -> Surfaces:
 
 
 class TestKnownTruth:
+    """Of kernels whose parts follow from DRAM's share, which the predictor does not look at."""
+
     def test_power_of_another_gpu(self, trained: BoardPower, other: Measurements) -> None:
-        # No noise: what is left is that its highest watts differ, and the prior of the latents.
+        # What is left is what power's share does not tell of where it goes.
         surfaces = ready(trained, other).predict(other.profiles(made.TOP), made.GRID)
         errors = np.abs(surfaces.values / other.relative("power", made.TOP) - 1)
-        assert errors.mean() < 0.01
-        assert np.quantile(errors, 0.95) < 0.03
+        assert errors.mean() < 0.045
 
-    def test_the_three_parts(self, trained: BoardPower, other: Measurements) -> None:
-        # Twice the time at every clock takes w2 T_base / (2 T) away; w1 follows from the rest.
-        own, profiles = ready(trained, other), other.profiles(made.TOP)
-        true = other.relative("time", made.TOP)
-        power, slower = (
-            own.with_times(times(factor * true)).predict(profiles, made.GRID).values[:, 0, 0, 0]
-            for factor in (1, 2)
+    def test_power_at_two_more_clocks_tells_the_three_parts(
+        self, trained: BoardPower, other: Measurements
+    ) -> None:
+        at = [made.GRID.config((0, step, 0)) for step in (0, 3)]
+        points = tuple(
+            MeasuredPoint(config, own.time_ms, own.power_w)
+            for config, own in ((config, other.profiles(config)) for config in at)
         )
-        rate = 1 / true[:, 0, 0, 0]
-        w2 = (power - slower) / (rate / 2)
-        w1 = (power - w2 * rate - (1 - w2)) / (G[0] - 1)
-        watts = made.truth(seed=2)["watts"]
-        shares = watts / watts.sum(axis=0)
-        assert np.abs(w1 - shares[1]).mean() < 0.03
-        assert np.abs(w2 - shares[2]).mean() < 0.03
-        assert np.abs(1 - w1 - w2 - shares[0]).mean() < 0.03
-
-    def test_the_voltage_over_the_clock(self, trained: BoardPower) -> None:
-        kernels = len(trained.model_.inputs.points)
-        log_clock = np.log(CLOCKS / 1500)
-        curve = PowerCurve(log_clock, 1.0, np.zeros((kernels, len(CLOCKS))))
-        truth = 2 * np.log(made.VOLTAGE / made.VOLTAGE[-1])
-        for fit in trained.model_.power:
-            assert np.abs(curve.log_voltage(fit.numbers) - truth).max() < 0.05
+        profiles = replace(other.profiles(made.TOP), points=points)
+        surfaces = ready(trained, other).predict(profiles, made.GRID)
+        errors = np.abs(surfaces.values / other.relative("power", made.TOP) - 1)
+        assert errors.mean() < 0.015
 
     def test_another_base(self, other: Measurements) -> None:
         # One table may come with several bases; the truth is relative to whichever is asked.
@@ -98,7 +86,7 @@ class TestKnownTruth:
         at = made.GRID.config((0, 4, 0))
         own = own.with_times(Surfaces(made.GRID, at, other.relative("time", at)))
         values = own.predict(other.profiles(at), made.GRID).values
-        assert np.abs(values / other.relative("power", at) - 1).mean() < 0.03
+        assert np.abs(values / other.relative("power", at) - 1).mean() < 0.04
 
 
 class TestFurtherPower:
@@ -109,23 +97,6 @@ class TestFurtherPower:
         power_w = np.full(len(other.kernels), np.nan)
         power_w[0] = other.quantity("power")[0, 0, at, 0] * np.exp(log_off)
         return MeasuredPoint(made.GRID.config((0, at, 0)), np.full(len(power_w), np.nan), power_w)
-
-    def test_weights_by_hand(self, trained: BoardPower, other: Measurements) -> None:
-        """Weights unlike the training's: power is met, and on both sides nearer than by a slope."""
-        own = shares(other.profiles(made.TOP), trained.limits_["one"])
-        log_clock = np.log(CLOCKS / 1500)
-        curve = PowerCurve(log_clock, 1.0, np.log(other.relative("time", made.TOP)[:, 0, :, 0]))
-        truth = np.log(0.6 + 0.3 * G + 0.1 * np.exp(-curve.log_time))
-        second = [int(np.abs(CLOCKS - 1000).argmin())]
-        before = trained.model_.log_power(own, curve)
-        measured = MeasuredRatios(np.eye(len(CLOCKS))[second], truth[:, second])
-        further = FurtherPower.of(measured, log_clock, 0 * log_clock)
-        after = trained.model_.log_power(own, curve, further)
-        by_slope = before + (truth - before)[:, second] * log_clock / log_clock[second]
-        assert np.abs(after - truth)[:, second].max() < 0.01
-        # What is left: one reading does not tell constant watts from DRAM's.
-        assert np.abs(after - truth).mean() < 0.03
-        assert np.abs(after - truth).mean() < 0.7 * np.abs(by_slope - truth).mean()
 
     def test_the_kernel_alone_moves(self, trained: BoardPower, other: Measurements) -> None:
         profiles = other.profiles(made.TOP)
@@ -139,7 +110,7 @@ class TestFurtherPower:
         assert point.power_w is not None
         ratio = point.power_w[0] / profiles.base_power_w[0]
         at = made.GRID.index(point.config)
-        assert with_point[(0, *at)] == pytest.approx(ratio, rel=0.01)
+        assert with_point[(0, *at)] == pytest.approx(ratio, rel=0.03)  # POWER_NOISE
         assert with_point[1:] == pytest.approx(without[1:])
         ends = [np.array([one.low, one.high]) for one in surfaces]
         assert ends[1][:, 1:] == pytest.approx(ends[0][:, 1:])
@@ -197,7 +168,7 @@ class TestSurfaces:
         surfaces = own.predict(other.profiles(made.TOP), made.GRID)
         assert all(OWN_TIMES in flags for flags in surfaces.flags)
         errors = np.abs(surfaces.values / other.relative("power", made.TOP) - 1)
-        assert errors.mean() < 0.02
+        assert errors.mean() < 0.06
 
     def test_the_times_intervals_widen_those_of_power(
         self, trained: BoardPower, other: Measurements
@@ -236,28 +207,6 @@ THIRD = gpu("three", 2)
 
 
 class TestIntervals:
-    def test_hold_what_they_promise_of_a_gpu_held_out(self) -> None:
-        tables = [gpu(name, seed, noise=0.02) for seed, name in enumerate(("one", "two", "three"))]
-        *two, last = tables
-        own = ready(BoardPower().fit(two, [made.TOP] * 2), last)
-        surfaces = own.predict_interval(last.profiles(made.TOP), 0.9, made.GRID)
-        truth = last.relative("power", made.TOP)
-        inside = (surfaces.low <= truth) & (truth <= surfaces.high)
-        assert 0.83 < inside[:, 0, :-1].mean() < 0.97  # 360 values, the GPU's own noise
-
-    def test_are_in_proportion_to_a_constant_and_the_log_clock(
-        self, trained: BoardPower, other: Measurements
-    ) -> None:
-        # By hand: 0.04 + 0.04 ln 2 at half of the clock is 1 + ln 2 times the 0.04 near the base.
-        grid = ConfigGrid((40,), (750.0, 1500.0 * (1 - 1e-9), 1500.0), (1000.0,))
-        flat = Surfaces(grid, made.TOP, np.ones((60, *grid.shape)))
-        own = ready(trained, other).with_times(flat)
-        surfaces = own.predict_interval(other.profiles(made.TOP), 0.9, grid)
-        assert surfaces.low is not None
-        width = np.log(surfaces.values / surfaces.low)[:, 0, :, 0]
-        assert np.allclose(width[:, 0] / width[:, 1], 1 + np.log(2), rtol=1e-6)
-        assert np.allclose(width[:, 2], 0)
-
     def test_there_are_none_after_one_gpu_and_a_flag_says_so(self) -> None:
         own, profiles = ready(TRAINED, THIRD), THIRD.profiles(made.TOP)
         asked = predict_surfaces(own, profiles, made.GRID, 0.9)
@@ -266,18 +215,6 @@ class TestIntervals:
         assert all(flags[0] == note for flags in asked.flags)
         not_asked = predict_surfaces(own, profiles, made.GRID)
         assert not any(note in flags for flags in not_asked.flags)
-
-    def test_a_gpu_in_spread_from_widens_and_is_not_learnt(self, trained: BoardPower) -> None:
-        strange = gpu("strange", 3)
-        power = strange.power_samples
-        assert power is not None
-        steeper = power * (CLOCKS / 1500).reshape(1, 1, 1, -1, 1) ** 0.5
-        strange = replace(strange, power_samples=steeper)
-        tables = [gpu("one", 0), gpu("two", 1), strange]
-        own = BoardPower(spread_from=("strange",)).fit(tables, [made.TOP] * 3)
-        assert own.trained_devices() == ("one", "two")
-        assert same_bits(own.model_.inputs.points, trained.model_.inputs.points)
-        assert own.scores_[900] > 2 * trained.scores_[900]
 
 
 class TestRefusals:
@@ -291,7 +228,7 @@ class TestRefusals:
         assert own.assumption(replace(run, device="rtx8000")) is None
         assert own.assumption(of_nvidia) == ASSUMED
         point = MeasuredPoint(made.MIDDLE, run.time_ms, run.power_w)
-        learnt = "power by the voltage curve learnt on rtx8000, not on h100-sxm5"
+        learnt = "power learnt on 1 other GPU"
         assert own.assumption(replace(of_nvidia, points=(point,))) == learnt
 
     def test_of_an_unknown_gpu(self, trained: BoardPower, other: Measurements) -> None:
@@ -315,7 +252,7 @@ class TestRefusals:
 
 class TestModel:
     def test_saved_and_loaded_it_says_the_same(self, tmp_path: Path, other: Measurements) -> None:
-        power = BoardPower(spread_from=("none",)).fit([gpu("one", 0), gpu("two", 1)], ["mid"] * 2)
+        power = BoardPower().fit([gpu("one", 0), gpu("two", 1)], ["mid"] * 2)
         model = mlscale.train(gpu("one", 0), made.MIDDLE, "engine-bound")
         model = replace(model, predictors={**model.predictors, "power": power})
         model.save(tmp_path / "m.mlscale")

@@ -47,11 +47,11 @@ def off_and_held(power: BoardPower, test: Measurements, base: str, measured: boo
     ("source", "target", "base", "measured", "bound"),
     [
         ("rtx8000", "a100", "highest", True, 5.3),
-        ("rtx8000", "a100", "highest", False, 5.8),
-        ("rtx8000", "a100", "mid", False, 6.2),
+        ("rtx8000", "a100", "highest", False, 6.3),
+        ("rtx8000", "a100", "mid", False, 7.5),
         ("a100", "rtx8000", "highest", True, 5.4),
-        ("a100", "rtx8000", "highest", False, 6.7),
-        ("a100", "rtx8000", "mid", False, 5.1),
+        ("a100", "rtx8000", "highest", False, 8.4),
+        ("a100", "rtx8000", "mid", False, 5.6),
     ],
 )
 def test_errors_on_a_gpu_held_out(
@@ -63,7 +63,7 @@ def test_errors_on_a_gpu_held_out(
 
 
 def test_intervals_hold_on_the_average_gpu(data_folder: Path) -> None:
-    """Each GPU predicted from the two others; the V100 is hardly predicted at all."""
+    """Each GPU predicted from the two others. Regression only."""
     held = []
     for target in FILES:
         others = [name for name in FILES if name != target]
@@ -72,4 +72,4 @@ def test_intervals_hold_on_the_average_gpu(data_folder: Path) -> None:
         held.append(off_and_held(power, table(data_folder, target), "highest", True)[1])
     assert held[0] > 90  # A100
     assert held[1] > 90  # RTX 8000
-    assert 25 < held[2] < 75  # V100: its knee is elsewhere, and two GPUs do not tell
+    assert held[2] > 85  # V100
