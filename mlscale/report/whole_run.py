@@ -75,6 +75,8 @@ def _facts(report: RunReport) -> Markup:
     advice, profiles = report.advice, report.profiles
     run = advice.run
     total = len(profiles.kernels)
+    if run.is_sampled and run.launches is None:
+        return terms([("Runs", f"{total}, as averages of a monitor's log")])
     kernels = counted(total, "kernel")
     launches = f"{kernels}, each run once, as the profile gives no launches"
     if run.launches is not None:

@@ -175,6 +175,18 @@ def test_commands_are_for_the_gpu_of_the_log(capsys: Capture, tmp_path: Path) ->
     assert "nvidia-smi -i 2 -rgc" in page.read_text()
 
 
+def test_a_page_of_logs_speaks_of_runs_and_not_of_counters(
+    capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+) -> None:
+    page = tmp_path / "page.html"
+    succeed(capsys, "report", fast, "--also", slow, "-o", page)
+    text = page.read_text()
+    assert (
+        "1, as averages of a monitor's log" in text or "1, as averages of a monitor&#x27;s" in text
+    )
+    assert "Counters cover" not in text
+
+
 class TestRefusals:
     def test_limits_that_cannot_be_kept_are_told_without_exponents(
         self, capsys: Capture, tmp_path: Path
