@@ -80,8 +80,9 @@ def test_what_kernel_tuner_cannot_use(
 
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
+    for module in ("cuda", "cuda.bindings", "hip"):
+        monkeypatch.setitem(sys.modules, module, None)
     for backend, package in (("cuda", "nvidia-ml-py"), ("hip", "hip-python<10")):
-        monkeypatch.setitem(sys.modules, backend, None)
         with pytest.raises(InputError, match=f"; {backend}: .* \\(pip install .*{package}"):
             find_device(backend)
 
