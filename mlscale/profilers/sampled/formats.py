@@ -42,16 +42,6 @@ FORMATS = (
         nvidia_smi.read_query,
     ),
     LogFormat(
-        "nvidia-smi", "nvidia-smi --query-gpu in semicolons",
-        re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(; ?[\w.]+( \[[^]]*\])?)+\s*$"),
-        nvidia_smi.refuse_semicolons,
-    ),
-    LogFormat(
-        "nvidia-smi", "nvidia-smi --query-gpu without a header",
-        re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}(?=.*, [\d.]+ (W|MHz|%))(, [^,]+)+$"),
-        nvidia_smi.refuse_without_header,
-    ),
-    LogFormat(
         "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s]"),
         nvidia_smi.read_dmon,
     ),
@@ -71,6 +61,18 @@ FORMATS = (
     LogFormat(
         "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),
         amd.read_monitor,
+    ),
+)  # fmt: skip
+_REFUSED = (  # what is known, and not read
+    LogFormat(
+        "nvidia-smi", "nvidia-smi --query-gpu in semicolons",
+        re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(; ?[\w.]+( \[[^]]*\])?)+\s*$"),
+        nvidia_smi.refuse_semicolons,
+    ),
+    LogFormat(
+        "nvidia-smi", "nvidia-smi --query-gpu without a header",
+        re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}(?=.*, [\d.]+ (W|MHz|%))(, [^,]+)+$"),
+        nvidia_smi.refuse_without_header,
     ),
 )  # fmt: skip
 
@@ -105,7 +107,10 @@ def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[Samp
 
 
 def _format(lines: Lines) -> tuple[LogFormat | None, int]:
-    """The format of the first line that is a header, and where that line stands."""
+    """The format of the first line that is a header, and where that line stands.
+
+    Without one it is a form that is refused, if the first line with a text is of that.
+    """
     for position, (_, text) in enumerate(lines):
         if text.strip() == "{" and position + 1 < len(lines):  # JSON over several lines
             text += lines[position + 1][1]  # noqa: PLW2901
@@ -113,7 +118,9 @@ def _format(lines: Lines) -> tuple[LogFormat | None, int]:
             for form in FORMATS:
                 if form.header.match(text):
                     return form, position
-    return None, 0
+    begin = next((n for n, (_, text) in enumerate(lines) if text.strip()), 0)
+    head = lines[begin][1][:_LONGEST_HEADER] if lines else ""
+    return next((form for form in _REFUSED if form.header.match(head)), None), begin
 
 
 def _decoded(content: bytes) -> str:

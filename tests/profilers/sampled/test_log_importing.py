@@ -23,6 +23,7 @@ from synthetic.monitor_logs import (
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import RunFacts, import_logs, log_format
+from mlscale.profilers.sampled.formats import FORMATS
 
 TWO_HOSTS = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{host}"}} 5\n' for host in "ab")
 FORMS = pytest.mark.parametrize("form", WRITERS)
@@ -274,6 +275,18 @@ def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
         load(path)
     path = write(tmp_path, query(block(1, 9, 1), PERIOD_S, index=False))
     assert row(load(path))["power_w"] == 200
+
+
+def test_a_line_of_a_log_inside_another_file_makes_it_no_log(tmp_path: Path) -> None:
+    line = "2026/02/03 10:00:00.000, 0, 90 %, 200 W\n"
+    assert log_format(write(tmp_path, line)) is not None
+    assert log_format(write(tmp_path, f"==PROF== Connected to process 4711\n{line}")) is None
+
+
+def test_what_is_refused_is_not_offered() -> None:
+    titles = [form.title for form in FORMATS]
+    assert len(set(titles)) == len(titles)
+    assert not [title for title in titles if "semicolons" in title or "without" in title]
 
 
 def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
