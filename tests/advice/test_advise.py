@@ -267,6 +267,25 @@ class TestPowerKinds:
             static_power(kind, given)
 
 
+class TestExchange:
+    def test_kernels_that_wait_for_other_gpus_are_told(self) -> None:
+        """By hand: 4 of 6 ms."""
+        names = (
+            "gemm",
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        )
+        [told] = [
+            w for w in advise(MODEL, replace(new_kernels(), kernels=names)).warnings if "GPUs" in w
+        ]
+        assert told.startswith("66.7 % of the run's time is in kernels that exchange data between")
+        assert "'ncclDevKernel_AllReduce_Sum_bf16" in told
+
+    @pytest.mark.parametrize("name", ["my_nccl_test", "accelKernel", "pack_for_nccl"])
+    def test_others_are_not(self, name: str) -> None:
+        run = replace(new_kernels(), kernels=("gemm", name))
+        assert not [w for w in advise(MODEL, run).warnings if "GPUs" in w]
+
+
 class TestRefused:
     @pytest.mark.parametrize("objective", ["energy", "edp", "ed2p", "power"])
     def test_power_that_is_not_there(self, objective: str) -> None:
