@@ -11,7 +11,7 @@ from mlscale.profilers.sampled.log import SampledLog
 ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation")  # the first that is there counts
 BUSY_PART = 0.1  # of the highest activity, from which a sample is busy
 IDLE = 0.02  # activity at or below which a GPU is idle throughout
-MANY = 20  # samples, whose quantiles tell something
+FEW = 10  # samples, of which the middle four fifths tell something
 LONG = 10  # periods, beyond which a gap or a pause inside the span is told
 LONG_PAUSE = 0.1  # of the span, which a pause that is told is too
 POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
@@ -57,13 +57,14 @@ class BusySpan:
     def middle(self, values: Floats) -> tuple[float, float]:
         """The ends of the middle four fifths of a column's values over the span.
 
+        At least the lowest and the highest are left out, as the run may begin or end amid them.
         Both are the mean where there are too few to tell.
         """
-        inside = self._present(values)
-        if inside.size < MANY:
+        inside = np.sort(self._present(values))
+        if inside.size < FEW:
             return float(inside.mean()), float(inside.mean())
-        low, high = np.quantile(inside, (0.1, 0.9), method="nearest")
-        return float(low), float(high)
+        out = max(1, round(0.1 * (inside.size - 1)))
+        return float(inside[out]), float(inside[-1 - out])
 
     def _present(self, values: Floats) -> Floats:
         inside = values[self.first : self.last + 1]

@@ -194,8 +194,13 @@ def test_a_clock_that_wanders_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, query(ticks, PERIOD_S))
     with pytest.warns(DataWarning, match=r"engine_mhz wanders, from 1200 to 1400 in four of five"):
         assert row(load(path))["engine_mhz"] == 1300
+    ticks = [*block(1, 6, 0, engine_mhz=1200), *block(0, 6, 1, engine_mhz=1400)]
+    with pytest.warns(DataWarning, match="engine_mhz wanders, from 1200 to 1400"):  # 12 samples
+        load(write(tmp_path, query(ticks, PERIOD_S)))
     few = [*block(1, 39, 0, engine_mhz=1400), *block(0, 1, 1, engine_mhz=1200)]
     load(write(tmp_path, query(few, PERIOD_S)))  # no warning, which would be an error
+    few = [*block(1, 11, 0, engine_mhz=1400), *block(0, 1, 1, engine_mhz=1200)]
+    load(write(tmp_path, query(few, PERIOD_S)))
 
 
 def test_the_clock_that_was_set_counts_where_the_sampled_one_is_the_same(tmp_path: Path) -> None:
