@@ -83,8 +83,10 @@ def choice_note(name: str, profiles: Profiles) -> str:
             "tried, whether or not it can be set to them"
         )
     if name in (ANY_GPU, ANY_SAMPLED_GPU) and device is not None and device.vendor != "NVIDIA":
-        note += (
-            "; it learnt from NVIDIA's GPUs alone, and its intervals were never checked on others"
+        note += "; it learnt from NVIDIA's GPUs alone, and " + (
+            "of others was checked on one matrix product on an MI350X and an MI355X"
+            if name == ANY_SAMPLED_GPU
+            else "its intervals were never checked on others"
         )
     return note
 

@@ -225,14 +225,6 @@ class TestShippedModel:
         assert any("power share" in flag for flag in predictions.flags[0])
         powers = predictions["power"].values.ravel()
         assert (np.diff(powers) > 0).all()  # of the same work, more at every higher clock
-        of_amd = replace(one, metadata={**one.metadata, "counter_tool": "amd-smi"}, points=(point,))
-        assert turned.why_no_power(of_amd) == "'my-laptop' is not in the device table"
-
-    def test_power_that_no_option_mends_is_not_asked_for(self) -> None:
-        """--power would lead to a refusal on an AMD GPU: that comes first."""
-        model = load(path(ANY_GPU))
-        run = profiles("mi300x", HardwareConfig(304, 2100.0, 1300.0))
-        assert model.why_no_power(run) == "power was learnt on NVIDIA GPUs, not on AMD's"
 
     def test_the_card_says_how_far_off_two_clocks_are(self) -> None:
         errors = load(path(ANY_SAMPLED_GPU)).card["errors_on_gpus_left_out"]

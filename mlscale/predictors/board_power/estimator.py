@@ -52,12 +52,11 @@ MISFIT_PER_MEMORY_CLOCK, SPREAD_PER_MEMORY_CLOCK = 0.1, 0.2
 LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's interval is made for
 OWN_TIMES = "times taken to scale as the training GPUs' runs do on average"
 MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
-NVIDIA_TOOLS = ("dcgm", "nvidia-smi")  # whose power of a GPU that is not known is of NVIDIA's
 
 
 @dataclass
 class BoardPower(Predictor):
-    """P / P_base = w0 + w1 V^2 f / (V_base^2 f_base) + w2 T_base / T, of any GPU of one vendor.
+    """P / P_base = w0 + w1 V^2 f / (V_base^2 f_base) + w2 T_base / T, of any GPU.
 
     V^2 over the clock, as a share of the GPU's highest, has one shape on all GPUs, and steps of a
     size of its own. The weights and that size are Gaussian, as training runs of several GPUs show;
@@ -128,17 +127,10 @@ class BoardPower(Predictor):
         Where the board's limit is not known, it can from power at a further clock alone.
         """
         device = profiles.device
-        if device in self.limits_w_:
+        has_limit = device in self.limits_w_ or board_limit_w(device)
+        if has_limit or _has_further_power(profiles):
             return None
-        known = known_device(device)
-        is_nvidia = profiles.metadata.get("counter_tool") in NVIDIA_TOOLS
-        vendor = known.vendor if known else "NVIDIA" if is_nvidia else None
-        learnt = {one.vendor for one in map(known_device, self.trained_devices()) if one}
-        if vendor and learnt and vendor not in learnt:
-            return f"power was learnt on {' and '.join(sorted(learnt))} GPUs, not on {vendor}'s"
-        if board_limit_w(device) or (vendor and _has_further_power(profiles)):
-            return None
-        if known is None:
+        if known_device(device) is None:
             return f"'{device}' is not in the device table"
         return f"the power limit tdp_w of '{device}' is not in the device table"
 
@@ -148,6 +140,9 @@ class BoardPower(Predictor):
         if profiles.device in trained:
             return None
         learnt = f"learnt on {len(trained)} other GPU{'s' if len(trained) > 1 else ''}"
+        known, vendors = known_device(profiles.device), {*map(_vendor, trained)} - {None}
+        if known and vendors and known.vendor not in vendors:
+            learnt += f", none of them of {known.vendor}"
         if _has_further_power(profiles):
             return f"power {learnt}"
         return f"power from one clock alone, {learnt}: power at a second clock (--also) tells more"
@@ -313,6 +308,11 @@ def _measured_power(profiles: Profiles, grid: ConfigGrid) -> MeasuredRatios:
     at = points.at[:, grid.size :]
     is_power = at.any(axis=1)
     return MeasuredRatios(at[is_power], points.logs[:, is_power])
+
+
+def _vendor(device: str) -> str | None:
+    known = known_device(device)
+    return known.vendor if known else None
 
 
 def _has_further_power(profiles: Profiles) -> bool:
