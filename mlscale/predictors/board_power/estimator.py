@@ -29,7 +29,6 @@ from mlscale.predictors.base import (
 from mlscale.predictors.board_power.inputs import board_limit_w, limit_of
 from mlscale.predictors.board_power.memory_clock import on_grid
 from mlscale.predictors.board_power.model import (
-    POWER_NOISE,
     BoardCurve,
     GpuSweep,
     Population,
@@ -45,6 +44,9 @@ from mlscale.predictors.conditioning import (
 from mlscale.predictors.intervals import LEVELS, calibrated_scores, restored_scores, score_at
 from mlscale.predictors.sampled.curves import PowerCurve
 
+# Standard deviation of the log power that intervals have at least, from the base alone and with a
+# further point. So far off are GPUs already near them; chosen by leaving out training GPUs.
+LEAST_SPREAD, LEAST_SPREAD_FURTHER = 0.08, 0.05
 SECOND_STEP = 3  # of a GPU's clocks, each is tried as the second one
 # Of log power per log memory clock: what is left where it is measured there, and the half-width of
 # the interval. Assumed, not learnt.
@@ -195,8 +197,9 @@ class BoardPower(Predictor):
             return Surfaces.of_logs(grid, base, logs, flags)
         is_elsewhere = np.abs(measured.at @ log_clock) > 1e-9
         has_further = (~np.isnan(measured.logs) & is_elsewhere).any(axis=1, keepdims=True)
-        further, alone = (score_at(own, coverage) for own in (self.further_scores_, self.scores_))
-        width = np.where(has_further, further, alone) * _scale(posterior)
+        further = score_at(self.further_scores_, coverage) * _scale(posterior, LEAST_SPREAD_FURTHER)
+        alone = score_at(self.scores_, coverage) * _scale(posterior, LEAST_SPREAD)
+        width = np.where(has_further, further, alone)
         width = np.where((log_clock != 0) | (log_memory != 0), width, 0)
         width = width + SPREAD_PER_MEMORY_CLOCK * np.abs(log_memory)
         low, high = logs - width, logs + width
@@ -320,9 +323,9 @@ def _has_further_power(profiles: Profiles) -> bool:
     return bool(powers) and not np.isnan(powers).all(axis=0).any()
 
 
-def _scale(posterior: SurfacePosterior) -> Floats:
+def _scale(posterior: SurfacePosterior, least: float) -> Floats:
     """What the intervals' half-widths are proportional to, (K, N)."""
-    return np.asarray(np.sqrt(posterior.after + POWER_NOISE**2))
+    return np.asarray(np.sqrt(posterior.after + least**2))
 
 
 def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[Floats, Floats]:
@@ -365,4 +368,5 @@ def _scores(population: Population, gpu: GpuSweep, steps: list[int], at: Mask) -
     prior = population.prior(columns, gpu.curve.log_ratios, gpu.log_clock)
     measured = MeasuredRatios(np.eye(at.size)[steps], gpu.log_power[:, steps])
     posterior = condition(prior, measured)
-    return np.asarray((np.abs(gpu.log_power - posterior.logs) / _scale(posterior))[:, at])
+    scale = _scale(posterior, LEAST_SPREAD_FURTHER if steps else LEAST_SPREAD)
+    return np.asarray((np.abs(gpu.log_power - posterior.logs) / scale)[:, at])
