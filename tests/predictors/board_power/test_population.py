@@ -127,6 +127,24 @@ class TestNewGpus:
         widths = [np.log(of.high / of.low)[:, 0, :-1, 0].mean(axis=1) for of in (one, both)]
         assert (widths[1] < 0.8 * widths[0]).all()
 
+    def test_near_a_reading_the_least_spread_is_left(self, trained: BoardPower) -> None:
+        """By hand: 0.08 times the score of one reading, 0.05 times that of two; 0.2 % more here."""
+        near = replace(made.GRID, engine_mhz=(1000.0, 1000.1, 1499.9, 1500.0))
+        table = made.measurements("other", 9)
+        own = ready(trained, table).with_times(Surfaces(near, made.TOP, np.ones((30, 1, 4, 1))))
+        widths = [
+            np.log(of.high / of.low)[:, 0, :, 0] / 2
+            for of in (
+                own.predict_interval(profiles, 0.9, near)
+                for profiles in (table.profiles(made.TOP), with_second(table))
+            )
+        ]
+        one, both = (scores[900] for scores in (trained.scores_, trained.further_scores_))
+        assert widths[0][:, 2] == pytest.approx(0.08 * one, rel=0.002)
+        assert widths[1][:, 2] == pytest.approx(0.05 * both, rel=0.002)
+        assert (widths[1][:, 1] < 1.2 * 0.05 * both).all()
+        assert (widths[0][:, 1] > 1.2 * 0.08 * one).all()
+
     def test_a_run_without_a_second_reading_is_as_before(self, trained: BoardPower) -> None:
         table = made.measurements("steep", 7, (0.8, 0, 0))
         own, both = ready(trained, table), with_second(table)
