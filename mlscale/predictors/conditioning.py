@@ -36,15 +36,13 @@ class SurfacePrior:
     """What is known of kernels' surfaces before the points.
 
     log_ratios: from latents (L, K) to log ratios (K, M). mean and variance (L, K): of the latents.
-    misfit (R, M): misfit.T @ misfit is the covariance of what latents cannot make up for. noise:
-    standard deviation of the log of a measured ratio.
+    misfit (R, M): misfit.T @ misfit is the covariance of what latents cannot make up for.
     """
 
     log_ratios: Callable[[Floats], Floats]
     mean: Floats
     variance: Floats
     misfit: Floats
-    noise: float = RATIO_NOISE
 
     def predicted(self) -> Floats:
         """Return the log ratios (K, M) at the mean of the latents."""
@@ -138,7 +136,7 @@ class SurfacePosterior:
         covariance += self.prior.misfit.T @ self.prior.misfit
         covariance -= gain @ self.inverse[kernel] @ gain.T
         own = np.maximum(np.diag(covariance), 0)
-        left = own - covariance**2 / (own + self.prior.noise**2)[:, None]
+        left = own - covariance**2 / (own + RATIO_NOISE**2)[:, None]
         return np.sqrt(_ratio(np.maximum(left, 0), self.before[kernel]))
 
 
@@ -227,7 +225,7 @@ def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:
         return SurfacePosterior(prior, logs, prior.mean, none, empty, nothing)
     shared = points.at @ prior.misfit.T
     missing = np.isnan(points.logs)
-    noise = np.where(missing, MISSING_VARIANCE, prior.noise**2)
+    noise = np.where(missing, MISSING_VARIANCE, RATIO_NOISE**2)
     spread: Floats = shared @ shared.T + noise[:, :, None] * np.eye(len(points.at))
     latents = _most_likely(prior, points, missing, np.asarray(np.linalg.inv(spread)))
     logs, slopes = prior.log_ratios(latents), prior.slopes(latents)

@@ -22,7 +22,7 @@ from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.sampled.curves import PowerCurve
 
 CLOCKS = 12  # of a training table, at most
-POWER_NOISE = 0.03  # standard deviation of the log of the ratio of two readings of power
+POWER_NOISE = 0.03  # of training runs: standard deviation of the log of a ratio of two readings
 LATENT_MEANS, LATENT_SDS = np.array([-0.3, -1.5, 0.0]), np.array([1.5, 1.5, 0.7])  # before all runs
 FIRST_DRIFT, LEAST_DRIFT = 0.03, 0.005
 LEAST_SD = 0.02  # of a latent
@@ -207,7 +207,6 @@ class Population:
             np.zeros_like(mean),
             np.ones_like(mean),
             walk if misfit is None else np.vstack([walk, misfit]),
-            POWER_NOISE,
         )
 
     def state(self) -> dict[str, Any]:
