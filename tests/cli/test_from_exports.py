@@ -99,7 +99,7 @@ def test_power_of_also_moves_the_power(capsys: Capture, tmp_path: Path) -> None:
         rows = [r for r in json.loads(document)["predictions"] if r["kernel"] == kernel]
         watts.append([row["power_w"] for row in rows])
     assert [own[0] for own in watts] == pytest.approx(
-        [200, 300], rel=0.003
+        [200, 300], rel=0.005
     )  # as measured, to its noise
     assert watts[0][1] < watts[1][1]  # and in between
 
