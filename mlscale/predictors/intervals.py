@@ -49,6 +49,23 @@ def calibrated_scores(
     return _quantiles(values, shares, np.interp(LEVELS, covered / shares.sum(), LEVELS))
 
 
+def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:
+    """Return for each of LEVELS the score that such a share of every group's values is within.
+
+    A new group of the same kind is held as much with a probability of n / (n + 1), if the n groups
+    are like a sample: the conformal level for whole groups. scores, groups: as of
+    `calibrated_scores`. Empty with fewer than two groups.
+    """
+    names = dict.fromkeys(groups)
+    if len(names) < 2 or not all(own.size for own in scores):
+        return np.empty(0)
+    each = [
+        np.concatenate([own for own, group in zip(scores, groups, strict=True) if group == name])
+        for name in names
+    ]
+    return np.asarray(np.max([np.quantile(own, LEVELS) for own in each], axis=0))
+
+
 def distance_from_base(grid: ConfigGrid, base: HardwareConfig) -> Floats:
     """Return the logarithms between each configuration and the base, summed over axes, (N,)."""
     settings = grid.settings()

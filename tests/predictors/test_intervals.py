@@ -9,6 +9,7 @@ from mlscale.predictors.intervals import (
     LEVELS,
     calibrated_scores,
     distance_from_base,
+    largest_scores,
     least_scale,
     score_at,
 )
@@ -101,6 +102,26 @@ def test_groups_weigh_alike_whatever_their_kernels() -> None:
     )
     assert alike == pytest.approx(once, rel=2e-3)  # what lies between its values twice
     assert drowned > 1.2 * once
+
+
+def test_the_largest_scores_by_hand() -> None:
+    """Half of the values of each group are within 2, 3 and 7; of one group alone nobody knows."""
+    scores = [np.array([1.0, 2.0]), np.array([3.0]), np.array([2.0, 5.0]), np.array([9.0])]
+    largest = largest_scores(scores, ["a", "a", "b", "b"])
+    assert score_at(largest, 0.5) == pytest.approx(5.0)  # b: 2, 5, 9
+    assert score_at(largest, 0.25) == pytest.approx(3.5)
+    assert largest_scores(scores[:1], ["a"]).size == 0
+
+
+def test_the_largest_scores_hold_a_new_group_nine_times_of_ten() -> None:
+    """Closed form: of 9 groups and a new one, which has the largest quantile is chance."""
+    random = np.random.default_rng(6)
+    held_most = []
+    for _ in range(400):
+        *known, new = group_scores(10, random)
+        score = score_at(largest_scores(known, names(9)), 0.9)
+        held_most.append(np.quantile(new, 0.9) <= score)
+    assert np.mean(held_most) == pytest.approx(0.9, abs=0.05)
 
 
 def test_many_groups_are_joined() -> None:

@@ -41,7 +41,13 @@ from mlscale.predictors.conditioning import (
     condition,
     measured_ratios,
 )
-from mlscale.predictors.intervals import LEVELS, calibrated_scores, restored_scores, score_at
+from mlscale.predictors.intervals import (
+    LEVELS,
+    calibrated_scores,
+    largest_scores,
+    restored_scores,
+    score_at,
+)
 from mlscale.predictors.sampled.curves import PowerCurve
 
 # Standard deviation of the log power that intervals have at least, from the base alone and with a
@@ -331,9 +337,10 @@ def _scale(posterior: SurfacePosterior, least: float) -> Floats:
 def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[Floats, Floats]:
     """Scores of GPUs predicted from the others that are learnt from, but none below a Gaussian's.
 
-    The first are from the base alone, the others with power at one further clock, each of every
-    SECOND_STEP. True times are given, so that those of a predictor of time come on top. Empty where
-    fewer than two GPUs can be predicted from others.
+    The first are from the base alone: every GPU is held by them, as a user has one GPU, not ten on
+    average. The others are with power at one further clock, each of every SECOND_STEP; GPUs are
+    held by these on average. True times are given, so that those of a predictor of time come on
+    top. Empty where fewer than two GPUs can be predicted from others.
     """
     alone: list[Floats] = []
     further: list[Floats] = []
@@ -354,7 +361,7 @@ def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[F
             devices += [gpu.device] * len(gpu.share)
     levels = np.minimum(LEVELS, LARGEST_LEVEL)
     gaussian = np.array([NormalDist().inv_cdf((1 + level) / 2) for level in levels])
-    calibrated = (calibrated_scores(one, devices, alike=True) for one in (alone, further))
+    calibrated = (largest_scores(alone, devices), calibrated_scores(further, devices, alike=True))
     of_base, of_further = (np.maximum(one, gaussian[: one.size]) for one in calibrated)
     return of_base, of_further
 
