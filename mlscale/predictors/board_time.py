@@ -41,7 +41,7 @@ ONE_CLOCK = "no second engine clock was measured: time scales as in the training
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class TimePopulation:
     """How runs differ.
 
     mean and sd (2,): of their latents, the log odds of the share that follows the engine clock and
@@ -172,7 +172,7 @@ class BoardTime(Predictor):
             raise InputError(f"'{self.name}' needs a training table")
         gpus = [GpuRuns.of(table, at) for table, at in sets]
         self.trained_ = tuple((table.device, table.grid, at) for table, at in sets)
-        self.population_ = Population.of(gpus)
+        self.population_ = TimePopulation.of(gpus)
         self.scores_ = _held_out_scores(gpus)
         return self
 
@@ -256,7 +256,7 @@ class BoardTime(Predictor):
 
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; shapes are checked."""
-        self.population_ = Population.restore(state)
+        self.population_ = TimePopulation.restore(state)
         self.scores_ = restored_scores(state["scores"])
         self.trained_ = tuple((str(one["device"]), *restore_grid(one)) for one in state["trained"])
         if not self.trained_:
@@ -280,7 +280,7 @@ def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
         others = [gpu for gpu in gpus if gpu.device != device]
         if not others:
             continue
-        population = Population.of(others)
+        population = TimePopulation.of(others)
         for gpu in (gpu for gpu in gpus if gpu.device == device):
             second = np.array([gpu.farthest])
             prior = population.prior(gpu.log_clock, len(gpu.logs))

@@ -31,7 +31,7 @@ from mlscale.predictors.board_power.memory_clock import on_grid
 from mlscale.predictors.board_power.model import (
     BoardCurve,
     GpuSweep,
-    Population,
+    PowerPopulation,
     highest_clock,
     is_listed,
 )
@@ -110,8 +110,8 @@ class BoardPower(Predictor):
         )
         gpus = [GpuSweep.of(table, at, self.limits_w_[table.device]) for table, at in sets]
         devices = self.trained_devices()
-        self.population_ = Population.of([gpu for gpu in gpus if gpu.device in devices])
-        self.runs_ = board_time.Population.of([board_time.GpuRuns.of(*one) for one in learnt])
+        self.population_ = PowerPopulation.of([gpu for gpu in gpus if gpu.device in devices])
+        self.runs_ = board_time.TimePopulation.of([board_time.GpuRuns.of(*one) for one in learnt])
         self.scores_, self.further_scores_ = _held_out_scores(gpus, devices)
         self.times_: Surfaces | None = None
         return self
@@ -298,8 +298,8 @@ class BoardPower(Predictor):
 
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; shapes are checked."""
-        self.population_ = Population.restore(state["population"])
-        self.runs_ = board_time.Population.restore(state["runs"])
+        self.population_ = PowerPopulation.restore(state["population"])
+        self.runs_ = board_time.TimePopulation.restore(state["runs"])
         self.scores_ = restored_scores(state["scores"])
         self.further_scores_ = restored_scores(state["further_scores"])
         self.limits_w_ = {str(device): float(own) for device, own in state["limits_w"].items()}
@@ -349,7 +349,7 @@ def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[F
         others = [gpu for gpu in gpus if gpu.device in learnt and gpu.device != device]
         if not others:
             continue
-        population = Population.of(others)
+        population = PowerPopulation.of(others)
         for gpu in (gpu for gpu in gpus if gpu.device == device):
             away = np.abs(gpu.log_clock) > 1e-9
             alone += list(_scores(population, gpu, [], away))
@@ -366,7 +366,7 @@ def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[F
     return of_base, of_further
 
 
-def _scores(population: Population, gpu: GpuSweep, steps: list[int], at: Mask) -> Floats:
+def _scores(population: PowerPopulation, gpu: GpuSweep, steps: list[int], at: Mask) -> Floats:
     """|log error| over what the half-widths are proportional to, where they are asked for.
 
     steps: at which power was measured besides the base.

@@ -109,7 +109,7 @@ def is_listed(device: str, engine_mhz: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class PowerPopulation:
     """How runs differ, each GPU with the same weight.
 
     coefficients (3, L): of the inputs in the latents' means. covariance (L, L): of what inputs do

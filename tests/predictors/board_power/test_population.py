@@ -10,7 +10,7 @@ from synthetic.tidy import same_bits
 from mlscale import Measurements, Profiles, Surfaces
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.board_power.model import GpuSweep, Population
+from mlscale.predictors.board_power.model import GpuSweep, PowerPopulation
 
 SECOND = made.GRID.config((0, 4, 0))  # 1000 of 1500 MHz
 
@@ -54,7 +54,9 @@ def trained() -> BoardPower:
 class TestPopulation:
     def test_of_boards_alike_recovers_the_law(self) -> None:
         """Neither shift, nor spread, nor noise: by the closed form, to what 3 % of noise leave."""
-        population = Population.of(sweeps([made.measurements("a", 0), made.measurements("b", 1)]))
+        population = PowerPopulation.of(
+            sweeps([made.measurements("a", 0), made.measurements("b", 1)])
+        )
         at_mean = made.MEANS + made.SLOPES * (population.inputs.mean - np.log(0.6))
         assert population.coefficients[0] == pytest.approx(at_mean, abs=0.15)
         assert population.coefficients[1, :2] == pytest.approx(made.SLOPES[:2], abs=0.3)
@@ -69,8 +71,8 @@ class TestPopulation:
 
     def test_spread_between_boards_is_found(self) -> None:
         """By hand: shifts of -0.5 and 0.5 have 0.5 x sqrt(2), as the mean is of two GPUs, too."""
-        alike = Population.of(sweeps([made.measurements(str(k), k) for k in range(2)]))
-        apart = Population.of(
+        alike = PowerPopulation.of(sweeps([made.measurements(str(k), k) for k in range(2)]))
+        apart = PowerPopulation.of(
             sweeps([made.measurements(str(k), k, (off, 0, 0)) for k, off in enumerate((-0.5, 0.5))])
         )
         sd = [np.sqrt(one.covariance[0, 0]) for one in (alike, apart)]
@@ -80,12 +82,14 @@ class TestPopulation:
     def test_each_gpu_weighs_the_same(self) -> None:
         """One GPU's runs given three times are one GPU's runs."""
         one, two = sweeps([made.measurements("a", 0), made.measurements("b", 1, (0.5, 0, 0))])
-        once, thrice = Population.of([one, two]), Population.of([one, one, one, two])
+        once, thrice = PowerPopulation.of([one, two]), PowerPopulation.of([one, one, one, two])
         assert thrice.coefficients == pytest.approx(once.coefficients, abs=1e-6)
         assert thrice.covariance == pytest.approx(once.covariance, abs=1e-6)
 
     def test_an_unknown_limit_is_taken_for_the_mean(self) -> None:
-        population = Population.of(sweeps([made.measurements("a", 0), made.measurements("b", 1)]))
+        population = PowerPopulation.of(
+            sweeps([made.measurements("a", 0), made.measurements("b", 1)])
+        )
         unknown = population.inputs.columns(np.array([np.nan]), -0.2)
         known = population.inputs.columns(np.array([np.exp(population.inputs.mean)]), -0.2)
         assert unknown == pytest.approx(known)
