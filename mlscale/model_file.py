@@ -106,7 +106,9 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     except _ClassNotGivenError as error:
         raise InputError(f"{path}: {error}") from None
     except KeyError as error:
-        raise InputError(f"{path}: is a damaged model file: it lacks {error}") from None
+        raise InputError(
+            f"{path}: is a damaged model file, or another version's: it lacks {error}"
+        ) from None
     except _DAMAGED as error:
         raise InputError(f"{path}: is a damaged model file: {error}") from None
 

@@ -84,7 +84,7 @@ def choice_note(name: str, profiles: Profiles) -> str:
         )
     if name in (ANY_GPU, ANY_SAMPLED_GPU) and device is not None and device.vendor != "NVIDIA":
         note += "; it learnt from NVIDIA's GPUs alone, and " + (
-            "of others was checked on one matrix product on an MI350X and an MI355X"
+            "on others only its power was tried, of one kernel on an MI350X and an MI355X"
             if name == ANY_SAMPLED_GPU
             else "its intervals were never checked on others"
         )

@@ -357,6 +357,17 @@ class TestTheDocument:
         with refused("none.mlscale: is a damaged model file: "):
             load(path)
 
+    def test_what_another_version_kept_under_other_names_is_not_called_damaged_alone(
+        self, wu: tuple[bytes, Profiles], tmp_path: Path
+    ) -> None:
+        members = members_of(wu[0])
+        document = json.loads(members["model.json"])
+        del document["card"]
+        path = tmp_path / "old.mlscale"
+        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+        with refused("is a damaged model file, or another version's: it lacks 'card'"):
+            load(path)
+
     def test_a_predictor_of_another_quantity_is_refused(self, tmp_path: Path) -> None:
         members = members_of(content_of(small("mean-surface", power=True)[0], tmp_path))
         document = json.loads(members["model.json"])

@@ -51,7 +51,7 @@ from mlscale.predictors.intervals import (
 from mlscale.predictors.sampled.curves import PowerCurve
 
 # Standard deviation of the log power that intervals have at least, from the base alone and with a
-# further point. So far off are GPUs already near them; chosen by leaving out training GPUs.
+# further point: so far off power is even close to a measured clock. Chosen by leaving out GPUs.
 LEAST_SPREAD, LEAST_SPREAD_FURTHER = 0.08, 0.05
 SECOND_STEP = 3  # of a GPU's clocks, each is tried as the second one
 # Of log power per log memory clock: what is left where it is measured there, and the half-width of
@@ -59,6 +59,7 @@ SECOND_STEP = 3  # of a GPU's clocks, each is tried as the second one
 MISFIT_PER_MEMORY_CLOCK, SPREAD_PER_MEMORY_CLOCK = 0.1, 0.2
 LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's interval is made for
 OWN_TIMES = "times taken to scale as the training GPUs' runs do on average"
+NO_FURTHER_POWER = "nor is its power at a second engine clock given (--also)"
 MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GTX 1080 Ti"
 
 
@@ -139,8 +140,8 @@ class BoardPower(Predictor):
         if has_limit or _has_further_power(profiles):
             return None
         if known_device(device) is None:
-            return f"'{device}' is not in the device table"
-        return f"the power limit tdp_w of '{device}' is not in the device table"
+            return f"'{device}' is not in the device table, {NO_FURTHER_POWER}"
+        return f"the power limit tdp_w of '{device}' is not in the device table, {NO_FURTHER_POWER}"
 
     def assumption(self, profiles: Profiles) -> str | None:
         """What is assumed of a GPU that was not learnt from."""
@@ -173,8 +174,9 @@ class BoardPower(Predictor):
     ) -> Surfaces:
         """Surfaces with low and high, which hold that share of kernel x configuration.
 
-        They hold it on average over GPUs like those held out in training. The times' own
-        intervals widen them. low and high are None after training on one GPU alone. Raises
+        From the base alone they hold it of every GPU like those left out in training, with
+        power at a further engine clock on average over such GPUs. The times' own intervals widen
+        them. low and high are None after training on one GPU alone. Raises
         InputError.
         """
         return self._surfaces(profiles, grid, coverage)
