@@ -105,11 +105,11 @@ def test_groups_weigh_alike_whatever_their_kernels() -> None:
 
 
 def test_the_largest_scores_by_hand() -> None:
-    """Half of the values of each group are within 2, 3 and 7; of one group alone nobody knows."""
+    """Of a (1, 2, 3) and b (2, 5, 9) b is larger at both levels; one group alone gives none."""
     scores = [np.array([1.0, 2.0]), np.array([3.0]), np.array([2.0, 5.0]), np.array([9.0])]
     largest = largest_scores(scores, ["a", "a", "b", "b"])
-    assert score_at(largest, 0.5) == pytest.approx(5.0)  # b: 2, 5, 9
-    assert score_at(largest, 0.25) == pytest.approx(3.5)
+    assert score_at(largest, 0.5) == pytest.approx(5.0)  # the medians are 2 and 5
+    assert score_at(largest, 0.25) == pytest.approx(3.5)  # of b, half way from 2 to 5
     assert largest_scores(scores[:1], ["a"]).size == 0
 
 
