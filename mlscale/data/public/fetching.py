@@ -60,10 +60,18 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
 def named_file(text: str) -> Path:
     """A path as it is given, or the file of the public data set of that name.
 
-    Raises InputError where that data set is not on this machine.
+    Raises InputError where that data set is not on this machine, or is a table already.
     """
-    if os.path.exists(text) or text not in registry.public_datasets():  # noqa: PTH110  Path("") is "."
+    known = registry.all_datasets().get(text)
+    if os.path.exists(text) or known is None:  # noqa: PTH110  Path("") is "."
         return Path(text)
+    if not known.url:
+        table = (
+            registry.path(known.file)
+            if known.file
+            else f"make it with 'mlscale datasets make {text}'"
+        )
+        raise InputError(f"'{text}' is a table already, which needs no import: {table}")
     if location := find(registry.dataset(text)):
         return location[0]
     raise InputError(
