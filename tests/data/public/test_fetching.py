@@ -351,16 +351,17 @@ class TestFolder:
         with refused(f"'{NAME}' is not on this machine; get it with 'mlscale datasets fetch"):
             fetching.named_file(NAME)
 
-    @pytest.mark.parametrize(
-        ("name", "mend"),
-        [
-            ("headroom-rtx3060", "headroom-rtx3060.csv$"),
-            ("hd7970", "'mlscale datasets make hd7970'"),
-        ],
-    )
-    def test_a_table_needs_no_import(self, name: str, mend: str) -> None:
-        with refused(f"^'{name}' is a table already, which needs no import: .*{mend}"):
-            fetching.named_file(name)
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("headroom-rtx3060", "headroom-rtx3060.csv$"),
+        ("hd7970", "'mlscale datasets make hd7970'"),
+    ],
+)
+def test_a_table_needs_no_import(name: str, mend: str) -> None:
+    with refused(f"^'{name}' is a table already, which needs no import: .*{mend}"):
+        fetching.named_file(name)
 
 
 def test_the_platforms_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
