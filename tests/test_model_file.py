@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 from model_files import GRID, content_of, members_of, npy, small, zipped
 from parameters import own
 from synthetic import kernels as made
-from synthetic import warps
 from synthetic.tidy import refused, same_bits
 
 from mlscale import (
     PREDICTORS,
     InputError,
-    MaxOverlap,
     Measurements,
     Model,
     Profiles,
@@ -234,18 +232,6 @@ class TestWhatIsNoModelFile:
         with refused(r"none.mlscale: cannot be read: No such file or directory"):
             load(tmp_path / "none.mlscale")
 
-    @pytest.mark.parametrize("version", [2, 99, 0, None, "1"])
-    def test_another_version(
-        self, version: object, wu: tuple[bytes, Profiles], tmp_path: Path
-    ) -> None:
-        members = members_of(wu[0])
-        document = json.loads(members["model.json"]) | {"format_version": version}
-        path = tmp_path / "future.mlscale"
-        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
-        message = f"has model format {version}, this mlscale reads 1; use the mlscale that wrote"
-        with refused(message):
-            load(path)
-
 
 class RunsCode:
     """Unpickling it writes a file."""
@@ -357,17 +343,6 @@ class TestTheDocument:
         with refused("none.mlscale: is a damaged model file: "):
             load(path)
 
-    def test_what_another_version_kept_under_other_names_is_not_called_damaged_alone(
-        self, wu: tuple[bytes, Profiles], tmp_path: Path
-    ) -> None:
-        members = members_of(wu[0])
-        document = json.loads(members["model.json"])
-        del document["card"]
-        path = tmp_path / "old.mlscale"
-        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
-        with refused("is a damaged model file, or another version's: it lacks 'card'"):
-            load(path)
-
     def test_a_predictor_of_another_quantity_is_refused(self, tmp_path: Path) -> None:
         members = members_of(content_of(small("mean-surface", power=True)[0], tmp_path))
         document = json.loads(members["model.json"])
@@ -388,15 +363,3 @@ class TestTheDocument:
             path.write_bytes(zipped(members | {"model.json": deep.encode()}))
             found = outcome(path, profiles)
             assert not isinstance(found, str) or len(found.splitlines()) == 1
-
-
-def test_what_bore_the_name_wang_chu_before(tmp_path: Path) -> None:
-    """A file of before the paper's model had the name is of the rule max-overlap."""
-    table = warps.measurements()
-    model = train(replace(table, power_samples=None), warps.BASE, "max-overlap")
-    members = members_of(content_of(model, tmp_path))
-    document = json.loads(members["model.json"])
-    document["predictors"]["time"] |= {"name": "wang-chu", "parameters": {"quantity": "time"}}
-    path = tmp_path / "before.mlscale"
-    path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
-    assert isinstance(load(path).predictors["time"], MaxOverlap)

@@ -11,7 +11,7 @@ from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.objectives import OBJECTIVES
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
-from mlscale.cli import further_runs, levers, options, subject
+from mlscale.cli import further_runs, goal, levers, options, subject
 from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.shown_warnings import print_warnings
@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     subject.add_arguments(parser)
     subject.add_weights(parser)
-    options.add_objective(parser)
-    options.add_limits(parser, "the whole run (all launches summed up)")
+    goal.add_objective(parser)
+    goal.add_limits(parser, "the whole run (all launches summed up)")
     levers.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument(
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
     if arguments.output:
         options.output_file(arguments.output)
-    limits = options.read_limits(arguments)
+    limits = goal.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)
     if arguments.next_profile:

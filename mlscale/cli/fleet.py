@@ -18,7 +18,7 @@ from mlscale.advice.advise import Terms, terms_of
 from mlscale.advice.fleet import Sums, advise_part, advise_run, run_base
 from mlscale.advice.recommendation import Run
 from mlscale.advice.search import RunBase
-from mlscale.cli import levers, options, subject
+from mlscale.cli import goal, levers, options, subject
 from mlscale.cli.advise import run_document
 from mlscale.cli.prediction_table import PART, arrow_table, as_arrow
 from mlscale.cli.shown_warnings import print_warnings
@@ -76,7 +76,7 @@ def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
     _refuse(arguments, ("table", "json"), ("weights", "next_profile", *levers.OPTIONS))
     of, fleet = _subject(arguments)
-    limits = options.read_limits(arguments)
+    limits = goal.read_limits(arguments)
     terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)
     parts = (part for group in fleet.groups for part in fleet.without_counters(group, PART))
     base = run_base(parts, terms)

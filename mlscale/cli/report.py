@@ -2,7 +2,7 @@
 
 import argparse
 
-from mlscale.cli import further_runs, levers, options, subject
+from mlscale.cli import further_runs, goal, levers, options, subject
 from mlscale.files import write_text
 from mlscale.report.run_kernels import MOST_KERNELS, largest_kernels
 
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
-    options.add_objective(parser)
-    options.add_limits(parser, "the whole run (all launches summed up)")
+    goal.add_objective(parser)
+    goal.add_limits(parser, "the whole run (all launches summed up)")
     levers.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.report.page import Source, page
 
     output = options.output_file(arguments.output)
-    limits = options.read_limits(arguments)
+    limits = goal.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)
     if arguments.kernel is None:

@@ -1,7 +1,7 @@
 """Advice from a model and a profile: known optima, what is refused, intervals."""
 
 import doctest
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +10,16 @@ import pytest
 from predictor_calls import counted
 from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
+from synthetic.frugal import new_kernels
 from synthetic.tidy import refused
 
-from mlscale import HardwareConfig, Model, Profiles, train
+from mlscale import HardwareConfig, Model, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits, static_power
-from mlscale.advice.recommendation import Recommendation
 from mlscale.advice.search import TOO_SLOW
-from mlscale.data.grid import ConfigGrid
-from mlscale.data.surfaces import Surfaces
-from mlscale.predictors.baselines import NoScaling
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = train(frugal.measurements(), MID, "nearest")
-
-
-def new_kernels(power: bool = True) -> Profiles:
-    """A compute and a bandwidth kernel, 2 ms and 4 ms at the base, both at the base's 65.84 W."""
-    profiles = frugal.measurements(per_group=1).profiles(MID)
-    return replace(
-        profiles, time_ms=np.array([2.0, 4.0]), power_w=profiles.power_w if power else None
-    )
 
 
 def of_kind(kind: str | None) -> Model:
@@ -333,70 +322,6 @@ class TestRefused:
             advise(MODEL, new_kernels(), limits=Limits(max_time_ms=1.5))
         with refused("kernel 'compute0': .* the least is time 0.8 ms$"):
             advise(MODEL, new_kernels().select([0]), limits=Limits(max_time_ms=0.5))
-
-
-@dataclass
-class Unsure(NoScaling):
-    """Time and power as at the base, give or take: between 0.9 and 1.2 times that."""
-
-    name = "unsure"
-
-    def predict_interval(
-        self,
-        profiles: Profiles,
-        coverage: float = 0.9,  # noqa: ARG002
-        grid: ConfigGrid | None = None,
-    ) -> Surfaces:
-        surfaces = self.predict(profiles, grid)
-        return replace(surfaces, low=0.9 * surfaces.values, high=1.2 * surfaces.values)
-
-
-class TestIntervals:
-    def unsure(self) -> Model:
-        predictors = {
-            quantity: Unsure(quantity=quantity).fit(frugal.measurements(), MID)
-            for quantity in ("time", "power")
-        }
-        return replace(MODEL, predictors=predictors)
-
-    def chosen(self, objective: str) -> Recommendation:
-        return advise(self.unsure(), new_kernels(), objective).kernels[0]
-
-    @pytest.mark.parametrize(
-        ("objective", "low", "high"),
-        [
-            ("energy", 100 * (1 - 1.2**2), 100 * (1 - 0.9**2)),
-            ("edp", 100 * (1 - 1.2**3), 100 * (1 - 0.9**3)),
-            ("time", -20.0, 10.0),
-        ],
-    )
-    def test_by_hand(self, objective: str, low: float, high: float) -> None:
-        assert self.chosen(objective).saving_percent == 0
-        assert self.chosen(objective).saving_range == pytest.approx((low, high), rel=1e-12)
-
-    def test_the_slowdown_has_its_own(self) -> None:
-        # By hand: 0.9 to 1.2 times the time at the base; for all kernels the same, added.
-        advice = advise(self.unsure(), new_kernels())
-        for choice in advice.recommendations:
-            assert choice.slowdown_range == pytest.approx((-10.0, 20.0), rel=1e-12)
-        assert advice.whole_run.saving_range == pytest.approx(
-            (100 * (1 - 1.2**2), 100 * (1 - 0.9**2)), rel=1e-12
-        )
-
-    def test_each_interval_misses_half_as_often(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Two intervals of 95 % hold at once for at least 90 %; time alone keeps its 90 %."""
-        calls = counted(monkeypatch, Unsure)
-        self.chosen("energy")
-        assert calls == [("predict_interval", q, pytest.approx(0.95)) for q in ("time", "power")]
-        calls.clear()
-        advise(self.unsure(), new_kernels(power=False), "time")
-        assert calls == [("predict_interval", "time", pytest.approx(0.9))]
-
-    def test_none_without_intervals(self) -> None:
-        assert advise(MODEL, new_kernels()).kernels[0].saving_range is None
-        half = replace(self.unsure(), predictors={**self.unsure().predictors})
-        half.predictors["power"] = MODEL.predictors["power"]
-        assert advise(half, new_kernels()).kernels[0].saving_range is None
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "nearest"])

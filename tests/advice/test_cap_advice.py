@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from synthetic import frugal
 from synthetic import kernels as made
+from synthetic.frugal import new_kernels
 
 from mlscale import Model, Profiles, train
 from mlscale.advice.cap_advice import (
@@ -30,16 +31,6 @@ from mlscale.predictors.regressors import Nearest
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 INF = float("inf")
 MODEL = train(frugal.measurements(), MID, "nearest")
-
-
-def new_kernels(launches: tuple[float, float] | None = None, power: bool = True) -> Profiles:
-    profiles = frugal.measurements(per_group=1).profiles(MID)
-    return replace(
-        profiles,
-        time_ms=np.array([2.0, 4.0]),
-        power_w=profiles.power_w if power else None,
-        launches=None if launches is None else np.array(launches),
-    )
 
 
 def run_of(point: CapPoint) -> CappedRun:

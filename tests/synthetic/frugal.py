@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlscale import Measurements
+from mlscale import Measurements, Profiles
 from synthetic import kernels as made
 
 LAWS = {group: made.LAWS[group] for group in ("compute", "bandwidth")}
@@ -23,4 +23,15 @@ def measurements(per_group: int = 3, power_kind: str | None = "board") -> Measur
     power = np.broadcast_to(30 + 70 * engine**3, plain.time_samples.shape)
     return replace(
         plain, power_samples=power.copy(), metadata={"origin": "measured", "power_kind": power_kind}
+    )
+
+
+def new_kernels(launches: tuple[float, float] | None = None, power: bool = True) -> Profiles:
+    """A compute and a bandwidth kernel, 2 ms and 4 ms at the base, both at the base's 65.84 W."""
+    profiles = measurements(per_group=1).profiles(made.GRID.mid)
+    return replace(
+        profiles,
+        time_ms=np.array([2.0, 4.0]),
+        power_w=profiles.power_w if power else None,
+        launches=None if launches is None else np.array(launches),
     )

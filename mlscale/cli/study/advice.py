@@ -6,7 +6,7 @@ from typing import Any
 
 from mlscale.advice.objectives import COSTS, Limits
 from mlscale.cli import values
-from mlscale.cli.options import add_limits
+from mlscale.cli.goal import add_limits
 from mlscale.cli.study import options
 from mlscale.cli.study.text import conditions, means_together, origins, two_digits
 from mlscale.cli.text import columns, or_dash

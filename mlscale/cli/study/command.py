@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import goal, options
 from mlscale.cli.study import (
     advice,
     classifier,
@@ -63,7 +63,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         settings = {**settings, "predictors": _with_parameters(arguments, given)}
     if "max_power" in settings:
         static = {"static_power_w": arguments.static_power}
-        settings = {**settings, "limits": options.read_limits(arguments), **static}
+        settings = {**settings, "limits": goal.read_limits(arguments), **static}
     if settings.get("train_on"):
         settings = {**settings, "train_on": _read_tables(arguments.train_on, arguments)}
     return {name: value for name, value in settings.items() if name in settings_of(arguments.study)}

@@ -1,0 +1,117 @@
+"""Monitors' logs that cannot be read, or are none: one line that says what to do."""
+
+from pathlib import Path
+
+import pytest
+from synthetic.monitor_logs import (
+    FACTS,
+    PERIOD_S,
+    block,
+    dcgmi_dmon,
+    load,
+    query,
+    row,
+    together,
+    write,
+)
+
+from mlscale.errors import InputError
+from mlscale.profilers.sampled import RunFacts, import_logs, log_format
+from mlscale.profilers.sampled.formats import FORMATS
+
+TWO_HOSTS = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{host}"}} 5\n' for host in "ab")
+
+
+def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    ticks = together(block(1, 9, 1), block(1, 9, 1, gpu=1))
+    path = write(tmp_path, query(ticks, PERIOD_S, index=False))
+    with pytest.raises(InputError, match="is of several GPUs that cannot be told apart"):
+        load(path)
+    path = write(tmp_path, query(block(1, 9, 1), PERIOD_S, index=False))
+    assert row(load(path))["power_w"] == 200
+
+
+def test_a_line_of_a_log_inside_another_file_makes_it_no_log(tmp_path: Path) -> None:
+    line = "2026/02/03 10:00:00.000, 0, 90 %, 200 W\n"
+    assert log_format(write(tmp_path, line)) is not None
+    assert log_format(write(tmp_path, f"==PROF== Connected to process 4711\n{line}")) is None
+
+
+def test_what_is_refused_is_not_offered() -> None:
+    titles = [form.title for form in FORMATS]
+    assert len(set(titles)) == len(titles)
+    assert not [title for title in titles if "semicolons" in title or "without" in title]
+
+
+def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
+    text = "timestamp, utilization.gpu [%], power.draw [W]\n2026/02/03 10:00:00.000, 250.1, 90\n"
+    with pytest.raises(InputError, match=r"row 2, column 'utilization.gpu': '250.1' cannot be"):
+        load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n\n=== ROCm ===\n", "holds no log that mlscale knows; it begins with '=== ROCm ==='"),
+        ("kernel,time\na,1\n", "holds no log that mlscale knows; it begins with 'kernel,time'"),
+        ("#Entity GRACT\nID\n", "has a header of dcgmi dmon but no samples"),
+        ("#Entity GRACT\nID\nGPU-I 0 0.5\n", "no samples of a whole GPU"),
+        ("#Entity GRACT\nID\nGPU 0 abc\nGPU 0 0.5\n", "row 3, column 'GRACT': 'abc' is not a num"),
+        ("# gpu pwr sm\n# Idx W %\n 0 - -\n", "has neither activity nor power"),
+        ("#Time gpu sm\n#HH:MM:SS Idx %\n 10.00 0 5\n", "row 3, column 'Time': '10.00' is no time"),
+        ("power.draw [W], timestamp\n3 W, noon\n", "'noon' is no time such as"),
+        ("GPUId,TimeStampUs,Field,Value\n0,1,sm_active,0.5\n0,2\n0,1,a,1\n", "row 3: has 2 fiel"),
+        ('{"card0": {"GPU use (%)": "10"}', "row 1: is not valid JSON"),
+        ("GPU  POWER\n  0  x\n  0  5 W\n", "row 2: has 1 fields, the header has 2"),
+        ("2026/02/03 10:00:00.000, 0, 90 %, 200 W\n", "row 1: is a row of nvidia-smi --query-gpu"),
+        ("index;power.draw [W]\n0;200,5 W\n", "row 1: has semicolons, as a spreadsheet saves it"),
+        (TWO_HOSTS, "row 2: is of the hosts 'a' and 'b'"),
+    ],
+)  # fmt: skip
+def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(write(tmp_path, text))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_value_beyond_all_measure_is_refused(tmp_path: Path) -> None:
+    """A clock of 1e300 MHz, whose sums are no numbers any more."""
+    rows = "".join(f"{1786553852 + n},0,90,300,1e300,1300\n" for n in range(4))
+    head = "timestamp,gpu,gfx_activity,socket_power,gfx_0_clk,mem_0_clk\n"
+    with pytest.raises(InputError, match=r"column 'gfx_0_clk': '1e300' cannot be"):
+        load(write(tmp_path, head + rows))
+
+
+def test_logs_of_two_tools_are_refused(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path, query(block(0, 3, 0)), "a.csv"),
+        write(tmp_path, dcgmi_dmon(block(0, 3, 0)), "b.txt"),
+    ]
+    with pytest.raises(InputError, match=r"b.txt: is of dcgm, .*a.csv of nvidia-smi; import one"):
+        import_logs(paths, None, RunFacts(**FACTS))
+    with pytest.raises(InputError, match=r"is of dcgmi dmon; import it with 'import dcgm' or"):
+        import_logs(paths[1:], "nvidia-smi", RunFacts(**FACTS))
+
+
+@pytest.mark.parametrize(
+    ("clocks", "message"),
+    [
+        ("1410 1593", "GPU 0: the memory clock is 1593 MHz, 'a100-sxm4-40gb' has at most 1215; is"),
+        ("1980 1215", "GPU 0: the engine clock is 1980 MHz, 'a100-sxm4-40gb' has at most 1410; is"),
+    ],
+)
+def test_a_clock_that_the_gpu_cannot_have_is_refused(
+    tmp_path: Path, clocks: str, message: str
+) -> None:
+    """The device table: an A100 SXM4 40 GB offers 210 to 1410 MHz, and 1215 MHz of memory."""
+    path = write(tmp_path, "#Entity GRACT SMCLK MMCLK\nID\n" + f"GPU 0 0.5 {clocks}\n" * 3)
+    with pytest.raises(InputError, match=message):
+        import_logs([path], None, RunFacts(device="a100-sxm4-40gb", interval_s=0.1))
+
+
+def test_a_field_that_never_ends_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("timestamp, index, power.draw [W]\n" + "x" * 200_000 + "\n")
+    with pytest.raises(InputError, match="row 2: is not valid CSV: field larger than"):
+        import_logs([path])
