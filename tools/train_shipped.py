@@ -93,17 +93,7 @@ def in_parts(table: Table) -> list[Measurements]:
     for kernel in dict.fromkeys(kernels.tolist()):
         parts.setdefault(tuple(np.unique(clocks[kernels == kernel])), []).append(kernel)
     rows = [np.flatnonzero(np.isin(kernels, names)) for names in parts.values()]
-    return [
-        from_table(
-            replace(
-                table,
-                text={name: [cells[row] for row in own] for name, cells in table.text.items()},
-                numbers={name: values[own] for name, values in table.numbers.items()},
-                lines=(),
-            )
-        )
-        for own in rows
-    ]
+    return [from_table(table.select(own)) for own in rows]
 
 
 def nvidia_time(files: dict[str, Path]) -> Model:

@@ -55,7 +55,10 @@ class TimePopulation:
 
     @classmethod
     def of(cls, runs: Sequence["GpuRuns"]) -> Self:
-        """That of the runs of several GPUs, each GPU with the same weight."""
+        """That of the runs of several GPUs, each table at each base with the same weight.
+
+        So a GPU that comes in several tables counts more, as the boards of headroom do.
+        """
         before = cls(_means_before(), LATENT_SDS, 0.0)
         latents, drifts, weights = [], [], []
         for gpu in runs:

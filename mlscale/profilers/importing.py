@@ -148,8 +148,11 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     """
     paths = [Path(path) for path in ([files] if isinstance(files, str | Path) else files)]
     if paths and log_format(paths[0]) is not None:
+        if each or skip_untimed:
+            raise InputError(f"{paths[0]}: is a log of runs; each and skip_untimed are of launches")
         facts = RunFacts(device, base or {}, application, gpu, interval_s)
         log = at_one_clock(import_logs(paths, tool, facts).table, paths[0])
+        log = log if power is None else join_power(log, power, gpu)
         return profiles_at(log, only_config(log), log.text["device"][0])
     imported = import_exports(
         paths,

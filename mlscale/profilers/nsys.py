@@ -108,7 +108,7 @@ def read_trace(
     [name] = export.columns("Name")
     grid = export.columns("GrdX", "GrdY", "GrdZ")
     size = export.columns("BlkX", "BlkY", "BlkZ")
-    device = export.find("Device")
+    device, semicolons = export.find("Device"), export.delimiter == ";"
     for block in blocks(export, [start[0], duration[0], name, *grid, *size, device]):
         launches = launched(block, grid[0])
         yield LaunchBatch(
@@ -116,21 +116,22 @@ def read_trace(
             launches.labels(name),
             launches.sizes(*grid),
             launches.sizes(*size),
-            _times_ns(launches, duration).astype(np.float64) / 1e9,
+            _times_ns(launches, duration, semicolons).astype(np.float64) / 1e9,
             gpus=launches.renamed(device, lambda text: numbered_gpu(text, content)),
-            begin_ns=_times_ns(launches, start),
+            begin_ns=_times_ns(launches, start, semicolons),
         )
 
 
-def _times_ns(block: Block, column: tuple[int, int]) -> Timestamps:
-    """A column of times, exactly. Raises InputError."""
+def _times_ns(block: Block, column: tuple[int, int], semicolons: bool) -> Timestamps:
+    """A column of times, exactly; semicolons: as of `_nanoseconds`. Raises InputError."""
     position, unit_ns = column
-    values = block.cells[position].numbers() * unit_ns
-    if (values < _EXACT_NS).all():
-        return values
+    if not semicolons:
+        values = block.cells[position].numbers() * unit_ns
+        if (values < _EXACT_NS).all():
+            return values
     return np.array(
         [
-            _nanoseconds(text, block.where(row, position), unit_ns)
+            _nanoseconds(text, block.where(row, position), unit_ns, semicolons)
             for row, text in enumerate(block.cells[position].texts)
         ],
         np.object_,

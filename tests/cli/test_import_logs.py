@@ -42,13 +42,14 @@ def test_a_log_becomes_a_row_and_the_busy_span_is_printed(
 
 def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
     output = tmp_path / "profile.csv"
-    for name in ("fft.csv", "gemm.csv"):
-        path = log(tmp_path, query(block(2, 3, 1)), name)
+    for gpu, name in enumerate(("fft.csv", "gemm.csv")):
+        path = log(tmp_path, query(block(2, 3, 1, gpu=gpu)), name)
         out, _ = succeed(capsys, "import", "auto", path, *FACTS, "--append", "-o", output)
     assert "; 2 rows in all" in out
     table = read_table(output)
     assert table.text["kernel"] == ["fft", "gemm"]
     assert list(table.metadata["busy_spans"]) == ["fft", "gemm"]
+    assert table.metadata["gpus"] == ["0", "1"]
 
 
 def test_interval_and_time(capsys: Capture, tmp_path: Path) -> None:

@@ -73,6 +73,10 @@ class TestImportProfile:
         assert profiles.base == HardwareConfig(4, 1410.0, MEMORY_MHZ)
         assert profiles.time_ms == pytest.approx([5e3 * PERIOD_S])
         assert profiles.power_w == pytest.approx([200])
+        with refused("has power_w already"):
+            import_profile(path, device="made-gpu", base={"cu_count": 4}, power=500)
+        with refused("is a log of runs; each and skip_untimed are of launches"):
+            import_profile(path, device="made-gpu", base={"cu_count": 4}, each=True)
         path.write_text(dcgmi_dmon(block(1, 5, 1)))
         base = {"cu_count": 4}
         profiles = import_profile(path, device="made-gpu", base=base, interval_s=0.5)

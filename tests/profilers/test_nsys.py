@@ -92,6 +92,16 @@ def test_a_time_with_a_decimal_comma_is_refused(tmp_path: Path, separator: str, 
         read(tmp_path, text)
 
 
+def test_a_decimal_comma_in_a_trace_is_refused(tmp_path: Path) -> None:
+    """600,500 us were read as 600.5 ms."""
+    names = "Start (ns);Duration (us);GrdX;GrdY;GrdZ;BlkX;BlkY;BlkZ;Name"
+    with pytest.raises(
+        InputError,
+        match=r"row 2, column 'Duration .*: '600,500' is not a time, or has a decimal comma",
+    ):
+        read(tmp_path, f"{names}\n0;600,500;1;1;1;64;1;1;k\n")
+
+
 def test_thousands_of_a_time_are_read(tmp_path: Path) -> None:
     text = 'Time (%),Total Time (us),Instances,Name\n100.0,"600,500.5",100,k\n'
     assert row(read(tmp_path, text))["time_ms"] == pytest.approx(6.005005)

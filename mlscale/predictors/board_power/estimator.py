@@ -113,7 +113,7 @@ class BoardPower(Predictor):
         devices = self.trained_devices()
         self.population_ = PowerPopulation.of([gpu for gpu in gpus if gpu.device in devices])
         self.runs_ = board_time.TimePopulation.of([board_time.GpuRuns.of(*one) for one in learnt])
-        self.scores_, self.further_scores_ = _held_out_scores(gpus, devices)
+        self.scores_, self.further_scores_ = _held_out_scores(gpus, devices, self.population_)
         self.times_: Surfaces | None = None
         return self
 
@@ -336,13 +336,16 @@ def _scale(posterior: SurfacePosterior, least: float) -> Floats:
     return np.asarray(np.sqrt(posterior.after + least**2))
 
 
-def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[Floats, Floats]:
+def _held_out_scores(
+    gpus: Sequence[GpuSweep], learnt: Sequence[str], whole: PowerPopulation
+) -> tuple[Floats, Floats]:
     """Scores of GPUs predicted from the others that are learnt from, but none below a Gaussian's.
 
     The first are from the base alone: every GPU is held by them, as a user has one GPU, not ten on
     average. The others are with power at one further clock, each of every SECOND_STEP; GPUs are
     held by these on average. True times are given, so that those of a predictor of time come on
-    top. Empty where fewer than two GPUs can be predicted from others.
+    top. whole: of all that are learnt from. Empty where fewer than two GPUs can be predicted from
+    others.
     """
     alone: list[Floats] = []
     further: list[Floats] = []
@@ -351,7 +354,7 @@ def _held_out_scores(gpus: Sequence[GpuSweep], learnt: Sequence[str]) -> tuple[F
         others = [gpu for gpu in gpus if gpu.device in learnt and gpu.device != device]
         if not others:
             continue
-        population = PowerPopulation.of(others)
+        population = PowerPopulation.of(others) if device in learnt else whole
         for gpu in (gpu for gpu in gpus if gpu.device == device):
             away = np.abs(gpu.log_clock) > 1e-9
             alone += list(_scores(population, gpu, [], away))

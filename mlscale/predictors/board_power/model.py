@@ -22,7 +22,7 @@ from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.sampled.curves import PowerCurve
 
 CLOCKS = 12  # of a training table, at most
-POWER_NOISE = 0.03  # of training runs: standard deviation of the log of a ratio of two readings
+READING_NOISE = 0.03  # of training runs: standard deviation of the log of a ratio of two readings
 LATENT_MEANS, LATENT_SDS = np.array([-0.3, -1.5, 0.0]), np.array([1.5, 1.5, 0.7])  # before all runs
 FIRST_DRIFT, LEAST_DRIFT = 0.03, 0.005
 LEAST_SD = 0.02  # of a latent
@@ -151,7 +151,7 @@ class PowerPopulation:
         """
         away = np.abs(gpu.log_clock) > 1e-9
         misfit = random_walk(gpu.log_clock[away], self.drift)
-        spread = misfit.T @ misfit + POWER_NOISE**2 * np.eye(away.sum())
+        spread = misfit.T @ misfit + READING_NOISE**2 * np.eye(away.sum())
         inverse, known = np.linalg.inv(spread), np.linalg.inv(self.covariance)
         mean = (columns @ self.coefficients).T
         for _ in range(GAUSS_NEWTON_STEPS):

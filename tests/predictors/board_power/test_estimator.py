@@ -19,6 +19,7 @@ from mlscale.predictors.board_power.model import (
     highest_clock,
     is_listed,
 )
+from mlscale.predictors.conditioning import RATIO_NOISE
 
 CLOCKS = np.array(made.CLOCKS)
 G = CLOCKS / 1500 * (made.VOLTAGE / made.VOLTAGE[-1]) ** 2  # V^2 f relative to the top clock
@@ -110,7 +111,7 @@ class TestFurtherPower:
         assert point.power_w is not None
         ratio = point.power_w[0] / profiles.base_power_w[0]
         at = made.GRID.index(point.config)
-        assert with_point[(0, *at)] == pytest.approx(ratio, rel=0.03)  # POWER_NOISE
+        assert with_point[(0, *at)] == pytest.approx(ratio, rel=RATIO_NOISE)
         assert with_point[1:] == pytest.approx(without[1:])
         ends = [np.array([one.low, one.high]) for one in surfaces]
         assert ends[1][:, 1:] == pytest.approx(ends[0][:, 1:])
