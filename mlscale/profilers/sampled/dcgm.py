@@ -58,17 +58,21 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and scrape: a scrape ends where a metric of the GPU comes again.
 
     Where pods share a GPU, each has a line with the GPU's value, one below the other: the first
-    counts. Of several metrics with one meaning, the first of _FIELDS that has a value counts.
-    Metrics of MIG instances are passed over. Raises InputError.
+    counts. Any other line, such as a '# HELP', ends them. Of several metrics with one meaning, the
+    first of _FIELDS that has a value counts. Metrics of MIG instances are passed over. Warns where
+    pods of one scrape and scrapes of other pods cannot be told apart. Raises InputError.
     """
     host: str | None = None
     scrapes: dict[str, dict[str, float]] = {}
     names: dict[str, str | None] = {}  # by GPU; a line need not say it
-    of_instances = 0
+    of_instances = of_pods = blocks = 0
     metric, lines_above = "", dict[str, str]()  # of that metric: their GPUs by their labels
     for line, text in lines:
         match = _METRIC.match(text)
-        if match is None or match["metric"] not in _EXPORTER:
+        if match is None or match["metric"] != metric:
+            metric, lines_above = match["metric"] if match else "", {}
+            blocks += 1
+        if match is None or metric not in _EXPORTER:
             continue
         labels = dict(_LABEL.findall(match["labels"]))
         if labels.get("GPU_I_ID"):
@@ -80,20 +84,25 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
                 "the lines of one"
             )
         host, gpu = labels.get("Hostname", host), labels.get("gpu", "0")
-        where = f"{path}: row {line}"
-        [value] = values_of({match["metric"]: match["value"]}, _EXPORTER, where).values()
+        [value] = values_of({metric: match["value"]}, _EXPORTER, f"{path}: row {line}").values()
         names[gpu] = labels.get("modelName") or names.get(gpu)
-        if match["metric"] != metric or match["labels"] in lines_above:
-            metric, lines_above = match["metric"], {}
+        if match["labels"] in lines_above:
+            lines_above = {}
         is_of_further_pod = gpu in lines_above.values()
         lines_above[match["labels"]] = gpu
         if is_of_further_pod:
+            of_pods += 1
             continue
-        if match["metric"] in scrapes.setdefault(gpu, {}):
+        if metric in scrapes.setdefault(gpu, {}):
             yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu), _EXPORTER))
             scrapes[gpu] = {}
-        scrapes[gpu][match["metric"]] = value
+        scrapes[gpu][metric] = value
     _warn_of_instances(path, of_instances)
+    if of_pods and blocks == 1:
+        warn(
+            f"{path}: left out: {counted(of_pods, 'line')} as of further pods on the same GPU; if "
+            "pods changed from scrape to scrape, keep the lines '# HELP', which part scrapes"
+        )
     for gpu, scrape in scrapes.items():
         yield Sample(gpu, names[gpu], None, _by_our_names(scrape, _EXPORTER))
 

@@ -55,6 +55,30 @@ def test_one_metric_alone_is_told_apart_by_its_labels(tmp_path: Path) -> None:
     assert [span.samples for span in imported.spans] == [3, 3]
 
 
+PODS_IN_TURN = [f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",pod="{pod}"}} 90\n' for pod in "aabbb"]
+
+
+@pytest.mark.parametrize("above", ["# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", "DCGM_FI_DEV_X{} 1\n"])
+def test_pods_that_come_one_after_the_other_are_of_a_scrape_each(
+    tmp_path: Path, above: str
+) -> None:
+    """By hand: five scrapes of one metric, each below a line that is none of it; 5 x 15 s."""
+    path = write(tmp_path, above + above.join(PODS_IN_TURN))
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    imported = load(path, interval_s=15.0, base=base)
+    assert imported.spans[0].samples == 5
+    assert row(imported)["time_ms"] == 75_000
+
+
+def test_pods_without_a_line_between_them_are_told(tmp_path: Path) -> None:
+    """By hand: b below a, which may be of a's scrape; of the five lines four count."""
+    path = write(tmp_path, "".join(PODS_IN_TURN))
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    with pytest.warns(DataWarning, match="left out: 1 line as of further pods on the same GPU; if"):
+        imported = load(path, interval_s=15.0, base=base)
+    assert imported.spans[0].samples == 4
+
+
 def test_the_power_of_an_instant_by_dcgmis_name(tmp_path: Path) -> None:
     """dcgm_fields.cpp of DCGM 4 names the column of field 157 POWINST; watts by hand."""
     text = "#Entity GRACT POWINST SMCLK\nID W MHz\nGPU 0 1.0 200.0 1000\nGPU 0 1.0 300.0 1000\n"
