@@ -253,7 +253,7 @@ def left_out(profiles: Profiles) -> tuple[str, ...]:
 def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:
     """The table of a profiler's exports or a monitor's logs, and its configuration."""
     from mlscale.profilers import import_exports
-    from mlscale.profilers.sampled import RunFacts, at_one_clock, import_logs
+    from mlscale.profilers.sampled import RunFacts, logs_at_one_clock
 
     base = arguments.base or {}
     if not is_of_monitor(paths[0]):
@@ -277,14 +277,7 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
         interval_s=arguments.interval,
         time_ms=arguments.time,
     )
-    table = import_logs(paths, facts=facts).table
-    if len(paths) == 1:
-        table = at_one_clock(table, paths[0])
-    elif len(set(configurations(table))) > 1:
-        raise InputError(
-            f"{paths[0]} and {paths[1]}: are logs at different clocks; give one, and the other "
-            "with --also"
-        )
+    table = logs_at_one_clock(paths, facts=facts)
     return table, only_config(table)
 
 

@@ -43,10 +43,9 @@ from mlscale.profilers.reader import Export, NoTableError, open_export
 from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled import (
     RunFacts,
-    at_one_clock,
-    import_logs,
     join_power,
     log_format,
+    logs_at_one_clock,
 )
 from mlscale.text import shortened, without_controls
 
@@ -129,6 +128,7 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     skip_untimed: bool = False,
     power: float | str | Path | None = None,
     interval_s: float | None = None,
+    time_ms: float | None = None,
 ) -> Profiles:
     """Read a profiler's exports of one run, or a monitor's log of it, as profiles to predict from.
 
@@ -141,7 +141,9 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     launches to take of a trace of several GPUs, by its number there. skip_untimed: kernels without
     a time are left out. power: board power of the run [W], or a monitor's log of it, whose mean
     while the GPU works is taken. interval_s: between two samples [s] of a log without times.
-    Raises InputError where a file cannot be read or the files contradict each other.
+    time_ms: the true time of a log's run [ms]; None takes that of its busy span. Raises InputError
+    where a file cannot be read, the files contradict each other, or an argument is of no use to
+    them.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
@@ -150,10 +152,12 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     if paths and log_format(paths[0]) is not None:
         if each or skip_untimed:
             raise InputError(f"{paths[0]}: is a log of runs; each and skip_untimed are of launches")
-        facts = RunFacts(device, base or {}, application, gpu, interval_s)
-        log = at_one_clock(import_logs(paths, tool, facts).table, paths[0])
+        facts = RunFacts(device, base or {}, application, gpu, interval_s, time_ms)
+        log = logs_at_one_clock(paths, tool, facts)
         log = log if power is None else join_power(log, power, gpu)
         return profiles_at(log, only_config(log), log.text["device"][0])
+    if paths and (interval_s is not None or time_ms is not None):
+        raise InputError(f"{paths[0]}: is no monitor's log; interval_s and time_ms are of logs")
     imported = import_exports(
         paths,
         tool,

@@ -81,6 +81,27 @@ class TestImportProfile:
         base = {"cu_count": 4}
         profiles = import_profile(path, device="made-gpu", base=base, interval_s=0.5)
         assert profiles.time_ms == pytest.approx([2500])
+        profiles = import_profile(path, device="made-gpu", base=base, time_ms=2400)
+        assert profiles.time_ms.tolist() == [2400]
+
+    def test_of_several_monitors_logs(self, tmp_path: Path) -> None:
+        """One run on two nodes; the command line refuses logs at different clocks likewise."""
+        one, two = tmp_path / "one.log", tmp_path / "two.log"
+        one.write_text(query(block(1, 5, 1, power_w=200), PERIOD_S))
+        two.write_text(query(block(1, 5, 1, power_w=300), PERIOD_S))
+        profiles = import_profile([one, two], device="made-gpu", base={"cu_count": 4})
+        assert profiles.power_w == pytest.approx([200, 300])
+        two.write_text(query(block(1, 5, 1, engine_mhz=1400), PERIOD_S))
+        with refused("one.log and .*two.log: are logs at different clocks; give one"):
+            import_profile([one, two], device="made-gpu", base={"cu_count": 4})
+
+    @pytest.mark.parametrize("of_log", [{"interval_s": 0.1}, {"time_ms": 5}])
+    def test_what_is_of_logs_alone_is_refused(
+        self, tmp_path: Path, of_log: dict[str, float]
+    ) -> None:
+        [path] = write(tmp_path, long_page())
+        with refused("is no monitor's log; interval_s and time_ms are of logs"):
+            import_profile(path, device="made-gpu", base=BASE, **of_log)
 
     def test_a_log_beside_an_export_is_refused_by_what_it_is(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, long_page())

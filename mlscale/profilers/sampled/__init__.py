@@ -9,8 +9,8 @@ from mlscale.profilers.sampled.formats import TOOLS, log_format
 from mlscale.profilers.sampled.importing import (
     RunFacts,
     SampledTable,
-    at_one_clock,
     import_logs,
+    logs_at_one_clock,
 )
 from mlscale.profilers.sampled.power import join_power
 
@@ -18,8 +18,8 @@ __all__ = [
     "TOOLS",
     "RunFacts",
     "SampledTable",
-    "at_one_clock",
     "import_logs",
     "join_power",
     "log_format",
+    "logs_at_one_clock",
 ]

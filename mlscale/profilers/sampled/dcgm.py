@@ -57,14 +57,30 @@ def _dmon_cells(text: str) -> list[str] | None:
 def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and scrape: a scrape ends where a metric of the GPU comes again.
 
-    Where pods share a GPU, each has a line with the GPU's value, one below the other: the first
-    counts. Any other line, such as a '# HELP', ends them. Of several metrics with one meaning, the
-    first of _FIELDS that has a value counts. Metrics of MIG instances are passed over. Warns where
-    pods of one scrape and scrapes of other pods cannot be told apart. Raises InputError.
+    Of several metrics with one meaning, the first of _FIELDS that has a value counts. Raises
+    InputError.
     """
-    host: str | None = None
     scrapes: dict[str, dict[str, float]] = {}
     names: dict[str, str | None] = {}  # by GPU; a line need not say it
+    for metric, labels, value in _metrics(path, lines):
+        gpu = labels.get("gpu", "0")
+        names[gpu] = labels.get("modelName") or names.get(gpu)
+        if metric in scrapes.setdefault(gpu, {}):
+            yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu), _EXPORTER))
+            scrapes[gpu] = {}
+        scrapes[gpu][metric] = value
+    for gpu, scrape in scrapes.items():
+        yield Sample(gpu, names[gpu], None, _by_our_names(scrape, _EXPORTER))
+
+
+def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Name, labels and value of each metric of a whole GPU, once of each scrape.
+
+    Where pods share a GPU, each has a line with the GPU's value, one below the other: the first
+    counts. Any other line, such as a '# HELP', ends them. Warns of lines of MIG instances, and
+    where pods of one scrape and scrapes of other pods cannot be told apart. Raises InputError.
+    """
+    host: str | None = None
     of_instances = of_pods = blocks = 0
     metric, lines_above = "", dict[str, str]()  # of that metric: their GPUs by their labels
     for line, text in lines:
@@ -84,8 +100,6 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
                 "the lines of one"
             )
         host, gpu = labels.get("Hostname", host), labels.get("gpu", "0")
-        [value] = values_of({metric: match["value"]}, _EXPORTER, f"{path}: row {line}").values()
-        names[gpu] = labels.get("modelName") or names.get(gpu)
         if match["labels"] in lines_above:
             lines_above = {}
         is_of_further_pod = gpu in lines_above.values()
@@ -93,18 +107,14 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
         if is_of_further_pod:
             of_pods += 1
             continue
-        if metric in scrapes.setdefault(gpu, {}):
-            yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu), _EXPORTER))
-            scrapes[gpu] = {}
-        scrapes[gpu][metric] = value
+        [value] = values_of({metric: match["value"]}, _EXPORTER, f"{path}: row {line}").values()
+        yield metric, labels, value
     _warn_of_instances(path, of_instances)
     if of_pods and blocks == 1:
         warn(
             f"{path}: left out: {counted(of_pods, 'line')} as of further pods on the same GPU; if "
             "pods changed from scrape to scrape, keep the lines '# HELP', which part scrapes"
         )
-    for gpu, scrape in scrapes.items():
-        yield Sample(gpu, names[gpu], None, _by_our_names(scrape, _EXPORTER))
 
 
 def _warn_of_instances(path: Path, lines: int) -> None:

@@ -26,6 +26,16 @@ class LogFormat:
     read: Callable[[Path, Lines], Iterator[Sample]]
 
 
+@dataclass(frozen=True)
+class RefusedFormat:
+    """A form that is known and not read. header: as of a LogFormat; why: of the refusal."""
+
+    tool: str
+    title: str
+    header: re.Pattern[str]
+    why: str
+
+
 FORMATS = (
     LogFormat("dcgm", "dcgmi dmon", re.compile(r"\s*#\s*Entity\s"), dcgm.read_dmon),
     LogFormat(
@@ -63,21 +73,23 @@ FORMATS = (
         amd.read_monitor,
     ),
 )  # fmt: skip
-_REFUSED = (  # what is known, and not read
-    LogFormat(
+_REFUSED = (
+    RefusedFormat(
         "nvidia-smi", "nvidia-smi --query-gpu in semicolons",
         re.compile(rf"(?=.*\b({_QUERY_NAMES}))[a-z_.]+( \[[^]]*\])?(; ?[\w.]+( \[[^]]*\])?)+\s*$"),
-        nvidia_smi.refuse_semicolons,
+        "has semicolons, as a spreadsheet saves it; use the file as nvidia-smi wrote it",
     ),
-    LogFormat(
+    RefusedFormat(
         "nvidia-smi", "nvidia-smi --query-gpu without a header",
         re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}(?=.*, [\d.]+ (W|MHz|%))(, [^,]+)+$"),
-        nvidia_smi.refuse_without_header,
+        "is a row of nvidia-smi --query-gpu, the names above it are missing; record again without "
+        "'noheader', or put what nvidia-smi was asked for above, such as: timestamp, index, name, "
+        "power.draw [W], clocks.current.sm [MHz]",
     ),
 )  # fmt: skip
 
 
-def log_format(path: Path) -> LogFormat | None:
+def log_format(path: Path) -> LogFormat | RefusedFormat | None:
     """The format of a log, from the first 256 KiB of the file; None if it is none."""
     try:
         with path.open("rb") as file:
@@ -101,15 +113,17 @@ def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[Samp
         raise InputError(
             f"{path}: is of {form.title}; import it with 'import {form.tool}' or 'auto'"
         )
+    if isinstance(form, RefusedFormat):
+        raise InputError(f"{path}: row {lines[begin][0]}: {form.why}")
     while not lines[-1][1].strip():
         lines = lines[:-1]
     return form, logs_of(form.read(path, lines[begin:]), path, form.title)
 
 
-def _format(lines: Lines) -> tuple[LogFormat | None, int]:
+def _format(lines: Lines) -> tuple[LogFormat | RefusedFormat | None, int]:
     """The format of the first line that is a header, and where that line stands.
 
-    Without one it is a form that is refused, if the first line with a text is of that.
+    Without one it is a refused one, if the first line with a text is of that.
     """
     for position, (_, text) in enumerate(lines):
         if text.strip() == "{" and position + 1 < len(lines):  # JSON over several lines

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale.data.devices import devices_named, facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
+from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
@@ -105,11 +106,27 @@ def import_logs(
     )
 
 
-def at_one_clock(table: Table, source: str | Path) -> Table:
-    """The table with one engine clock, the mean, where its GPUs ran side by side at nearly one.
+def logs_at_one_clock(
+    paths: Sequence[Path], tool: str | None = None, facts: RunFacts | None = None
+) -> Table:
+    """The profiles of logs at one configuration, to predict from; the rest is as of `import_logs`.
 
-    source: the log. Raises InputError where they are of several kinds, or ran at several clocks.
+    GPUs of a single log that ran side by side at nearly one engine clock are at their mean. Raises
+    InputError where they are of several kinds, and on logs or GPUs at several clocks.
     """
+    table = import_logs(paths, tool, facts).table
+    if len(paths) == 1:
+        return _at_mean_clock(table)
+    if len(set(configurations(table))) > 1:
+        raise InputError(
+            f"{paths[0]} and {paths[1]}: are logs at different clocks; give one, and the other "
+            "with --also"
+        )
+    return table
+
+
+def _at_mean_clock(table: Table) -> Table:
+    source = table.source
     if len(keys := sorted(set(table.text["device"]))) > 1:
         raise InputError(f"{source}: is of several kinds of GPU, {', '.join(keys)}; {_NAME_ONE}")
     engine_mhz = table.numbers["engine_mhz"]

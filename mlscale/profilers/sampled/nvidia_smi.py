@@ -63,23 +63,6 @@ def read_query(path: Path, lines: Lines) -> Iterator[Sample]:
         )
 
 
-def refuse_without_header(path: Path, lines: Lines) -> Iterator[Sample]:
-    """Raise InputError on rows of nvidia-smi --query-gpu without their names."""
-    raise InputError(
-        f"{path}: row {lines[0][0]}: is a row of nvidia-smi --query-gpu, the names above it are "
-        "missing; record again without 'noheader', or put what nvidia-smi was asked for above, "
-        "such as: timestamp, index, name, power.draw [W], clocks.current.sm [MHz]"
-    )
-
-
-def refuse_semicolons(path: Path, lines: Lines) -> Iterator[Sample]:
-    """Raise InputError on what a spreadsheet made of nvidia-smi's CSV."""
-    raise InputError(
-        f"{path}: row {lines[0][0]}: has semicolons, as a spreadsheet saves it; use the file as "
-        "nvidia-smi wrote it"
-    )
-
-
 def _of_several_gpus(seconds: list[float]) -> bool:
     """Whether two fifths of the samples follow at once on another, as those of one tick do."""
     steps = np.diff(seconds)
