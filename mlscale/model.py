@@ -28,7 +28,7 @@ from mlscale.predictors.base import (
     predict_beyond,
     predict_surfaces,
 )
-from mlscale.unprofiled import refuse_times_alone, with_unprofiled
+from mlscale.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,9 +105,10 @@ class Model:
 
         coverage: with intervals that hold this share of the truth, from predictors that have
         them. Kernels without counters are predicted like the mean of those that have some, see
-        `with_unprofiled`. Raises InputError where the profiles lack what a predictor needs, where
-        they have further points that it makes nothing of, and where their power is of another
-        kind.
+        `with_unprofiled`, and the time of those that exchange data between GPUs is kept, see
+        `with_exchanges_kept`. Raises InputError where the profiles lack what a predictor needs,
+        where they have further points that it makes nothing of, and where their power is of
+        another kind.
         """
         if isinstance(self.predictors["time"], HasFeatures):
             refuse_times_alone(profiles)
@@ -124,6 +125,7 @@ class Model:
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
             profiles, surfaces = with_unprofiled(profiles, surfaces)
+        surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 
     def _surfaces(

@@ -1,5 +1,10 @@
-"""Kernels without counters, known by their time alone: predicted like the mean of the profiled."""
+"""Kernels of which counters do not tell how their time follows clocks.
 
+Those without counters, known by their time alone, are predicted like the mean of the profiled.
+Those that exchange data between GPUs wait for links and for the others: their time is kept.
+"""
+
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,11 +13,21 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
+from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.text import shortened
 
 AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
+AS_KEPT = (
+    "exchanges data between GPUs: its time is taken to stay at every clock, and the interval "
+    "reaches from there to full scaling with a clock"
+)
+EXCHANGES = re.compile(  # names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM, torch give
+    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
+    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot",
+    re.IGNORECASE,
+)
 MOST_NAMED = 3  # kernels to profile
 LONGEST_NAME = 60
 
@@ -60,6 +75,40 @@ def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles,
             weights, extremes = times * base_w[rows], []
         surfaces[quantity] = _joined(profiles, of_profiled, weights, extremes)
     return replace(profiles, power_w=base_w), surfaces
+
+
+def exchanging(profiles: Profiles) -> Mask:
+    """Which kernels exchange data between GPUs, by their names, (K,); no run that was sampled."""
+    if is_sampled(profiles.metadata):
+        return np.zeros(len(profiles.kernels), dtype=bool)
+    return np.array([bool(EXCHANGES.search(name)) for name in profiles.kernels], dtype=bool)
+
+
+def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
+    """Surfaces of time where no clock changes kernels that exchange data between GPUs.
+
+    Their interval spans what a kernel may reach that is bound by the CUs alone, by the memory
+    alone, or by neither. Those with a time at a further clock are left as they are predicted.
+    """
+    kept = exchanging(profiles)
+    for point in profiles.points:
+        kept &= ~np.isfinite(point.time_ms)
+    if not kept.any():
+        return times
+    extremes = _extremes(times.grid, times.base)
+    of_kept = np.min(extremes, axis=0), np.ones(times.grid.shape), np.max(extremes, axis=0)
+    low, values, high = (
+        None if own is None else np.where(kept[:, None, None, None], end, own)
+        for own, end in zip((times.low, times.values, times.high), of_kept, strict=True)
+    )
+    flags = zip(kept, times.flags, strict=True)
+    return replace(
+        times,
+        values=values,
+        flags=tuple((AS_KEPT,) if is_kept else own for is_kept, own in flags),
+        low=low,
+        high=high,
+    )
 
 
 def _joined(

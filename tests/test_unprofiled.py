@@ -13,8 +13,15 @@ from mlscale import Measurements, Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.cli import prediction_table
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.baselines import MeanSurface
-from mlscale.unprofiled import AS_THE_MEAN, with_unprofiled
+from mlscale.unprofiled import (
+    AS_KEPT,
+    AS_THE_MEAN,
+    exchanging,
+    with_exchanges_kept,
+    with_unprofiled,
+)
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = train(frugal.measurements(), MID, "nearest")
@@ -125,6 +132,67 @@ class TestIntervals:
 
     def test_there_are_none_where_the_predictor_gives_none(self) -> None:
         assert MODEL.predict(three(), 0.9)["time"].low is None
+
+
+class TestExchanges:
+    def named(self, *names: str) -> Profiles:
+        return replace(three(), kernels=names)
+
+    def test_no_clock_changes_their_time_with_counters_or_without(self) -> None:
+        profiles = self.named("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "gemm", "ncclKernel_Send")
+        times = MODEL.predict(profiles)["time"]
+        assert (times.values[[0, 2]] == 1).all()
+        assert (times.values[1] == MODEL.predict(three())["time"].values[1]).all()
+        assert times.flags[0] == times.flags[2] == (AS_KEPT,)
+        assert AS_KEPT not in times.flags[1]
+
+    def test_the_interval_by_hand(self) -> None:
+        """From base 8, 800, 700: the CUs alone 800 / 400, the memory alone 700 / 1000."""
+        time = MODEL.predict(three())["time"]
+        some = replace(time, low=0.9 * time.values, high=1.1 * time.values)
+        kept = with_exchanges_kept(self.named("gemm", "ncclKernel_Send", "axpy"), some)
+        assert kept.low is not None
+        assert kept.high is not None
+        for setting, low, high in (
+            ((8, 800.0, 700.0), 1.0, 1.0),
+            ((8, 400.0, 700.0), 1.0, 2.0),
+            ((8, 400.0, 1000.0), 0.7, 2.0),
+        ):
+            at = (1, *time.grid.index(HardwareConfig(*setting)))
+            assert (kept.low[at], kept.high[at]) == pytest.approx((low, high)), setting
+        assert some.low is not None
+        assert (kept.low[[0, 2]] == some.low[[0, 2]]).all()
+
+    def test_a_measured_time_tells_more(self) -> None:
+        profiles = self.named("gemm", "ncclKernel_Send", "ncclKernel_Recv")
+        at = HardwareConfig(8, 400.0, 700.0)
+        point = MeasuredPoint(at, np.array([4.0, 6.0, np.nan]), None)
+        time = MODEL.predict(three())["time"]
+        kept = with_exchanges_kept(replace(profiles, points=(point,)), time)
+        assert (kept.values[:2] == time.values[:2]).all()
+        assert (kept.values[2] == 1).all()
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            "ncclAllReduceRingLLKernel_sum_f32(ncclWorkElem)",
+            "_Z31ncclDevKernel_SendRecvP19ncclDevKernelArgs",
+            "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData *)",
+            "void tensorrt_llm::kernels::oneShotAllReduceKernel<float, 2>(AllReduceParams)",
+            "multimem_all_reduce_kernel",
+        ],
+    )
+    def test_names_of_such_kernels(self, name: str) -> None:
+        assert exchanging(self.named("gemm", name, "axpy")).tolist() == [False, True, False]
+
+    @pytest.mark.parametrize("name", ["my_nccl_test", "accelKernel", "pack_nccl_buffer_kernel"])
+    def test_names_of_others(self, name: str) -> None:
+        assert not exchanging(self.named("gemm", name, "axpy")).any()
+
+    def test_a_sampled_run_is_none_whatever_its_name(self) -> None:
+        run = replace(self.named("ncclKernel", "b", "c"), metadata={"profile_kind": "sampled"})
+        assert not exchanging(run).any()
 
 
 class TestOfTheRun:

@@ -1,6 +1,5 @@
 """Advice for profiled kernels: from a model's surfaces to the clocks to set."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,9 +20,9 @@ from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import share_in_percent, shortened
+from mlscale.unprofiled import exchanging
 
 LEAST_EXCHANGE = 0.01  # of a run's time in kernels of collectives, that is told
-_EXCHANGES = re.compile(r"\b(nccl|rccl|msccl)(Dev)?Kernel", re.IGNORECASE)
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
@@ -232,17 +231,14 @@ def _idle_warning(run: Run) -> list[str]:
 
 def _exchange_warning(profiles: Profiles) -> list[str]:
     """That kernels of the run wait for other GPUs."""
-    if is_sampled(profiles.metadata):
-        return []
-    exchanging = np.array([bool(_EXCHANGES.search(name)) for name in profiles.kernels])
-    share = profiles.run_times_ms[exchanging].sum() / profiles.run_times_ms.sum()
+    exchanges = exchanging(profiles)
+    share = profiles.run_times_ms[exchanges].sum() / profiles.run_times_ms.sum()
     if share < LEAST_EXCHANGE:
         return []
-    first = shortened(profiles.kernels[int(exchanging.argmax())])
+    first = shortened(profiles.kernels[int(exchanges.argmax())])
     warning = (
         f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
-        f"GPUs ('{first}'): they wait for the others too, so their own counters do not tell how "
-        "their time follows a clock"
+        f"GPUs ('{first}'): they wait for links and for the other GPUs, which no counter tells"
     )
     return [warning]
 
