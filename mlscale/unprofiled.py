@@ -96,15 +96,15 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
     if not kept.any():
         return times
     extremes = _extremes(times.grid, times.base)
-    of_kept = np.min(extremes, axis=0), np.ones(times.grid.shape), np.max(extremes, axis=0)
-    low, values, high = (
-        None if own is None else np.where(kept[:, None, None, None], end, own)
-        for own, end in zip((times.low, times.values, times.high), of_kept, strict=True)
+    rows = kept[:, None, None, None]
+    low, high = (
+        None if own is None else np.where(rows, end(extremes, axis=0), own)
+        for own, end in ((times.low, np.min), (times.high, np.max))
     )
     flags = zip(kept, times.flags, strict=True)
     return replace(
         times,
-        values=values,
+        values=np.where(rows, 1.0, times.values),
         flags=tuple((AS_KEPT,) if is_kept else own for is_kept, own in flags),
         low=low,
         high=high,
