@@ -1,26 +1,30 @@
 """Commands that set and reset what the advice names, for the GPU's vendor; printed, never run.
 
 The page of power caps in the documentation says in which manual each spelling was read, and
-which were not verified; none was run on a GPU. Each command is for GPU 0, as the vendor's tool
-numbers GPUs; `Commands.on` makes it one for another.
+which were not verified; none was run on a GPU. Each is for one GPU, by the number, UUID or bus id of the
+vendor's tool; the files of a run may name it.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from mlscale.advice.cap_advice import CapAdvice
+from mlscale.advice.recommendation import Advice
 from mlscale.data.device import Device
+from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
 
-_GPU_0 = re.compile(r"\b(nvidia-smi -i|amd-smi (?:re)?set -g|rocm-smi -d) 0\b")
 _GPU = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.-]{0,63}", re.ASCII)
 _ROOT = "these commands need root"
 _PERSISTENCE = (
-    "without persistence mode (nvidia-smi -i 0 -pm 1) the driver forgets the setting when no "
-    "process uses the GPU"
+    "without persistence mode ({} -pm 1) the driver forgets the setting when no process uses the "
+    "GPU"
 )
 _CU_NOTES = {
     "NVIDIA": "no command sets the number of CUs: MIG, or MPS with "
@@ -37,29 +41,62 @@ class Commands:
     to_reset: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def on(self, gpus: Sequence[str]) -> "Commands":
-        """The commands for the first of these GPUs, with a note of the others; unchanged for none.
 
-        gpus: by the numbers that a log has, those of the vendor's tool, UUIDs or bus ids; anything
-        else is passed over, as it may not go into a shell.
-        """
-        known = [gpu for gpu in dict.fromkeys(map(str, gpus)) if _GPU.fullmatch(gpu)]
-        if not known:
-            return self
-        first, *others = known
-        alike = f"for GPU {first}; set {', '.join(others)} alike"
-        return Commands(
-            tuple(_GPU_0.sub(rf"\1 {first}", command) for command in self.to_set),
-            tuple(_GPU_0.sub(rf"\1 {first}", command) for command in self.to_reset),
-            tuple(_GPU_0.sub(rf"\1 {first}", note) for note in self.notes)
-            + ((alike,) if others and self.to_set else ()),
+def commands_for_clocks(advice: Advice, device: str, metadata: Mapping[str, Any]) -> Commands:
+    """The commands for the clocks that an advice names for the whole run.
+
+    device: a key of the device table, or another name. metadata: of the profiles, which may name
+    the GPU among several.
+    """
+    run, known = advice.whole_run, known_device(device)
+    of_clocks = partial(clock_commands, known, run.best.config, run.base.config)
+    return _for_gpu(known, metadata, of_clocks)
+
+
+def commands_for_cap(caps: CapAdvice, device: str, metadata: Mapping[str, Any]) -> Commands:
+    """The commands for the best power cap, as `commands_for_clocks`; a note where none binds."""
+    if caps.best is None or not caps.binds:
+        return Commands(notes=("nothing to set: the power cap stays as it is",))
+    known = known_device(device)
+    return _for_gpu(known, metadata, partial(cap_commands, known, caps.best.cap_w))
+
+
+def _for_gpu(
+    device: Device | None, metadata: Mapping[str, Any], of: Callable[..., Commands]
+) -> Commands:
+    """The commands for the GPU that a run's files name, by default 0, with notes on that.
+
+    metadata: `gpus` are a log's, by the vendor's tool, `traced_gpus` a trace's. of: makes them,
+    given `gpu`. What is neither a number, a UUID nor a bus id is passed over, as it may not go
+    into a shell.
+    """
+    gpus, traced = (
+        [gpu for gpu in dict.fromkeys(map(str, metadata.get(name, ()))) if _GPU.fullmatch(gpu)]
+        for name in ("gpus", "traced_gpus")
+    )
+    notes = []
+    if traced and not gpus and device is not None and device.vendor == "AMD":
+        notes.append(
+            f"the trace is of GPU {traced[0]}, counted with other devices: put the number that "
+            "amd-smi list has of it in place of 0"
         )
+    elif traced and not gpus and traced != ["0"]:
+        gpus = traced
+        notes.append(f"GPU {traced[0]} is the trace's number: nvidia-smi -L tells which that is")
+    first, *others = gpus or ["0"]
+    if others:
+        notes.insert(0, f"for GPU {first}; set {', '.join(others)} alike")
+    commands = of(gpu=first)
+    return replace(commands, notes=(*commands.notes, *notes)) if commands.to_set else commands
 
 
-def clock_commands(device: Device | None, best: HardwareConfig, base: HardwareConfig) -> Commands:
+def clock_commands(
+    device: Device | None, best: HardwareConfig, base: HardwareConfig, gpu: str = "0"
+) -> Commands:
     """What sets the clocks in which `best` differs from `base`, and what undoes that.
 
-    device: None for a GPU that the device table does not know.
+    device: None for a GPU that the device table does not know. gpu: which GPU of the machine, as
+    the vendor's tool names it.
 
     Example:
         >>> from mlscale.data.devices import load_device
@@ -75,13 +112,13 @@ def clock_commands(device: Device | None, best: HardwareConfig, base: HardwareCo
     commands = Commands()
     if (best.engine_mhz, best.memory_mhz) != (base.engine_mhz, base.memory_mhz):
         by_vendor = _nvidia_clocks if device.vendor == "NVIDIA" else _amd_clocks
-        commands = by_vendor(device, best, base)
+        commands = by_vendor(device, best, base, gpu)
     cus = (_CU_NOTES[device.vendor],) if best.cu_count != base.cu_count else ()
-    return Commands(commands.to_set, commands.to_reset, commands.notes + cus)
+    return replace(commands, notes=commands.notes + cus)
 
 
-def cap_commands(device: Device | None, cap_w: float) -> Commands:
-    """What sets a power cap [W], and what sets the GPU's own again.
+def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Commands:
+    """What sets a power cap [W], and what sets the GPU's own again; gpu: as for `clock_commands`.
 
     Example:
         >>> from mlscale.data.devices import load_device
@@ -90,9 +127,9 @@ def cap_commands(device: Device | None, cap_w: float) -> Commands:
         (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))
     """
     if device is not None and device.vendor == "NVIDIA":
-        return _nvidia_cap(device, cap_w)
+        return _nvidia_cap(device, cap_w, gpu)
     if device is not None and device.vendor == "AMD":
-        return _amd_cap(device, cap_w)
+        return _amd_cap(device, cap_w, gpu)
     return _unknown(device)
 
 
@@ -117,7 +154,10 @@ def _is_consumer(device: Device) -> bool:
     return "GeForce" in device.name or "TITAN" in device.name
 
 
-def _nvidia_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -> Commands:
+def _nvidia_clocks(
+    device: Device, best: HardwareConfig, base: HardwareConfig, gpu: str
+) -> Commands:
+    smi = f"nvidia-smi -i {gpu}"
     capability = float(device.compute_capability or VOLTA)
     if _is_jetson(device):
         note = f"nvidia-smi sets no clocks of {device.name}; its power modes (nvpmodel) do"
@@ -127,21 +167,25 @@ def _nvidia_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -
         if _is_consumer(device):
             return Commands(notes=(f"nvidia-smi cannot lock clocks of {device.name}",))
         return Commands(
-            (f"nvidia-smi -i 0 -ac {memory},{engine}",),
-            ("nvidia-smi -i 0 -rac",),
-            (_ROOT, _PERSISTENCE, f"with DCGM: dcgmi config --set -a {memory},{engine}"),
+            (f"{smi} -ac {memory},{engine}",),
+            (f"{smi} -rac",),
+            (
+                _ROOT,
+                _PERSISTENCE.format(smi),
+                f"with DCGM: dcgmi config --set -a {memory},{engine}",
+            ),
         )
-    to_set, to_reset, slurm, notes = [], [], [], [_ROOT, _PERSISTENCE]
+    to_set, to_reset, slurm, notes = [], [], [], [_ROOT, _PERSISTENCE.format(smi)]
     if best.engine_mhz != base.engine_mhz:
-        to_set.append(f"nvidia-smi -i 0 -lgc {engine},{engine}")
-        to_reset.append("nvidia-smi -i 0 -rgc")
+        to_set.append(f"{smi} -lgc {engine},{engine}")
+        to_reset.append(f"{smi} -rgc")
         slurm.append(engine)
     if best.memory_mhz != base.memory_mhz:
         if len(device.memory_clocks_mhz()) == 1:
             notes.append(f"{device.name} has one memory clock, which no command changes")
         else:
-            to_set.append(f"nvidia-smi -i 0 -lmc {memory},{memory}")
-            to_reset.append("nvidia-smi -i 0 -rmc")
+            to_set.append(f"{smi} -lmc {memory},{memory}")
+            to_reset.append(f"{smi} -rmc")
             slurm.append(f"memory={memory}")
             if capability < AMPERE:
                 notes.append("NVIDIA documents -lmc for Ampere and newer; this GPU may refuse it")
@@ -155,11 +199,12 @@ def _nvidia_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -
     return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
 
 
-def _nvidia_cap(device: Device, cap_w: float) -> Commands:
+def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
     if _is_jetson(device):
         return Commands(notes=(f"{device.name} takes power modes (nvpmodel), no cap in watts",))
-    limits = "nvidia-smi -i 0 -q -d POWER prints the limits of yours"
-    notes = [_ROOT, _PERSISTENCE]
+    smi = f"nvidia-smi -i {gpu}"
+    limits = f"{smi} -q -d POWER prints the limits of yours"
+    notes = [_ROOT, _PERSISTENCE.format(smi)]
     lowest, highest = device.min_power_limit_w, device.max_power_limit_w
     if (lowest and cap_w < lowest) or (highest and cap_w > highest):
         notes.append(f"{device.name} is known to refuse {cap_w:g} W: {limits}")
@@ -168,13 +213,13 @@ def _nvidia_cap(device: Device, cap_w: float) -> Commands:
     if not _is_consumer(device):
         notes.append(f"with DCGM: dcgmi config --set -P {cap_w:g}")
     return Commands(
-        (f"nvidia-smi -i 0 -pl {cap_w:g}",),
-        (f"nvidia-smi -i 0 -pl {device.tdp_w:g}",) if device.tdp_w else (),
+        (f"{smi} -pl {cap_w:g}",),
+        (f"{smi} -pl {device.tdp_w:g}",) if device.tdp_w else (),
         tuple(notes),
     )
 
 
-def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -> Commands:
+def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig, gpu: str) -> Commands:
     control = _amd_clock_control(device)
     if control is None:
         return _unknown(device)
@@ -183,15 +228,15 @@ def _amd_clocks(device: Device, best: HardwareConfig, base: HardwareConfig) -> C
         changes["sclk"] = f"{best.engine_mhz:.0f}"
     if best.memory_mhz != base.memory_mhz:
         changes["mclk"] = f"{_listed(device, best.memory_mhz):.0f}"
-    return control(device, changes)
+    return control(device, changes, gpu)
 
 
-def _by_determinism(device: Device, changes: dict[str, str]) -> Commands:
+def _by_determinism(device: Device, changes: dict[str, str], gpu: str) -> Commands:
     """A bound on the engine clock [MHz]; changes: the clocks, sclk and mclk, that change."""
     to_set, to_reset, notes = [], [], [_ROOT]
     if "sclk" in changes:
-        to_set.append(f"amd-smi set -g 0 --perf-determinism {changes['sclk']}")
-        to_reset.append("amd-smi reset -g 0 --perf-determinism")
+        to_set.append(f"amd-smi set -g {gpu} --perf-determinism {changes['sclk']}")
+        to_reset.append(f"amd-smi reset -g {gpu} --perf-determinism")
         notes.append("this bounds the engine clock from above; under power it may be lower")
     if "mclk" in changes:
         notes.append(f"no command locks the memory clock of {device.name}")
@@ -200,25 +245,27 @@ def _by_determinism(device: Device, changes: dict[str, str]) -> Commands:
     return Commands(tuple(to_set), tuple(to_reset), tuple(notes))
 
 
-def _by_level(device: Device, changes: dict[str, str]) -> Commands:  # noqa: ARG001
+def _by_level(device: Device, changes: dict[str, str], gpu: str) -> Commands:  # noqa: ARG001
     """The level of a clock; which level has which clock only the GPU's own list says."""
-    to_set = ["rocm-smi -d 0 --setperflevel manual"]
-    to_set += [f"rocm-smi -d 0 --set{clock} LEVEL" for clock in changes]
+    smi = f"rocm-smi -d {gpu}"
+    to_set = [f"{smi} --setperflevel manual"]
+    to_set += [f"{smi} --set{clock} LEVEL" for clock in changes]
     levels = [
-        f"LEVEL of {clock}: the one that rocm-smi -d 0 --showclkfrq lists with {mhz} MHz"
+        f"LEVEL of {clock}: the one that {smi} --showclkfrq lists with {mhz} MHz"
         for clock, mhz in changes.items()
     ]
-    return Commands(tuple(to_set), ("rocm-smi -d 0 --resetclocks",), (_ROOT, *levels))
+    return Commands(tuple(to_set), (f"{smi} --resetclocks",), (_ROOT, *levels))
 
 
-def _by_maximum(device: Device, changes: dict[str, str]) -> Commands:  # noqa: ARG001
+def _by_maximum(device: Device, changes: dict[str, str], gpu: str) -> Commands:  # noqa: ARG001
     """The highest clock that the GPU may take [MHz]."""
-    to_set = [f"rocm-smi -d 0 --setextremum max {clock} {mhz}" for clock, mhz in changes.items()]
+    smi = f"rocm-smi -d {gpu}"
+    to_set = [f"{smi} --setextremum max {clock} {mhz}" for clock, mhz in changes.items()]
     needs = "needs OverDrive, which the kernel parameter amdgpu.ppfeaturemask allows"
-    return Commands(tuple(to_set), ("rocm-smi -d 0 --resetclocks",), (_ROOT, needs))
+    return Commands(tuple(to_set), (f"{smi} --resetclocks",), (_ROOT, needs))
 
 
-_ClockControl = Callable[[Device, dict[str, str]], Commands]
+_ClockControl = Callable[[Device, dict[str, str], str], Commands]
 AMD_CLOCK_CONTROL: dict[str, _ClockControl] = {
     "GCN 3": _by_level,
     "GCN 4": _by_level,
@@ -238,7 +285,7 @@ def _amd_clock_control(device: Device) -> _ClockControl | None:
     return AMD_CLOCK_CONTROL.get(f"{family} {generation.split('.')[0]}")
 
 
-def _amd_cap(device: Device, cap_w: float) -> Commands:
+def _amd_cap(device: Device, cap_w: float, gpu: str) -> Commands:
     control = _amd_clock_control(device)
     if control is None:
         return _unknown(device)
@@ -248,9 +295,9 @@ def _amd_cap(device: Device, cap_w: float) -> Commands:
     if device.architecture.startswith("CDNA 3"):
         notes.append("in a virtual machine the driver refuses to lower the cap")
     if control is _by_determinism:
-        to_set = f"amd-smi set -g 0 --power-cap {cap_w:g}"
-        to_reset = "amd-smi reset -g 0 --power-cap"
+        to_set = f"amd-smi set -g {gpu} --power-cap {cap_w:g}"
+        to_reset = f"amd-smi reset -g {gpu} --power-cap"
     else:
-        to_set = f"rocm-smi -d 0 --setpoweroverdrive {cap_w:g}"
-        to_reset = "rocm-smi -d 0 --resetpoweroverdrive"
+        to_set = f"rocm-smi -d {gpu} --setpoweroverdrive {cap_w:g}"
+        to_reset = f"rocm-smi -d {gpu} --resetpoweroverdrive"
     return Commands((to_set,), (to_reset,), tuple(notes))

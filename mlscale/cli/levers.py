@@ -6,13 +6,12 @@ from math import isfinite
 from typing import Any
 
 from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, caps_of_run
-from mlscale.advice.commands import Commands, cap_commands, clock_commands
+from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.recommendation import Advice
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import values
 from mlscale.cli.advice_table import MOST_KERNELS
 from mlscale.cli.text import columns, flag_lines, interval_cell, number, without_empty
-from mlscale.data.devices import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import INTERVAL
@@ -107,15 +106,10 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
     if (cap_w := caps_asked(arguments)) is not None:
         caps = caps_of_run(model, profiles, advice, cap_w, arguments.minimize, lever == "cap")
     if arguments.commands:
-        device = known_device(model.device)
-        run = advice.whole_run
-        if lever == "clock":
-            commands = clock_commands(device, run.best.config, run.base.config)
-        elif caps and caps.best and caps.binds:
-            commands = cap_commands(device, caps.best.cap_w)
+        if lever == "cap" and caps:
+            commands = commands_for_cap(caps, model.device, profiles.metadata)
         else:
-            commands = Commands(notes=("nothing to set: the power cap stays as it is",))
-        commands = commands.on(profiles.metadata.get("gpus", ()))
+            commands = commands_for_clocks(advice, model.device, profiles.metadata)
     return Levers(lever, caps, commands)
 
 

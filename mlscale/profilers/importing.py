@@ -232,6 +232,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         **facts_to_carry(run.device),
         **_idle(contents),
     )
+    table.metadata.update(_which_gpu(contents, gpu))
     warn_of_left_out(contents, records)
     return ImportedTable(
         table=table,
@@ -245,6 +246,17 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         features=of_run,
         gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
     )
+
+
+def _which_gpu(contents: Sequence[FileContent], gpu: str | None) -> dict[str, list[str]]:
+    """The GPU as metadata name it: by the traces' numbers, or by one that no trace has.
+
+    Such a gpu is of a monitor's log, or of the machine where CUDA_VISIBLE_DEVICES renumbers.
+    """
+    traced = list(dict.fromkeys(content.gpu for content in contents if content.gpu))
+    if gpu is not None and gpu not in traced:
+        return {"gpus": [gpu]}
+    return {"traced_gpus": traced} if traced else {}
 
 
 def import_again(

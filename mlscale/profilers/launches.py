@@ -206,7 +206,8 @@ class FileContent:
             say when kernels ran.
         busy_s: the part of span_s in which at least one kernel ran; copies and fills are none.
         gpu_facts: by GPU, further facts of it; those of the GPU that is read become facts.
-        gpus: the numbers of all GPUs on which it has launches, where it says them.
+        gpus: the numbers of all GPUs on which it has launches, where it says them; gpu: of the one
+            that is read.
     """
 
     source: str
@@ -220,6 +221,7 @@ class FileContent:
     busy_s: float | None = None
     gpu_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
+    gpu: str = ""
 
     @property
     def has_counters(self) -> bool:
@@ -261,7 +263,7 @@ class FileContent:
             raise InputError(f"{self.source}: has a header but no kernel launch{lost}{says}")
         number = self._gpu(groups_of, gpu)
         self.groups = groups_of[number]
-        self.gpus = tuple(sorted(filter(None, groups_of)))
+        self.gpus, self.gpu = tuple(sorted(filter(None, groups_of))), number
         self.span_s, self.busy_s = timelines[number].span_s, timelines[number].busy_s
         for fact, value in self.gpu_facts.get(number, {}).items():
             self.facts[fact][value] += 1

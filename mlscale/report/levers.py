@@ -1,13 +1,13 @@
 """What sets an advice, on the page: power caps, and the commands of the GPU's vendor."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint
-from mlscale.advice.commands import Commands, cap_commands, clock_commands
+from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.recommendation import Advice
-from mlscale.data.devices import known_device
 from mlscale.predictions import INTERVAL
 from mlscale.report.figures import ChartCurve, axis_chart, chart
 from mlscale.report.markup import (
@@ -92,21 +92,18 @@ def _row(point: CapPoint, best: CapPoint | None, ms: float, mj: float) -> list[C
 
 
 def commands_section(
-    device: str, gpus: Sequence[str], advice: Advice | None, caps: CapAdvice | None
+    device: str, metadata: Mapping[str, Any], advice: Advice | None, caps: CapAdvice | None
 ) -> Markup:
     """The commands for the clocks of the whole run and, where one is best, for a power cap.
 
-    gpus: which ones, by their numbers, if that is known. advice: None where clocks are not to be
-    set.
+    metadata: of the profiles. advice: None where clocks are not to be set.
     """
-    gpu, parts = known_device(device), []
+    parts = []
     if advice is not None:
-        run = advice.whole_run
-        clocks = clock_commands(gpu, run.best.config, run.base.config).on(gpus)
-        parts.append(_shown("The clocks", clocks))
+        parts.append(_shown("The clocks", commands_for_clocks(advice, device, metadata)))
     if caps is not None and caps.best is not None and caps.binds:
         of_cap = f"{'Or a' if parts else 'A'} power cap of {caps.best.cap_w:g} W"
-        parts.append(_shown(of_cap, cap_commands(gpu, caps.best.cap_w).on(gpus)))
+        parts.append(_shown(of_cap, commands_for_cap(caps, device, metadata)))
     if not parts:
         parts.append(paragraph("Nothing to set: the power cap stays as it is."))
     return joined(element("h3", "Commands"), *parts)

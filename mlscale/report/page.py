@@ -88,8 +88,8 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
         caps = caps_of_run(model, profiles, advice, source.power_caps_w, objective, source.is_cap)
     commands = None
     if source.has_commands:
-        gpus = profiles.metadata.get("gpus", ())
-        commands = commands_section(model.device, gpus, None if source.is_cap else advice, caps)
+        clocks = None if source.is_cap else advice
+        commands = commands_section(model.device, profiles.metadata, clocks, caps)
     answer = cap_verdict(caps, advice) if caps and source.is_cap else verdict(advice)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"

@@ -10,13 +10,21 @@ NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc,
 """
 
 import doctest
+import re
 from dataclasses import replace
 
 import pytest
 
 from mlscale import HardwareConfig
 from mlscale.advice import commands
-from mlscale.advice.commands import Commands, cap_commands, clock_commands
+from mlscale.advice.commands import (
+    Commands,
+    cap_commands,
+    clock_commands,
+    commands_for_clocks,
+)
+from mlscale.advice.objectives import Limits
+from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.data.devices import load_device, shipped_keys
 
 
@@ -200,27 +208,48 @@ class TestEveryGpu:
 class TestOfAnotherGpu:
     """By hand: the number stands where 0 stood, in each vendor's commands and notes."""
 
-    def test_of_nvidia(self) -> None:
-        of = clocks("h100-sxm5", (1410, 2619), (1980, 2619)).on(["3"])
-        assert of.to_set == ("nvidia-smi -i 3 -lgc 1410,1410",)
-        assert of.to_reset == ("nvidia-smi -i 3 -rgc",)
-        assert "nvidia-smi -i 3 -pm 1" in "\n".join(of.notes)
-        assert " 0" not in "\n".join([*of.to_set, *of.to_reset, *of.notes])
-
-    def test_of_amd(self) -> None:
-        of = clocks("mi300x", (1500, 1300), (2100, 1300)).on(["5"])
-        assert of.to_set == ("amd-smi set -g 5 --perf-determinism 1500",)
-        assert of.to_reset == ("amd-smi reset -g 5 --perf-determinism",)
-        assert (
-            cap_commands(load_device("mi100"), 200).on(["2"]).to_set[0].startswith("rocm-smi -d 2 ")
-        )
+    @pytest.mark.parametrize("key", shipped_keys())
+    def test_no_command_or_note_names_gpu_0(self, key: str) -> None:
+        device = replace(load_device(key), tdp_w=300.0)
+        best, base = HardwareConfig(8, 800, 700), HardwareConfig(8, 1000, 900)
+        for of, of_0 in (
+            (clock_commands(device, best, base, "3"), clock_commands(device, best, base)),
+            (cap_commands(device, 30, "3"), cap_commands(device, 30)),
+        ):
+            text, text_0 = (" \n".join([*c.to_set, *c.to_reset, *c.notes]) for c in (of, of_0))
+            numbered = re.compile("(nvidia-smi -i|amd-smi (?:re)?set -g|rocm-smi -d) 0 ")
+            assert text == numbered.sub(r"\1 3 ", text_0)
+            assert not numbered.search(text)
 
     def test_of_several(self) -> None:
-        of = clocks("h100-sxm5", (1410, 2619), (1980, 2619)).on(["1", "2", "1", "7"])
+        of = for_gpus("h100-sxm5", gpus=["1", "2", "1", "7"])
         assert of.to_set == ("nvidia-smi -i 1 -lgc 1410,1410",)
         assert of.notes[-1] == "for GPU 1; set 2, 7 alike"
 
+    def test_a_trace_of_nvidia_numbers_it(self) -> None:
+        of = for_gpus("h100-sxm5", traced_gpus=["3"])
+        assert of.to_set == ("nvidia-smi -i 3 -lgc 1410,1410",)
+        assert of.notes[-1] == "GPU 3 is the trace's number: nvidia-smi -L tells which that is"
+        assert for_gpus("h100-sxm5", traced_gpus=["0"]) == for_gpus("h100-sxm5")
+        assert for_gpus("h100-sxm5", gpus=["1"], traced_gpus=["3"]).to_reset == (
+            "nvidia-smi -i 1 -rgc",
+        )
+
+    def test_a_trace_of_amd_counts_other_devices_too(self) -> None:
+        of = for_gpus("mi300x", traced_gpus=["4"])
+        assert of.to_set == ("amd-smi set -g 0 --perf-determinism 1410",)
+        assert of.notes[-1].startswith("the trace is of GPU 4, counted with other devices: put ")
+        assert for_gpus("mi300x", gpus=["4"]).to_reset == ("amd-smi reset -g 4 --perf-determinism",)
+
     @pytest.mark.parametrize("gpus", [[], ["0; rm -rf ~"], ["$(id)"], ["-q"]])
     def test_what_is_no_gpu_goes_into_no_shell(self, gpus: list[str]) -> None:
-        of = clocks("h100-sxm5", (1410, 2619), (1980, 2619))
-        assert of.on(gpus) == of
+        assert for_gpus("h100-sxm5", gpus=gpus) == for_gpus("h100-sxm5")
+
+
+def for_gpus(key: str, **metadata: list[str]) -> Commands:
+    """The commands for an engine clock of 1410 MHz, of a profile with these metadata."""
+    best, base = HardwareConfig(8, 1410, 1300), HardwareConfig(8, 1980, 1300)
+    points = (OperatingPoint(config, 1.0, None, None) for config in (best, base))
+    run = Recommendation(None, *points, 0.0, None, 0.0, None, (), ())
+    advice = Advice("time", Limits(), None, (), run, Run(1, 1, 0.0, 100.0), (1410,), ())
+    return commands_for_clocks(advice, key, metadata)

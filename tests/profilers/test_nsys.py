@@ -146,12 +146,14 @@ class TestTrace:
         imported = read(tmp_path, text, device=None, base=CLOCKS, gpu="1")
         assert by_kernel(imported, "launches") == {F: 1, G: 1}
         assert imported.gpus == ("0", "1")
+        assert imported.table.metadata["traced_gpus"] == ["1"]
         assert imported.table.metadata["idle_ms"] == pytest.approx(0.01)
 
     def test_the_only_gpu_is_taken_for_the_one_that_was_chosen(self, tmp_path: Path) -> None:
         """CUDA_VISIBLE_DEVICES renumbers GPUs, and --gpu may be of a log beside the trace."""
         with pytest.warns(DataWarning, match="is of GPU 0 alone, which was taken for GPU 3"):
             imported = read(tmp_path, gpu_trace(), device=None, base=CLOCKS, gpu="3")
+        assert imported.table.metadata["gpus"] == ["3"]
         assert by_kernel(imported, "launches") == {F: 2, G: 1}
 
     def test_each_launch_is_a_row(self, tmp_path: Path) -> None:
