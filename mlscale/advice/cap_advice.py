@@ -144,7 +144,10 @@ def advise_caps(
         best=None if best is None else points[best],
         binds=best is not None and runs.binds(best),
         default_w=device.tdp_w if device else None,
-        warnings=_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),
+        warnings=(
+            *_cannot_be_set(device, points),
+            *_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),
+        ),
     )
 
 
@@ -172,8 +175,7 @@ def cap_sweep(device: Device | None) -> Floats:
     The highest is the default limit where the table knows no other. Raises InputError where the
     limits are not known.
     """
-    lowest = device.min_power_limit_w if device else None
-    highest = device.most_power_w if device else None
+    lowest, highest = _power_limits(device)
     if lowest is None or highest is None:
         raise InputError(
             f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
@@ -181,6 +183,11 @@ def cap_sweep(device: Device | None) -> Floats:
         )
     step = max(LEAST_STEP_W, (highest - lowest) / MOST_STEPS)
     return np.append(np.arange(lowest, highest - SAME, step), highest)
+
+
+def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
+    """The lowest and the highest cap that a GPU takes [W], None where that is not known."""
+    return (device.min_power_limit_w, device.most_power_w) if device else (None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,13 +309,27 @@ class _Runs:
 
 def _outside_limits(device: Device | None, cap_w: float) -> tuple[str, ...]:
     """A flag of a cap that the GPU does not take."""
-    lowest = device.min_power_limit_w if device else None
-    highest = device.most_power_w if device else None
+    lowest, highest = _power_limits(device)
     if lowest is not None and cap_w < lowest:
         return (f"below the GPU's lowest power limit, {lowest:g} W",)
     if highest is not None and cap_w > highest:
         return (f"above the GPU's highest known power limit, {highest:g} W",)
     return ()
+
+
+def _cannot_be_set(device: Device | None, points: Sequence[CapPoint]) -> tuple[str, ...]:
+    """A warning of the caps that the GPU does not take, with the limits that are known of it."""
+    caps = [f"{point.cap_w:g} W" for point in points if not point.can_be_set]
+    if device is None or not caps:
+        return ()
+    lowest, highest = _power_limits(device)
+    ends = [f"at least {lowest:g} W"] if lowest is not None else []
+    ends += [f"at most {highest:g} W"] if highest is not None else []
+    warning = (
+        f"{', '.join(caps)} cannot be set: {device.key} is known to take power caps of "
+        f"{' and '.join(ends)}; others are predicted, and never advised"
+    )
+    return (warning,)
 
 
 def _above_trained(device: Device | None, highest_mhz: float) -> tuple[str, ...]:

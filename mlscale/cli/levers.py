@@ -1,6 +1,7 @@
 """What sets an advice: the clocks or a power cap, and the commands of the GPU's vendor."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any
@@ -80,14 +81,13 @@ class Levers:
         if self.caps:
             if self.is_cap:
                 parts.append(f"{cap_verdict(self.caps, advice)}\n")
+            if self.caps.warnings:
+                parts.append(_warning_lines(self.caps.warnings))
             parts.append(_cap_table(self.caps))
-            notes = [f"warning: {warning}\n" for warning in self.caps.warnings]
             if self.is_cap:
                 flags = {kernel.kernel or "": kernel.flags for kernel in advice.kernels}
-                said = [f"warning: {warning}\n" for warning in advice.warnings]
-                notes = [*flag_lines(flags, MOST_KERNELS), *said, *notes]
-            if notes:
-                parts.append("".join(notes))
+                notes = "".join(flag_lines(flags, MOST_KERNELS)) + _warning_lines(advice.warnings)
+                parts += [notes] if notes else []
         if self.commands:
             parts.append(_commands_text(self.commands))
         return "\n".join(parts)
@@ -111,6 +111,10 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
         else:
             commands = commands_for_clocks(advice, model.device, profiles.metadata)
     return Levers(lever, caps, commands)
+
+
+def _warning_lines(warnings: Sequence[str]) -> str:
+    return "".join(f"warning: {warning}\n" for warning in warnings)
 
 
 def _cap_table(caps: CapAdvice) -> str:

@@ -190,8 +190,12 @@ class TestTheGpusLimits:
             ("above the GPU's highest known power limit, 700 W",),
         ]
         assert advice.default_w == 700
-        [warning] = advice.warnings
-        assert warning == (
+        outside, clocks = advice.warnings
+        assert outside == (
+            "150 W, 800 W cannot be set: h100-sxm5 is known to take power caps of at least 200 W "
+            "and at most 700 W; others are predicted, and never advised"
+        )
+        assert clocks == (
             "under a power cap h100-sxm5 is taken to run at 1000 MHz at most, the highest "
             "clock tried, not at 1980 MHz"
         )
@@ -200,7 +204,7 @@ class TestTheGpusLimits:
     def test_a_clock_above_those_tried_is_warned_of(self, device: str, warned: bool) -> None:
         # By the device table an A100 goes up to 1410 MHz; of an HD 7970 it knows none.
         of_device = replace(new_kernels(), device=device)
-        advice = advise_caps(replace(MODEL, device=device), of_device, [80])
+        advice = advise_caps(replace(MODEL, device=device), of_device, [120])
         assert [warning[-15:] for warning in advice.warnings] == warned * ["not at 1410 MHz"]
 
     def test_a_cap_that_the_gpu_refuses_is_not_advised(self) -> None:

@@ -49,6 +49,7 @@ from mlscale.predictors.intervals import (
     score_at,
 )
 from mlscale.predictors.sampled.curves import PowerCurve
+from mlscale.text import listed
 
 # Standard deviation of the log power that intervals have at least, from the base alone and with a
 # further point: so far off power is even close to a measured clock. Chosen by leaving out GPUs.
@@ -137,7 +138,7 @@ class BoardPower(Predictor):
         """
         device = profiles.device
         has_limit = device in self.limits_w_ or board_limit_w(device)
-        if has_limit or _has_further_power(profiles):
+        if has_limit or not _from_one_clock(profiles):
             return None
         if known_device(device) is None:
             return f"'{device}' is not in the device table, {NO_FURTHER_POWER}"
@@ -152,9 +153,13 @@ class BoardPower(Predictor):
         known, vendors = known_device(profiles.device), {*map(_vendor, trained)} - {None}
         if known and vendors and known.vendor not in vendors:
             learnt += f", none of them of {known.vendor}"
-        if _has_further_power(profiles):
+        from_one = _from_one_clock(profiles)
+        if not from_one:
             return f"power {learnt}"
-        return f"power from one clock alone, {learnt}: power at a second clock (--also) tells more"
+        of = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
+        return (
+            f"power from one clock alone{of}, {learnt}: power at a second clock (--also) tells more"
+        )
 
     def with_times(self, times: Surfaces) -> Self:
         """The predictor for kernels with these times, on their grid."""
@@ -326,9 +331,13 @@ def _vendor(device: str) -> str | None:
     return known.vendor if known else None
 
 
-def _has_further_power(profiles: Profiles) -> bool:
-    powers = [point.power_w for point in profiles.points if point.power_w is not None]
-    return bool(powers) and not np.isnan(powers).all(axis=0).any()
+def _from_one_clock(profiles: Profiles) -> list[str]:
+    """The kernels without power at a further point."""
+    lack = np.ones(len(profiles.kernels), dtype=bool)
+    for point in profiles.points:
+        if point.power_w is not None:
+            lack &= np.isnan(point.power_w)
+    return [name for name, lacks in zip(profiles.kernels, lack, strict=True) if lacks]
 
 
 def _scale(posterior: SurfacePosterior, least: float) -> Floats:

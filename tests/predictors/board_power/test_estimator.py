@@ -230,6 +230,11 @@ class TestRefusals:
         point = MeasuredPoint(made.MIDDLE, run.time_ms, run.power_w)
         learnt = "power learnt on 1 other GPU"
         assert own.assumption(replace(of_nvidia, points=(point,))) == learnt
+        two = made.measurements(count=2).profiles(made.TOP)
+        of_first = MeasuredPoint(made.MIDDLE, two.time_ms, np.array([100.0, np.nan]))
+        assert own.assumption(replace(two, device="h100-sxm5", points=(of_first,))) == (
+            ASSUMED.replace("alone,", f"alone for 1 kernel ({two.kernels[1]}),")
+        )
         of_another_vendor = f"{learnt}, none of them of AMD"
         assert own.assumption(replace(of_amd, points=(point,))) == of_another_vendor
 
