@@ -34,12 +34,10 @@ def max_overlap_factor(
     By hand: 50 x 64 = 3200 busy cycles for each of 32 rounds are 0.1024 ms at 1000 MHz. Where
     0.2048 ms were measured, half is busy and half exposed, and both follow the engine.
 
-    >>> from mlscale.papers import wang_chu_gpus
-    >>> kernel = WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> gpu = wang_chu_gpus.load_gpu("gtx980")
-    >>> print(f"{max_overlap_factor(kernel, gpu, (1000, 1000), 0.2048, 500, 500):.6f}")
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> gpu = load_gpu("gtx980")
+    >>> print(f"{max_overlap_factor(EXAMPLE, gpu, (1000, 1000), 0.2048, 500, 500):.6f}")
     2.000000
     """
     (base_ms,) = above_0(base_time_ms=base_time_ms)
@@ -64,16 +62,13 @@ def busiest_cycles(
 
     By hand: 200 instructions of each of 64 warps, four a cycle.
 
-    >>> from mlscale.papers import wang_chu_gpus
-    >>> kernel = WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> print(busiest_cycles(kernel, wang_chu_gpus.load_gpu("gtx980"), 1000, 1000))
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> print(busiest_cycles(EXAMPLE, load_gpu("gtx980"), 1000, 1000))
     3200.0
     """
-    period = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
-    resident = over_clocks(inputs, engine_mhz, memory_mhz).resident_warps
-    return np.asarray(resident * period.count * np.maximum(period.compute, period.service))
+    one = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
+    return np.asarray(one.resident_warps * one.count * np.maximum(one.compute, one.service))
 
 
 def compute_bound(
@@ -81,13 +76,11 @@ def compute_bound(
 ) -> Mask:
     """Return where the CU is the busier one, not memory, (K, *clocks).
 
-    By hand: in a period of that kernel 50 instructions take 12.5 cycles, 4 transactions 4.
+    By hand: in a period 50 instructions take 12.5 cycles, 4 transactions 4.
 
-    >>> from mlscale.papers import wang_chu_gpus
-    >>> kernel = WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> print(compute_bound(kernel, wang_chu_gpus.load_gpu("gtx980"), 1000, 1000))
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> print(compute_bound(EXAMPLE, load_gpu("gtx980"), 1000, 1000))
     True
     """
     period = period_cycles(inputs, gpu, engine_mhz, memory_mhz)

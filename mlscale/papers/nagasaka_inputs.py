@@ -160,16 +160,17 @@ def derive_inputs(profiles: Profiles) -> PowerInputs:
     power = profiles.base_power_w
     sets = _available_sets(profiles.counter_names)
     wanted = tuple(dict.fromkeys(name for variables in sets.values() for name in variables))
+    run = NvprofRun(profiles)
     inputs = PowerInputs(
         kernels=profiles.kernels,
         applications=profiles.applications,
         power_w=power,
         rates=variable_rates(profiles, wanted),
         sets=sets,
-        texture=reads_textures(profiles),
+        texture=uses_texture_path(run),
         few_blocks=has_few_blocks(profiles),
     )
-    _warn_of_unseen_events(inputs, NvprofRun(profiles))
+    _warn_of_unseen_events(inputs, run)
     return inputs
 
 
@@ -197,23 +198,6 @@ def variable_rates(profiles: Profiles, variables: Sequence[str]) -> dict[str, Fl
         )
     run = NvprofRun(profiles)
     return {name: per_second(VARIABLES[name].formula(run), profiles.time_ms) for name in variables}
-
-
-def reads_textures(profiles: Profiles) -> Floats:
-    """Return 1 where a kernel reads through the texture cache, 0 where not, else NaN, (K,).
-
-    More transactions than global loads are not of loads alone.
-
-    >>> from mlscale.data.grid import HardwareConfig
-    >>> profiles = Profiles(
-    ...     device="gtx980", base=HardwareConfig(16, 700, 700), kernels=("copy",),
-    ...     applications=("copy",), time_ms=np.array([2.0]), power_w=np.array([60.0]),
-    ...     counter_names=("tex_cache_transactions", "gld_transactions"),
-    ...     counters=np.array([[900, 300]]))
-    >>> print(reads_textures(profiles))
-    [1.]
-    """
-    return uses_texture_path(NvprofRun(profiles))
 
 
 def has_few_blocks(profiles: Profiles) -> Mask:

@@ -25,10 +25,10 @@ from mlscale.papers.nagasaka_inputs import (
     UNLEARNT,
     VARIABLES,
     has_few_blocks,
-    reads_textures,
+    unlearnt,
     variable_rates,
 )
-from mlscale.papers.nvprof_run import flags_of
+from mlscale.papers.nvprof_run import NvprofRun, flags_of, uses_texture_path
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +98,14 @@ class FittedPowerModel:
         rates = np.column_stack([np.empty((len(profiles.kernels), 0)), *columns])
         estimated = np.asarray(estimate_power_w(self.model, rates))
         outside = (rates < self.lowest) | (rates > self.highest)
-        unlearnt = (self.highest == 0) & (rates != 0)
+        unknown = unlearnt(self.highest[None], rates)
         conditions = {
-            TEXTURE: reads_textures(profiles) == 1,
+            TEXTURE: uses_texture_path(NvprofRun(profiles)) == 1,
             FEW_BLOCKS: has_few_blocks(profiles),
             "the estimate is not above 0 W": estimated <= 0,
-            **{f"{name}: {UNLEARNT}": unlearnt[:, i] for i, name in enumerate(self.variables)},
+            **{f"{name}: {UNLEARNT}": unknown[:, i] for i, name in enumerate(self.variables)},
             **{
-                f"{name}: outside the training kernels'": outside[:, i] & ~unlearnt[:, i]
+                f"{name}: outside the training kernels'": outside[:, i] & ~unknown[:, i]
                 for i, name in enumerate(self.variables)
             },
         }

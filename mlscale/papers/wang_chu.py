@@ -9,7 +9,7 @@ engine (core) clock. Arguments may be numbers or arrays that broadcast against e
 give a number. Every function raises InputError on an argument that cannot be.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -219,14 +219,18 @@ class Period:
 
     Attributes:
         compute: of the CU (avr_comp).
-        service: of memory (agl_del times the transactions of a period).
+        delay: of memory for one transaction (agl_del).
+        service: of memory for the transactions of a period.
         latency: of memory (agl_lat).
+        resident_warps: of a CU (#Aw).
         count: how many periods a warp has (o_itrs).
     """
 
     compute: Floats
+    delay: Floats
     service: Floats
     latency: Floats
+    resident_warps: Floats
     count: Floats
 
 
@@ -241,21 +245,18 @@ def kernel_round(
 
     reading: of the print, itself or its name in READINGS.
 
-    By hand, the kernel of `predict_time_ms`: 50 x 64 x 4 periods and 222.
+    By hand, a period of `period_cycles`: 12.5 x 64 warps x 4 periods, and 222.
 
-    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
-    >>> kernel = wang_chu_inputs.WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> one = kernel_round(kernel, wang_chu_gpus.load_gpu("gtx980"), 1000, 1000)
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> one = kernel_round(EXAMPLE, load_gpu("gtx980"), 1000, 1000)
     >>> print(one.cycles, one.case)
     3422.0 9
     """
     reading = find_reading(reading)
-    period = period_cycles(inputs, gpu, engine_mhz, memory_mhz, reading)
-    resident = over_clocks(inputs, engine_mhz, memory_mhz).resident_warps
+    one = period_cycles(inputs, gpu, engine_mhz, memory_mhz, reading)
     return round_time(
-        *(period.compute, period.service, period.latency, resident, period.count),
+        *(one.compute, one.service, one.latency, one.resident_warps, one.count),
         reading.printed_conditions,
     )
 
@@ -271,14 +272,12 @@ def predict_time_ms(
 
     reading: of the print, itself or its name in READINGS.
 
-    By hand: a warp computes 200 x 0.25 = 50 cycles, four times; all hits, 222 cycles. (9) gives
-    50 x 64 + 222 = 3422 cycles for each of 32 rounds.
+    By hand: a warp computes 200 x 0.25 = 50 cycles in all; hits take 222. (9) gives 50 x 64 + 222 =
+    3422 cycles for each of 32 rounds.
 
-    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
-    >>> kernel = wang_chu_inputs.WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> print(f"{predict_time_ms(kernel, wang_chu_gpus.load_gpu('gtx980'), 1000, 1000):.6f}")
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> print(f"{predict_time_ms(EXAMPLE, load_gpu('gtx980'), 1000, 1000):.6f}")
     0.109504
     """
     reading = find_reading(reading)
@@ -306,12 +305,9 @@ def predict_time_factor(
 
     By hand: what always hits the L2 cache takes engine cycles alone, twice as long at half.
 
-    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
-    >>> kernel = wang_chu_inputs.WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> gpu = wang_chu_gpus.load_gpu("gtx980")
-    >>> print(predict_time_factor(kernel, gpu, (1000, 1000), 500, [400, 1000]))
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> print(predict_time_factor(EXAMPLE, load_gpu("gtx980"), (1000, 1000), 500, [400, 1000]))
     [2. 2.]
     """
     base_ms = predict_time_ms(inputs, gpu, *base_clocks, reading)
@@ -329,15 +325,13 @@ def period_cycles(
 ) -> Period:
     """Return one period of each kernel at each pair of clocks, (K, *clocks), Eq. (4) to (7).
 
-    By hand: 200 x 0.25 / 4 cycles of the CU; 4 of 16 transactions, a cycle each; the L2's 222.
+    By hand: 200 x 0.25 / 4 cycles of the CU; a cycle for each of 16 / 4 transactions; the L2's 222.
 
-    >>> from mlscale.papers import wang_chu_gpus, wang_chu_inputs
-    >>> kernel = wang_chu_inputs.WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
-    >>> one = period_cycles(kernel, wang_chu_gpus.load_gpu("gtx980"), 1000, 1000)
-    >>> print(one.compute, one.service, one.latency, one.count)
-    12.5 4.0 222.0 4.0
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
+    >>> one = period_cycles(EXAMPLE, load_gpu("gtx980"), 1000, 1000)
+    >>> print(one.compute, one.delay, one.service, one.latency, one.resident_warps, one.count)
+    12.5 1.0 4.0 222.0 64.0 4.0
     """
     inputs = over_clocks(inputs, engine_mhz, memory_mhz)
     engine, memory = above_0(engine_mhz=engine_mhz, memory_mhz=memory_mhz)
@@ -355,8 +349,10 @@ def period_cycles(
     issue = gpu.instruction_delay if reading.issue_cycles is None else reading.issue_cycles
     return Period(
         compute=average_compute_cycles(issue, inputs.compute_instructions, periods, other),
+        delay=agl_del,
         service=agl_del * inputs.global_transactions / periods,
         latency=average_access_cycles(gpu.l2_latency, dm_lat, inputs.l2_hit_rate),
+        resident_warps=inputs.resident_warps,
         count=periods,
     )
 
@@ -383,8 +379,5 @@ def over_clocks(inputs: WarpInputs, *clocks: ArrayLike) -> WarpInputs:
     (2, 1)
     """
     axes = (1,) * np.broadcast(*clocks).ndim
-    arrays = [field.name for field in fields(inputs) if field.name != "flags"]
-    values: dict[str, Any] = {name: np.asarray(getattr(inputs, name)) for name in arrays}
-    return replace(
-        inputs, **{n: value.reshape((*value.shape, *axes)) for n, value in values.items()}
-    )
+    arrays: dict[str, Any] = {n: np.asarray(v) for n, v in vars(inputs).items() if n != "flags"}
+    return replace(inputs, **{n: a.reshape((*a.shape, *axes)) for n, a in arrays.items()})

@@ -5,6 +5,7 @@ Source: Wang and Chu 2018, Table IV; the counters are those of the authors' late
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -136,7 +137,7 @@ class WarpInputs:
         >>> print(kernel.global_transactions, kernel.l2_hit_rate, kernel.compute_instructions)
         16.0 0.5 46.0
         """
-        counters = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        counters = {name: value for name, value in row.items() if isinstance(value, Real)}
         profiles = Profiles(
             device=gpu.key,
             base=HardwareConfig(gpu.cu_count, 1.0, 1.0),  # of which the counters know nothing
@@ -150,6 +151,18 @@ class WarpInputs:
         inputs = derive_inputs(profiles, gpu)
         arrays = {f.name: getattr(inputs, f.name)[0] for f in fields(cls) if f.name != "flags"}
         return cls(**arrays, flags=inputs.flags)
+
+
+# A kernel of easy numbers, of the functions' examples: all hits; four periods of 50 instructions
+# and four transactions each; 32 rounds of 64 warps on the 16 CUs of a GTX 980.
+EXAMPLE = WarpInputs.of(
+    warps=32_768,
+    resident_warps=64,
+    global_transactions=16,
+    l2_hit_rate=1,
+    memory_instructions=4,
+    compute_instructions=200,
+)
 
 
 def missing_counters(counter_names: Sequence[str]) -> list[str]:

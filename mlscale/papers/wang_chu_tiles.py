@@ -15,6 +15,7 @@ from mlscale.papers.arguments import above_0, from_0, from_1, result
 from mlscale.papers.wang_chu import execution_time_ms, over_clocks, period_cycles
 from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.papers.wang_chu_inputs import WarpInputs
+from mlscale.papers.wang_chu_readings import READINGS
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,29 +95,28 @@ def predict_tiled_time_ms(
 ) -> Floats:
     """Time [ms] of kernels that work in tiles at one pair of clocks, (K,), Eq. (4) to (6), (21).
 
-    A warp's instructions stand evenly between its accesses to shared memory. Raises InputError.
+    A warp's instructions, those of FP64 among them, stand evenly between its accesses to shared
+    memory. Raises InputError.
 
     By hand: a cycle of instructions between two accesses, a cycle a transaction; phases of 1276,
     1481 and 764 cycles, for each of 32 rounds.
 
-    >>> from mlscale.papers import wang_chu_gpus
-    >>> kernel = WarpInputs.of(
-    ...     warps=32_768, resident_warps=64, global_transactions=16, l2_hit_rate=1,
-    ...     memory_instructions=4, compute_instructions=200)
+    >>> from mlscale.papers.wang_chu_gpus import load_gpu
+    >>> from mlscale.papers.wang_chu_inputs import EXAMPLE
     >>> tiles = Tiles(count=1, shared_accesses=50, warps_per_block=32)
-    >>> print(predict_tiled_time_ms(kernel, wang_chu_gpus.load_gpu("gtx980"), tiles, 1000, 1000))
+    >>> print(predict_tiled_time_ms(EXAMPLE, load_gpu("gtx980"), tiles, 1000, 1000))
     0.112672
     """
     counts = from_1(count=tiles.count, shared_accesses=tiles.shared_accesses)
-    period = period_cycles(inputs, gpu, engine_mhz, memory_mhz)
+    # The phases have shared memory of their own.
+    period = period_cycles(inputs, gpu, engine_mhz, memory_mhz, READINGS["shared-free"])
     inputs = over_clocks(inputs, engine_mhz, memory_mhz)
-    computing = gpu.instruction_delay * inputs.compute_instructions
     phases = intensive_shared_cycles(
-        compute=computing / (counts[0] * counts[1]),
-        delay=period.service * period.count / inputs.global_transactions,
+        compute=period.compute * period.count / (counts[0] * counts[1]),
+        delay=period.delay,
         latency=period.latency,
         shared_latency=gpu.shared_latency,
-        resident_warps=inputs.resident_warps,
+        resident_warps=period.resident_warps,
         warps_per_block=tiles.warps_per_block,
         transactions_per_tile=inputs.global_transactions / counts[0],
         shared_accesses_per_tile=counts[1],

@@ -48,6 +48,15 @@ def test_a_kernel_of_the_gtx_980() -> None:
     assert found == pytest.approx(69_728 * 32 / 700e3, rel=1e-12)
 
 
+def test_fp64_is_charged_and_no_transaction_is_none() -> None:
+    """By hand, as above but for 2 x 1600 more cycles of FP64, 8 each of 400 instructions: 5 cycles
+    between accesses. Without transactions P1 = P3 = 10 + 222 + 28 and P2 = 5 x 31 + 33 x 50.
+    """
+    inputs = kernel(fp64_instructions=400, global_transactions=0)
+    found = predict_tiled_time_ms(inputs, load_gpu("gtx980"), Tiles(32, 50, 32), 700, 700)
+    assert found == pytest.approx((260 + 32 * (1805 + 260)) * 32 / 700e3, rel=1e-12)
+
+
 def test_several_kernels() -> None:
     many = kernel(warps=np.array([32_768.0, 65_536.0]))
     found = predict_tiled_time_ms(many, load_gpu("gtx980"), Tiles(32, [50, 50], 32), 700, 700)
