@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic.tidy import refused
-from synthetic.warps import KERNEL, derive, profiles_of
+from synthetic.warps import GTX_980, KERNEL, derive, profiles_of
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.papers.wang_chu_inputs import (
     COUNTERS,
+    WarpInputs,
     missing_counters,
     require_counters,
     warn_of_flags,
@@ -35,6 +36,12 @@ def test_by_hand() -> None:
     assert found.compute_instructions == 42
     assert found.fp64_instructions == 0
     assert found.flags == ((),)
+
+
+def test_a_row_of_a_frame_has_numpy_numbers() -> None:
+    """Whole numbers and fractions; what is text is no counter."""
+    row = {name: np.int64(value) if value > 1 else value for name, value in KERNEL.items()}
+    assert WarpInputs.of_row({"kernel": "k", **row}, GTX_980).compute_instructions == 42
 
 
 def test_fp64_instructions_are_counted_by_thread() -> None:
