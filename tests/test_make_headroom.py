@@ -7,7 +7,7 @@ from pathlib import Path
 import make_headroom
 import pytest
 
-from mlscale.data.public.registry import PublicFile, dataset
+from mlscale.data.public.registry import dataset
 
 HEADER = (
     "target_frequency_mhz,achieved_frequency_avg,memory_clock_max_mhz,lock_miss_direction,"
@@ -24,8 +24,8 @@ def test_a_row_whose_lock_was_not_kept_is_left_out(tmp_path: Path) -> None:
     content = SWEEP.encode()
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / NAME).write_bytes(content)
-    part = PublicFile(len(content), hashlib.sha256(content).hexdigest())
-    entry = replace(dataset("headroom-rtx3060"), parts={NAME: part})
+    sha256 = hashlib.sha256(content).hexdigest()
+    entry = replace(dataset("headroom-rtx3060"), parts={NAME: sha256})
     table = make_headroom.table_of(entry, tmp_path)
     assert (table.text["application"], table.text["kernel"]) == (["bgemm"] * 2, ["bgemm64"] * 2)
     assert {name: values.tolist() for name, values in table.numbers.items()} == {

@@ -43,8 +43,8 @@ def table_of(dataset: Dataset, folder: Path) -> Table:
     """The tidy table of one board: seconds to ms, the memory clock that was held under load."""
     rows = [
         {"file": name, **row}
-        for name, part in dataset.parts.items()
-        for row in read_sweep(folder, name, part.sha256)
+        for name, sha256 in dataset.parts.items()
+        for row in read_sweep(folder, name, sha256)
     ]
     workloads = [WORKLOAD.search(row["file"]) for row in rows]
     numbers = {ours: np.array([float(row[of]) for row in rows]) for ours, of in NUMBERS.items()}

@@ -93,8 +93,8 @@ FILES = (
         "ishana23g/heat_eq",
         "blob/41140223031db6c48352f83daa69e4edb292eef0/optimized_3d/profiler/ncu_summary_3D.txt",
         ("--device", "rtx4060ti-16gb"),
-        "A heat equation on an RTX 4060 Ti with 16 GB, which the device table lacks "
-        "([describe your own](devices.md)).",
+        "A heat equation on an RTX 4060 Ti with 16 GB, which the user names: the driver calls the "
+        "board with 8 GB alike.",
     ),
     RealFile(
         "Nsight Systems",

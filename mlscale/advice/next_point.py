@@ -1,8 +1,8 @@
 """What to measure next: the configuration that would narrow the intervals of time most."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,6 +29,12 @@ class NextPoint:
     now_percent: float | None
     after_percent: float | None
     narrower_percent: float
+
+    def row(self) -> dict[str, Any]:
+        """The fields but the kernel, those of the configuration in front."""
+        row = asdict(self)
+        del row["kernel"]
+        return {**row.pop("config"), **row}
 
 
 def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], NextPoint | None]:

@@ -5,7 +5,7 @@ With time in ms and power in W, energy = time x power is in mJ.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, overload
 
@@ -82,10 +82,10 @@ def objective_values(
     return np.asarray(power_w * time_ms ** delays[objective])
 
 
-def require_objective(objective: str) -> None:
-    """Raise InputError on an objective that there is not."""
-    if objective not in OBJECTIVES:
-        raise InputError(f"there is no objective '{objective}'; one of {', '.join(OBJECTIVES)}")
+def require_objective(objective: str, known: Collection[str] = OBJECTIVES.keys()) -> None:
+    """Raise InputError on an objective that is not known."""
+    if objective not in known:
+        raise InputError(f"there is no objective '{objective}'; one of {', '.join(known)}")
 
 
 def pareto_front(time_ms: Floats, energy_mj: Floats) -> Mask:

@@ -1,10 +1,18 @@
 """What advice consists of: configurations, what they cost, and what is best among them."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mlscale.advice.objectives import Limits, slowdown_percent
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.surfaces import Surfaces
+from mlscale.errors import extra_named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WHOLE_RUN = "whole run"
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -15,6 +23,11 @@ class OperatingPoint:
     time_ms: float
     power_w: float | None
     energy_mj: float | None
+
+    def row(self) -> Row:
+        """The fields, those of the configuration in front."""
+        row = asdict(self)
+        return {**row.pop("config"), **row}
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,24 @@ class Recommendation:
         """Of a kernel: its slowdown at the configuration that is best for the run [%]."""
         at_best = self.best if self.share is None else self.share.at_best
         return float(slowdown_percent(at_best.time_ms, self.base.time_ms))
+
+    def effects(self) -> dict[str, float | None]:
+        """What the best saves, and how much slower it is, with the ends of intervals [%]."""
+        low, high = self.saving_range or (None, None)
+        quicker, slower = self.slowdown_range or (None, None)
+        return {
+            "saving_percent": self.saving_percent,
+            "saving_low_percent": low,
+            "saving_high_percent": high,
+            "slowdown_percent": self.slowdown_percent,
+            "slowdown_low_percent": quicker,
+            "slowdown_high_percent": slower,
+        }
+
+    def part_of_run(self) -> dict[str, float | None]:
+        """How often a kernel runs, and its share of the run's time [%]; None of the whole run."""
+        launches, percent = (self.share.launches, self.share.percent) if self.share else (None,) * 2
+        return {"launches": launches, "share_percent": percent}
 
 
 @dataclass(frozen=True)
@@ -107,3 +138,28 @@ class Advice:
     def recommendations(self) -> tuple[Recommendation, ...]:
         """That of each kernel, then that of the whole run, where it is more than one launch."""
         return self.kernels if self.run.is_one_launch else (*self.kernels, self.whole_run)
+
+    def rows(self) -> list[Row]:
+        """The table of `mlscale advise --format csv`: the best, then the front, of each of these.
+
+        What a row does not have is None: what the best saves is in its own row alone, as are its
+        flags, joined by '; '.
+        """
+        rows = []
+        for one in self.recommendations:
+            for point in dict.fromkeys([one.best, *one.front]):
+                is_best = point == one.best
+                row = {"kernel": one.kernel or WHOLE_RUN, **point.row(), **one.part_of_run()}
+                row |= {"best": int(is_best), "on_front": int(point in one.front)}
+                row |= one.effects() if is_best else dict.fromkeys(one.effects())
+                rows.append(row | {"flags": "; ".join(one.flags) if is_best else None})
+        return rows
+
+    @extra_named("'to_frame'")
+    def to_frame(self) -> "pd.DataFrame":
+        """Return `rows` as a pandas DataFrame, NaN for a number that is None."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.rows())
+        numbers = frame.select_dtypes("object").columns.drop(["kernel", "flags"])
+        return frame.astype(dict.fromkeys(numbers, float))

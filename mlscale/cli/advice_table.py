@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlscale.advice.objectives import SAME
-from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
+from mlscale.advice.recommendation import WHOLE_RUN, Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
 from mlscale.cli.text import (
     columns,
@@ -19,7 +19,6 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import INTERVAL
 from mlscale.text import share_in_percent
 
-WHOLE_RUN = "whole run"
 AXES = ["CUs", "engine MHz", "memory MHz"]
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front

@@ -7,17 +7,17 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from mlscale.advice.advise import advise
-from mlscale.advice.next_point import NextPoint, next_points
+from mlscale.advice.next_point import next_points
 from mlscale.advice.objectives import OBJECTIVES
-from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
+from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row
 from mlscale.advice.verdict import verdict
 from mlscale.cli import further_runs, goal, levers, options, subject
-from mlscale.cli.advice_table import AXES, WHOLE_RUN, advice_table
+from mlscale.cli.advice_table import AXES, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, csv_text, print_or_write, printable
 from mlscale.data.profiles import Profiles
-from mlscale.errors import UsageError, extra_named
+from mlscale.errors import extra_named
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
 
@@ -31,8 +31,6 @@ _OF_ADVICE = (
     "extrapolate",
     *levers.OPTIONS,
 )
-
-Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print instead where to measure these kernels next, for --also, and how much narrower "
         "the intervals of time would get",
     )
-    options.add_format(parser, FORMATS, default=None)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
-    )
+    options.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
 
@@ -65,14 +60,10 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.next_profile:
         options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
-    form = arguments.format or options.format_by_name(arguments.output)
-    if form not in FORMATS:
-        raise UsageError("advice on one run is no Parquet; name a file *.csv or *.json")
+    form = options.format_of_output(arguments, FORMATS)
     if form == "csv":
         alone = () if arguments.lever == "cap" else ("power_cap",)
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")
-    if arguments.output:
-        options.output_file(arguments.output)
     limits = goal.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)
@@ -105,17 +96,7 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
                 for point in asked.caps.points
             ]
         )
-    rows = []
-    for recommendation in advice.recommendations:
-        best, front = recommendation.best, recommendation.front
-        for point in dict.fromkeys([best, *front]):
-            row: Row = {"kernel": recommendation.kernel or WHOLE_RUN, **_flat(point)}
-            row |= _share(recommendation)
-            row |= {"best": int(point == best), "on_front": int(point in front)}
-            if point == best:
-                row |= {**_savings(recommendation), "flags": "; ".join(recommendation.flags)}
-            rows.append(row)
-    return csv_text(rows)
+    return csv_text(advice.rows())
 
 
 def run_document(model: Model, advice: Advice) -> Row:
@@ -135,49 +116,22 @@ def run_document(model: Model, advice: Advice) -> Row:
 
 def _of_kernel(kernel: Recommendation) -> Row:
     """Return a kernel's recommendation, and what becomes of it in the whole run."""
-    row: Row = {"kernel": kernel.kernel, **_share(kernel), **_nested(kernel)}
+    row: Row = {"kernel": kernel.kernel, **kernel.part_of_run(), **_nested(kernel)}
     if kernel.share:
         slowdown = {"slowdown_percent": kernel.slowdown_in_run_percent}
-        row["at_whole_run_best"] = {**_flat(kernel.share.at_best), **slowdown}
+        row["at_whole_run_best"] = {**kernel.share.at_best.row(), **slowdown}
     return row
-
-
-def _share(recommendation: Recommendation) -> Row:
-    share = recommendation.share
-    if share is None:
-        return {"launches": None, "share_percent": None}
-    return {"launches": share.launches, "share_percent": share.percent}
 
 
 def _nested(recommendation: Recommendation) -> Row:
     """Return a recommendation as JSON has it."""
     return {
-        "best": _flat(recommendation.best),
-        "at_base": _flat(recommendation.base),
-        **_savings(recommendation),
-        "front": [_flat(point) for point in recommendation.front],
+        "best": recommendation.best.row(),
+        "at_base": recommendation.base.row(),
+        **recommendation.effects(),
+        "front": [point.row() for point in recommendation.front],
         "flags": list(recommendation.flags),
     }
-
-
-def _savings(recommendation: Recommendation) -> dict[str, float | None]:
-    low, high = recommendation.saving_range or (None, None)
-    quicker, slower = recommendation.slowdown_range or (None, None)
-    return {
-        "saving_percent": recommendation.saving_percent,
-        "saving_low_percent": low,
-        "saving_high_percent": high,
-        "slowdown_percent": recommendation.slowdown_percent,
-        "slowdown_low_percent": quicker,
-        "slowdown_high_percent": slower,
-    }
-
-
-def _flat(value: OperatingPoint | NextPoint) -> Row:
-    """Return the fields of a point, its configuration in front."""
-    row = asdict(value)
-    row.pop("kernel", None)
-    return {**row.pop("config"), **row}
 
 
 def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str], form: str) -> str:
@@ -192,13 +146,13 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
                 **_model_and_base(model),
                 "also": [point.config.as_dict() for point in profiles.points],
                 "coverage": COVERAGE,
-                "kernels": [{"kernel": point.kernel, **_flat(point)} for point in each],
-                "whole_run": for_all and _flat(for_all),
+                "kernels": [{"kernel": point.kernel, **point.row()} for point in each],
+                "whole_run": for_all and for_all.row(),
                 "warnings": list(warnings),
             }
         )
     points = [*each, *([for_all] if for_all else [])]
-    rows = [{"kernel": point.kernel or WHOLE_RUN, **_flat(point)} for point in points]
+    rows = [{"kernel": point.kernel or WHOLE_RUN, **point.row()} for point in points]
     if form == "csv":
         print_warnings(warnings)
         return csv_text(rows)

@@ -134,8 +134,11 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
         samples = recording.samples(folder, plan)
         for line in recording.notes(samples, plan):
             warn(line)
-        write = _write_micro if plan.suite == "micro" else _write
-        text, uncounted = write(folder, samples, plan)
+        uncounted: list[str] = []
+        if plan.suite == "micro":
+            text = _write_micro(folder, samples, plan)
+        else:
+            text, uncounted = _write(folder, samples, plan)
         recording.finish(folder, record, failed=failed, uncounted=uncounted)
     return text
 
@@ -164,8 +167,8 @@ def _write(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list
     return summary, missing
 
 
-def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str, list[str]]:
-    """Fit the parameters and write gpu.json; what there is to say of it; no counters are wanted."""
+def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
+    """Fit the parameters and write gpu.json; what there is to say of it."""
     from mlscale.collect.micro import probes
     from mlscale.papers.gpu_file import gpu_document
 
@@ -177,7 +180,7 @@ def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> tuple[str
     numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]
     entry = document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"}
     table = columns(["quantity", ""], [[name, number(value)] for name, value in numbers])
-    return f"{path}: {document['device']}; {entry['note']}\n\n{table}", []
+    return f"{path}: {document['device']}; {entry['note']}\n\n{table}"
 
 
 def _numbers(text: str) -> tuple[int, ...]:

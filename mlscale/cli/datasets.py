@@ -125,7 +125,7 @@ def _text(dataset: Dataset) -> str:
         lines += [("bytes", or_dash(dataset.size_bytes, "d"))]
     if dataset.parts:
         lines += [("made of", f"{len(dataset.parts)} files below {dataset.url_of_parts}")]
-        lines += [("", f"{name}  {part.sha256}") for name, part in dataset.parts.items()]
+        lines += [("", f"{name}  {sha256}") for name, sha256 in dataset.parts.items()]
     lines += [("here", " ".join(map(str, reversed(fetching.find(dataset) or ()))) or "no")]
     lines += [("fault", f"{kernel}: {fault}") for kernel, fault in dataset.faults.items()]
     lines += [("cite", ref.as_text()) for ref, _ in references_of([dataset.name])]

@@ -241,7 +241,7 @@ def add_format(
 ) -> None:
     """Add the format of what a command prints; --json is the same as --format json.
 
-    default: None takes it from the name of the output file, by `format_by_name`.
+    default: None takes it from the name of the output file, see `add_output_of_format`.
     """
     endings = ", ".join(f"*{endings[0]}" for form, endings in _ENDINGS.items() if form in formats)
     by_name = f"by the name of FILE: {endings}; else table"
@@ -261,10 +261,30 @@ def add_format(
     )
 
 
-def format_by_name(output: str | None) -> str:
-    """Return the format that the name of an output file says; a table without one."""
-    ending = Path(output or "").suffix.lower()
-    return next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
+def add_output_of_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    """Add a file to write, whose name says the format where --format does not."""
+    add_format(parser, formats, default=None)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
+    )
+
+
+def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> str:
+    """The format that --format or the name of -o asks for; a table without either.
+
+    Raises InputError on a format that is not among `formats` or not for a terminal, and on a file
+    that cannot be written, before the work.
+    """
+    ending = Path(arguments.output or "").suffix.lower()
+    by_name = next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
+    form: str = arguments.format or by_name
+    if form not in formats:
+        raise UsageError("advice on one run is no Parquet; name a file *.csv or *.json")
+    if form == "parquet" and arguments.output is None:
+        raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
+    if arguments.output:
+        output_file(arguments.output)
+    return form
 
 
 def add_output_table(parser: argparse.ArgumentParser) -> None:

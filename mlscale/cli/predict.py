@@ -11,7 +11,7 @@ from mlscale.cli.prediction_table import write_csv, write_parquet
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.errors import UsageError, extra_named
+from mlscale.errors import extra_named
 from mlscale.model import warnings_for
 from mlscale.predictions import COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 
@@ -52,10 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with some that are bound by memory; what they reach is taken for the GPU's peak (default: "
         "what the kernels of the trained GPUs reach of theirs)",
     )
-    options.add_format(parser, FORMATS, default=None)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
-    )
+    options.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
 
@@ -66,11 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.predict(arguments)
         return
-    form = arguments.format or options.format_by_name(arguments.output)
-    if form == "parquet" and arguments.output is None:
-        raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
-    if arguments.output:
-        options.output_file(arguments.output)
+    form = options.format_of_output(arguments, FORMATS)
     of = subject.read(arguments, arguments.at, arguments.peaks)
     model, targets = of.model, list(of.targets)
     profiles = further_runs.with_points(of, arguments)

@@ -17,11 +17,10 @@ from mlscale.collect.cases import Case, bits, chase, places, sample
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Entry
 from mlscale.data.devices import SECTOR_BYTES
-from mlscale.papers.micro_benchmarks import Probe
+from mlscale.papers.micro_benchmarks import WORD_BYTES, Probe
 
 _LINE_WORDS, _PAGE_WORDS = 32, 2**19
 _ROW_WORDS = 32  # of a thread: eight vectors of four words
-_WORD_BYTES = 4
 _BLOCK = 256  # threads that read
 
 
@@ -62,7 +61,7 @@ def _reading(info: DeviceInfo, words: int) -> tuple[tuple[int, int], Callable[..
     fitting = words // _ROW_WORDS // info.cu_count // _BLOCK * _BLOCK
     threads = min(max(fitting, _BLOCK), info.threads_per_cu) * info.cu_count
     rows = max(words // (_ROW_WORDS * threads), 1)
-    transactions = rows * threads * _ROW_WORDS * _WORD_BYTES / SECTOR_BYTES / info.cu_count
+    transactions = rows * threads * _ROW_WORDS * WORD_BYTES / SECTOR_BYTES / info.cu_count
     return (threads, _BLOCK), partial(_read, threads, rows), transactions
 
 

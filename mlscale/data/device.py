@@ -86,7 +86,7 @@ class Device:
         form_factor: board or module.
         aliases: the names by which tools print this device and no other.
         shared_names: names that other devices bear too, which the CU count decides: gfx names,
-            families.
+            families. One that is an alias as well is taken for this device, with a warning.
         pci_ids: vendor and device, '10de:2330'.
         l2_bytes: all of the L2 cache.
         l3_bytes: AMD's Infinity Cache.

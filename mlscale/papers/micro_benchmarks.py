@@ -18,7 +18,7 @@ from mlscale.papers.wang_chu_gpus import LineFit, fit_dram_delay, fit_dram_laten
 if TYPE_CHECKING:
     import pandas as pd
 
-_WORD_BYTES = 4
+WORD_BYTES = 4
 _NEAR_THE_TOP = 0.9
 _CLOCKS = ["engine_mhz", "memory_mhz"]
 Rates = Mapping[tuple[int, int], float]
@@ -131,7 +131,7 @@ def compute_unit(
     loops = {a: (a + 1) / rate for (warps, a), rate in ipc.items() if warps == 1}
     arithmetic, memory = np.polyfit(np.array([*loops]), np.array([*loops.values()]), 1)
     rates = np.array([rate * a / (a + 1) for (_, a), rate in ipc.items()])
-    transactions = wave_size * _WORD_BYTES / SECTOR_BYTES
+    transactions = wave_size * WORD_BYTES / SECTOR_BYTES
     return ComputeUnit(
         arithmetic_latency_cycles=max(float(arithmetic), 1.0),
         memory_latency_cycles=max(float(memory), 1.0),

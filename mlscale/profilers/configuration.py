@@ -107,6 +107,12 @@ def key_of(name: str, cu_count: float | None = None) -> str:
     return device.key if device else "-".join(name.lower().split())
 
 
+def _warn_of_namesakes(source: str, name: str, own: Device) -> None:
+    """Warn of a name that a board bears too which the device table lacks."""
+    if name in own.aliases and name in own.shared_names:
+        warn(f"{source}: '{name}' is taken for '{own.key}'. {own.note}")
+
+
 def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
     """The key of the device table, or any name that the user or the file gives; None without."""
     names = [
@@ -127,6 +133,7 @@ def _device(source: str, facts: _Facts, device: str | None, cu_count: float | No
     if device is None:
         device = key_of(name, cu_count)
         if own is not None:
+            _warn_of_namesakes(source, name, own)
             return device
         why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
         warn(

@@ -66,9 +66,7 @@ class RegretStudy(PredictorStudy):
             self.base_of(table), tuple(dict.fromkeys(self.objectives)) or usual, self.limits
         )
         for objective in goal.objectives:
-            if objective not in advice.COSTS:
-                known = ", ".join(advice.COSTS)
-                raise InputError(f"there is no objective '{objective}'; one of {known}")
+            advice.require_objective(objective, advice.COSTS)
         needing = [f"the objective '{o}'" for o in goal.objectives if o != "time"]
         needing += ["a limit of power"] if self.limits.max_power_w is not None else []
         if needing and not has_power:

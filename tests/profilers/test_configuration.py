@@ -1,5 +1,7 @@
 """What a run's files show is compared with what the device has; expected: the device table."""
 
+import warnings
+
 import pytest
 from synthetic.tidy import refused
 
@@ -86,7 +88,7 @@ class TestNames:
     """What the file calls the GPU beside what --device says; the table knows the rest."""
 
     @staticmethod
-    def run_named(name: str, device: str) -> str:
+    def run_named(name: str, device: str | None) -> str:
         content = FileContent("run.csv")
         content.facts["device_name"][name] += 1
         clocks = {"engine_mhz": 1200.0, "memory_mhz": 1215.0}
@@ -106,6 +108,16 @@ class TestNames:
     def test_another_one_of_the_table_is_refused(self, name: str, device: str) -> None:
         with refused(f"^run.csv: is of '{name}', .*not .*'{device}'$"):
             self.run_named(name, device)
+
+    def test_a_name_of_a_board_that_the_table_lacks_too_is_told(self) -> None:
+        """The driver calls the RTX 4060 Ti with 8 GB as it calls that with 16 GB."""
+        name = "NVIDIA GeForce RTX 4060 Ti"
+        said = f"run.csv: '{name}' is taken for 'rtx4060ti-16gb'. nvidia-smi names the 8 GB board"
+        with pytest.warns(DataWarning, match=said):
+            assert self.run_named(name, None) == "rtx4060ti-16gb"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert self.run_named(name, "rtx4060ti-16gb") == "rtx4060ti-16gb"
 
     def test_a_board_of_an_a100(self) -> None:
         """Device 20B0 in NVIDIA's list of supported chips, which is the SXM4 with 40 GB."""

@@ -12,14 +12,6 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class PublicFile:
-    """One of the public files that a shipped table was made of."""
-
-    size_bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Dataset:
     """A set of measurements, and where it comes from.
 
@@ -27,8 +19,8 @@ class Dataset:
     nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
     authors state none. faults: what is known to be wrong, by kernel or column. url and sha256 are
     of a public file, sha256 empty where nobody here has had the file; without a url the file is
-    shipped; without a file the set is made by a command. parts: the public files that a shipped
-    table was made of, by name below url_of_parts.
+    shipped; without a file the set is made by a command. parts: the SHA-256 of each public file
+    that a shipped table was made of, by name below url_of_parts.
     """
 
     name: str
@@ -46,7 +38,7 @@ class Dataset:
     sha256: str = ""
     size_bytes: int | None = None
     url_of_parts: str = ""
-    parts: dict[str, PublicFile] = field(default_factory=dict)
+    parts: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_unverified(self) -> bool:
@@ -63,8 +55,6 @@ class Dataset:
 def all_datasets() -> dict[str, Dataset]:
     """Every data set that mlscale knows, by name."""
     entries = shipped_json(__file__, "datasets.json")["datasets"]
-    for entry in entries.values():
-        entry["parts"] = {name: PublicFile(**part) for name, part in entry.get("parts", {}).items()}
     return {name: Dataset(name, **entry) for name, entry in entries.items()}
 
 
