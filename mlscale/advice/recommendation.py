@@ -152,7 +152,7 @@ class Advice:
                 row = {"kernel": one.kernel or WHOLE_RUN, **point.row(), **one.part_of_run()}
                 row |= {"best": int(is_best), "on_front": int(point in one.front)}
                 row |= one.effects() if is_best else dict.fromkeys(one.effects())
-                rows.append(row | {"flags": "; ".join(one.flags) if is_best else None})
+                rows.append(row | {"flags": "; ".join(one.flags if is_best else ())})
         return rows
 
     @extra_named("'to_frame'")
@@ -161,5 +161,4 @@ class Advice:
         import pandas as pd
 
         frame = pd.DataFrame(self.rows())
-        numbers = frame.select_dtypes("object").columns.drop(["kernel", "flags"])
-        return frame.astype(dict.fromkeys(numbers, float))
+        return frame.astype(dict.fromkeys(frame.columns[frame.isna().any()], float))

@@ -24,7 +24,7 @@ class TestFrame:
     def test_it_is_the_csv_of_the_command_line(self) -> None:
         of = advice(2)
         read = pd.read_csv(io.StringIO(csv_text(of.rows())))
-        pd.testing.assert_frame_equal(of.to_frame().fillna({"flags": float("nan")}), read)
+        pd.testing.assert_frame_equal(of.to_frame(), read.fillna({"flags": ""}))
 
     def test_a_row_for_each_best_and_each_point_of_the_front(self) -> None:
         of, frame = advice(2), advice(2).to_frame()
