@@ -14,7 +14,6 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS, dram_utilisation
-from mlscale.counters.words import INPUTS
 from mlscale.data.devices import Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
 from mlscale.data.traffic import IMPOSSIBLE_SHARE
@@ -334,8 +333,3 @@ def inputs(use: KernelUse, memory_share: Floats) -> dict[str, Floats]:
         "write share": use.write_share,
         "lane efficiency": use.lane_efficiency,
     }
-
-
-def input_names() -> tuple[str, ...]:
-    """The names that `inputs` gives."""
-    return tuple(INPUTS)

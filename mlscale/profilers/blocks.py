@@ -42,7 +42,8 @@ _ODD_BEGINS = b"\n \t="  # of a line: it may be blank, or the tool's own output
 class Block:
     """Rows that stand together in a file: their lines (n,), and their cells by column.
 
-    is_last: whether no rows follow. Every method raises InputError with row and column.
+    is_last: whether no rows follow; held: from which row on they shall come again, at the beginning
+    of the next block. Every method raises InputError with row and column.
     """
 
     export: Export
@@ -58,10 +59,6 @@ class Block:
     def where(self, row: int, column: int | str | None = None) -> str:
         """The beginning of a message about a row of the block."""
         return self.export.where(int(self.lines[row]), column)
-
-    def hold(self, row: int) -> None:
-        """Have the rows from this one on again, at the beginning of the next block."""
-        self.held = row
 
     def take(self, rows: Indices) -> "Block":
         """Those rows."""
@@ -279,7 +276,10 @@ def _is_plain(export: Export, view: NDArray[np.uint8]) -> bool:
         part, at = view[begin : begin + _AT_ONCE], begin // 8
         is_newline = part == _NEWLINE
         after = view[begin + 1 : begin + _AT_ONCE + 1]
-        is_odd = after != _QUOTE if all_quoted else _among(after, _ODD_BEGINS)
+        if all_quoted:
+            is_odd = after != _QUOTE
+        else:
+            is_odd = np.logical_or.reduce([after == character for character in _ODD_BEGINS])
         if (is_newline[: len(after)] & is_odd).any():
             return False
         is_border = (part == ord(export.delimiter)) | is_newline
@@ -308,13 +308,6 @@ def _are_in_turn(quotes: _Words, borders: _Words) -> bool:
     return bool(is_in_turn and not is_odd[-1])
 
 
-def _among(view: NDArray[np.uint8], characters: bytes) -> NDArray[np.bool_]:
-    is_one = np.zeros(len(view), np.bool_)
-    for character in characters:
-        is_one |= view == character
-    return is_one
-
-
 def runs_of(*columns: NDArray[Any]) -> Indices:
     """Where in columns (n,) of equal length rows begin that differ from the one above."""
     differs = np.zeros(len(columns[0]), np.bool_)
@@ -332,7 +325,7 @@ def whole_runs(block: Block, first: Indices) -> tuple[Indices, Indices]:
     end = len(block)
     if not block.is_last:
         end, first = int(first[-1]), first[:-1]
-        block.hold(end)
+        block.held = end
     return first, np.repeat(np.arange(len(first)), np.diff([*first, end]))
 
 

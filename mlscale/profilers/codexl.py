@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Collection, Iterator
 
+import numpy as np
+
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
@@ -41,7 +43,8 @@ def read_calls(
         time_s = None
         if time is not None:
             where = export.where(line, time)
-            time_s = parse_number(cells[time], where, export.delimiter == ";") / 1e3
+            time_ms = parse_number(cells[time], where, export.delimiter == ";")
+            time_s = float(np.nan_to_num(time_ms)) / 1e3
         items = parse_triple(cells[work], export.where(line, work))
         workgroup = parse_triple(cells[size], export.where(line, size))
         kernel = cells[method]

@@ -12,7 +12,7 @@ import statistics
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ _TOLERANCE = 0.02
 _LONGEST = 100  # characters of what is wrong with a file
 
 
-@dataclass
+@dataclass(frozen=True)
 class TunedTable:
     """The tidy table of some files, and what was left out.
 
@@ -58,11 +58,11 @@ class TunedTable:
     """
 
     table: Table
-    failed: int = 0
-    off_clock: int = 0
+    failed: int
+    off_clock: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Tuning:
     """What one file holds: the samples that ran, each a dictionary of parameters and results."""
 
@@ -70,8 +70,8 @@ class _Tuning:
     kernel: str
     parameters: tuple[str, ...]
     device_name: str | None
-    samples: list[dict[str, Any]] = field(default_factory=list)
-    failed: int = 0
+    samples: list[dict[str, Any]]
+    failed: int
 
 
 def import_tuned(
@@ -98,20 +98,19 @@ def import_tuned(
     a_clock_each = dict.fromkeys(tuned, 1.0)  # the rows say which
     run = run_configuration([content], device, fixed | a_clock_each)
     fixed["cu_count"] = run.config.cu_count
-    imported = TunedTable(Table("import", {}, {}), sum(tuning.failed for tuning in tunings))
+    failed = sum(tuning.failed for tuning in tunings)
     rows: list[dict[str, Any]] = []
     for tuning in tunings:
         with _as_written(tuning.path):
             rows += _rows(tuning, fixed)
     on_clock = [row for row in rows if not row.pop("off_clock")]
-    imported.off_clock = len(rows) - len(on_clock)
+    off_clock = len(rows) - len(on_clock)
     if not on_clock:
         raise InputError(
-            f"{paths[0]}: no configuration ran at the clock that was set: {imported.failed} "
-            f"failed, {imported.off_clock} were more than 2 % off it"
+            f"{paths[0]}: no configuration ran at the clock that was set: {failed} failed, "
+            f"{off_clock} were more than 2 % off it"
         )
-    imported.table = _table(on_clock, run.device, paths)
-    return imported
+    return TunedTable(_table(on_clock, run.device, paths), failed, off_clock)
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -170,30 +169,25 @@ def _read(path: Path) -> _Tuning:
 
 def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
     if isinstance(document.get("cache"), dict) and "tune_params_keys" in document:
-        name = document.get("device_name")
-        tuning = _Tuning(
-            path,
-            str(document.get("kernel_name", path.stem)),
-            tuple(map(str, document["tune_params_keys"])),
-            str(name) if name else None,
-        )
+        kernel = str(document.get("kernel_name", path.stem))
+        parameters = tuple(map(str, document["tune_params_keys"]))
+        device_name = str(document.get("device_name") or "") or None
         entries = list(document["cache"].values())
     elif isinstance(document.get("results"), list):
         results = document["results"]
-        names = tuple(results[0]["configuration"]) if results else ()
-        tuning = _Tuning(path, path.stem, names, None)
+        kernel, device_name = path.stem, None
+        parameters = tuple(results[0]["configuration"]) if results else ()
         entries = [_from_t4(result) for result in results]
     else:
         raise InputError(f"{path}: is neither a cache of kernel_tuner nor a T4 file")
-    tuning.samples = [entry for entry in entries if _time_ms(entry) is not None]
-    tuning.failed = len(entries) - len(tuning.samples)
-    if not tuning.samples:
-        measured = {str(name) for entry in entries for name in entry} - {*tuning.parameters}
+    samples = [entry for entry in entries if _time_ms(entry) is not None]
+    if not samples:
+        measured = {str(name) for entry in entries for name in entry} - {*parameters}
         raise InputError(
             f"{path}: none of its {len(entries)} configurations has a time"
             + (f", what was measured is {', '.join(sorted(measured)[:5])}" if measured else "")
         )
-    return tuning
+    return _Tuning(path, kernel, parameters, device_name, samples, len(entries) - len(samples))
 
 
 def _from_t4(result: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Launches as the readers give them: one at a time, or as columns of many."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,7 +12,6 @@ from mlscale.arrays import Floats, Indices, Mask, floats_of
 from mlscale.profilers.cells import Labels, ListedCells, Wholes
 
 _AT_ONCE = 10_000
-_NO_TIME_S = -1.0
 
 
 @dataclass(slots=True)
@@ -21,10 +19,10 @@ class LaunchRecord:
     """One launch, or what one row says of it.
 
     launch: its number in the run, if the file numbers launches; workgroups and workgroup_size
-    [threads] None where the file does not say; time_s None where it says none, and the launch is
-    dropped where it is not positive; weight: launches it stands for; gpu: its number among the GPUs
-    of the file, '' where the file does not say; begin_ns: when it began, on the file's own clock;
-    is_new: False for a further row of a launch already counted.
+    [threads] None where the file does not say; time_s None where it says none, and 0 where it says
+    that of others: a launch is dropped where it is not positive; weight: launches it stands for;
+    gpu: its number among the GPUs of the file, '' where the file does not say; begin_ns: when it
+    began, on the file's own clock; is_new: False for a further row of a launch already counted.
     """
 
     line: int
@@ -74,7 +72,7 @@ class LaunchBatch:
             kernels=ListedCells([record.kernel for record in records]).labels(),
             workgroups=floats_of(record.workgroups for record in records),
             workgroup_size=floats_of(record.workgroup_size for record in records),
-            time_s=floats_of(_or_dropped(record.time_s) for record in records),
+            time_s=floats_of(record.time_s for record in records),
             counters={n: floats_of(record.counters.get(n) for record in records) for n in names},
             numbers=None if None in numbers else numbers,
             weights=floats_of(record.weight for record in records),
@@ -127,13 +125,3 @@ def batches(launches: Iterable[LaunchRecord | LaunchBatch]) -> Iterator[LaunchBa
             records = []
     if records:
         yield LaunchBatch.of(records)
-
-
-def or_dropped(time_s: Floats) -> Floats:
-    """Times, those that are no number as what is dropped."""
-    return np.where(np.isnan(time_s), _NO_TIME_S, time_s)
-
-
-def _or_dropped(time_s: float | None) -> float | None:
-    """A time, one that is no number as what is dropped."""
-    return _NO_TIME_S if time_s is not None and math.isnan(time_s) else time_s

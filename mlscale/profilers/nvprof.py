@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.profilers.blocks import Block, blocks
-from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, or_dropped
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.reader import Export
 from mlscale.profilers.values import TIME_UNITS_NS, parse_counter, parse_number
@@ -138,7 +138,7 @@ def read_trace(
             launches.cells[name].unnumbered(),
             launches.sizes(*grid),
             launches.sizes(*size),
-            or_dropped(time_s),
+            np.nan_to_num(time_s),
             gpus=launches.renamed(device, lambda text: numbered_gpu(text, content)),
             begin_ns=begin_s * 1e9,
         )
@@ -162,6 +162,6 @@ def read_summary(
             rows.cells[name].unnumbered(),
             unknown,
             unknown,
-            or_dropped(time_s),
+            np.nan_to_num(time_s),
             weights=rows.wholes(calls, "a number of launches", least=1).astype(np.float64),
         )

@@ -57,7 +57,7 @@ def read_trace(
             kernel=name,
             workgroups=_product(arguments.get("grid")) if is_cupti else None,
             workgroup_size=_product(arguments.get("block")) if is_cupti else None,
-            time_s=math.nan if time_ns is None else float(time_ns / 1000) / 1e6,
+            time_s=0.0 if time_ns is None else float(time_ns / 1000) / 1e6,
             gpu=gpu,
             begin_ns=begin_ns,
         )

@@ -20,7 +20,7 @@ from mlscale.profilers.blocks import (
     whole_runs,
 )
 from mlscale.profilers.cells import Labels
-from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, or_dropped
+from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, NumberSet
 from mlscale.profilers.reader import Export
 
@@ -181,7 +181,7 @@ def read_trace(
             _kernels(launches, kernel),
             np.prod([workgroups for workgroups, _ in axes], axis=0),
             np.prod([items for _, items in axes], axis=0),
-            or_dropped(time_s),
+            np.nan_to_num(time_s),
             numbers=launches.wholes(number, _DISPATCH),
             gpus=launches.renamed(agent, lambda text: text.strip().removeprefix("Agent ")),
             begin_ns=begin_ns,
@@ -203,7 +203,7 @@ def read_stats(
         yield LaunchRecord(
             line=line,
             kernel=_kernel(row[kernel]),
-            time_s=export.counter(line, row, total) / count / 1e9,
+            time_s=float(np.nan_to_num(export.counter(line, row, total))) / count / 1e9,
             weight=count,
         )
 

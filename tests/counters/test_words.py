@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import KernelUse, input_names, inputs
-from mlscale.counters.words import meaning, readable
+from mlscale.counters.kernel_use import KernelUse, inputs
+from mlscale.counters.words import INPUTS, meaning, readable
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_values_have_units_and_thousands(name: str, value: float, shown: str) ->
 
 
 def test_every_feature_of_table_ii_and_every_input_has_words() -> None:
-    assert all(meaning(name) for name in (*TABLE_2, *input_names()))
+    assert all(meaning(name) for name in (*TABLE_2, *INPUTS))
     assert meaning("inst_executed") is None
 
 
@@ -45,4 +45,4 @@ def test_inputs_are_shown_without_their_logarithms_and_roots() -> None:
     assert shown.pop("eligible waves") == "4"
     assert shown.pop("stall") == "0.25"
     assert set(shown.values()) == {"25 %"}
-    assert set(inputs(use, quarter)) == set(input_names())
+    assert set(inputs(use, quarter)) == set(INPUTS)

@@ -116,8 +116,10 @@ def test_a_doubled_column_is_refused(tmp_path: Path, tool: str, name: str) -> No
         ((rocprof_v1(AMD, 2, [(0, 1000), (5000, 4000)]),), "mi210"),
         ((NVPROF_METRICS, NVPROF_TRACE.replace("3,60,", "3,0,")), "p100"),
         ((NVPROF_METRICS, NVPROF_TRACE.replace("3,60,", "3,-60,")), "p100"),
+        ((NVPROF_METRICS, NVPROF_TRACE.replace("3,60,", "3,n/a,")), "p100"),
         ((rocprofv3(AMD), V3_TRACE.replace("5000,9000", "9000,9000")), "mi210"),
         ((rocprofv3(AMD), V3_TRACE.replace("5000,9000", "9000,5000")), "mi210"),
+        ((rocprofv3(AMD), V3_TRACE.replace("5000,9000", "5000,n/a")), "mi210"),
         ((long_page(
             long_rows(0),
             long_rows(1, metrics={**NCU, "gpu__time_duration.sum": ("ns", "0")})),), "made-gpu"),
@@ -195,6 +197,8 @@ def test_a_ragged_row_is_refused(tmp_path: Path, tool: str, fields: str) -> None
         (wide_page([{"gpu__time_duration.sum": "0"}]), "made-gpu"),
         (NVPROF_SUMMARY.replace("44.725", "0"), "made-gpu"),
         (NVPROF_SUMMARY.replace("44.725", "-44.725"), "made-gpu"),
+        (NVPROF_SUMMARY.replace("44.725", "n/a"), "made-gpu"),
+        ('"Name","Calls","TotalDurationNs","AverageNs"\n"k",2,n/a,n/a\n', "mi210"),
     ],
 )
 def test_a_file_of_launches_without_a_positive_time(tmp_path: Path, text: str, device: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mlscale.arrays import Floats, Indices, positive, require_rising, shaped
-from mlscale.counters.kernel_use import input_names
+from mlscale.counters.words import INPUTS
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -120,7 +120,7 @@ class Process:
     def restore(cls, state: dict[str, Any], latents: int) -> Self:
         """Return what `state` described; a damaged one raises KeyError or ValueError."""
         names = tuple(map(str, state["names"]))
-        if unknown := set(names) - set(input_names()):
+        if unknown := set(names) - set(INPUTS):
             raise ValueError(f"there is no input {min(unknown)!r}")
         n, d = len(state["points"]), len(names)
         shapes: dict[str, tuple[int, ...]] = {

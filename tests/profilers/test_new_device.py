@@ -7,8 +7,7 @@ import pytest
 
 from mlscale.data.device import multiples_mhz
 from mlscale.errors import InputError
-from mlscale.profilers.device_facts import device_facts
-from mlscale.profilers.new_device import describe
+from mlscale.profilers.new_device import describe, device_facts
 
 
 def nvidia_smi(*names: str, clocks: str = "") -> str:
