@@ -12,6 +12,7 @@ from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
 LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
+PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
 OBSERVED = "what the profiler observed"
 HIGHEST = "the GPU's highest; the file does not say at what it ran"
 _Facts = Mapping[str, Counter[str | float]]
@@ -61,6 +62,8 @@ def run_configuration(
     clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)
+    if "engine_mhz" in clocks and "engine_mhz" in observed:
+        _warn_of_pinned(source, key, clocks["engine_mhz"])
     cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
     return RunConfiguration(
         device=key,
@@ -289,3 +292,17 @@ def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None
         f"{source}: {values} {'is' if len(clocks) == 1 else 'are'} {what}; if set to another, "
         f"give --base {settings}"
     )
+
+
+def _warn_of_pinned(source: str, key: str, observed_mhz: float) -> None:
+    """Warn of an engine clock so low that ncu, the one tool of NVIDIA's to tell it, may hold it."""
+    device = find_device(key)
+    highest_mhz = _highest_mhz(device, "engine_mhz") if device else None
+    if device is None or device.vendor != "NVIDIA" or highest_mhz is None:
+        return
+    if observed_mhz < PINNED * highest_mhz:
+        warn(
+            f"{source}: ncu holds the engine clock down unless --clock-control none is given, and "
+            f"'{key}' goes up to {highest_mhz:g} MHz: if the program itself runs faster than at "
+            f"{observed_mhz:.0f} MHz, profile it so, since all is relative to that clock"
+        )

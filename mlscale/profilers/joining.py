@@ -12,6 +12,8 @@ from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.text import listed
 
 _AGREEMENT = 0.01
+_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
+_LONG_S = 5e-5  # what a launch takes at least where flushed caches and the like hardly matter
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
 # Known of a launch without counting, or by the clock: they stand even where counting failed.
 _NOT_COUNTED = re.compile(
@@ -279,6 +281,7 @@ def _records(
             f"{counting[0].source}: not in the trace, so not of its run and left out: "
             f"{listed([*map(str, untraced)])}{hint_of_mangled(key.kernel for key in untraced)}"
         )
+    _warn_of_other_clocks(records, [file.source for file in timing])
     if less_timed:
         warn(
             f"{timing[0].source}: fewer launches were timed than counted of "
@@ -286,6 +289,23 @@ def _records(
             "their own launches"
         )
     return records
+
+
+def _warn_of_other_clocks(records: list[KernelRecord], traces: list[str]) -> None:
+    """Warn where most kernels took other times while they were counted than in the trace."""
+    ratios = [
+        record.counted_time_s / record.time_s
+        for record in records
+        if record.is_traced and record.counted_time_s
+        if min(record.counted_time_s, record.time_s) > _LONG_S
+    ]
+    ratio = statistics.median(ratios) if ratios else 1.0
+    if not 1 / _SAME_CLOCK <= ratio <= _SAME_CLOCK:
+        warn(
+            f"{traces[0]}: kernels took {ratio:.2g} times as long while they were counted: were "
+            "the clocks others than here? What counters tell is then of other clocks than the "
+            "times; profile at the trace's clocks (ncu --clock-control none)"
+        )
 
 
 def _mean_time_s(traces: list[LaunchGroup]) -> float:

@@ -24,12 +24,13 @@ _GEOMETRY = re.compile(
     r"( Invocations (?P<invocations>\d{1,9}))?\s*$"
 )
 _OLD_END = re.compile(r", \d{4}-[A-Z][a-z]{2}-\d{2} \d\d:\d\d:\d\d, Context \d+, Stream \d+\s*$")
+_DEVICE = re.compile(r", Device (?P<gpu>\d+), ")
 _PROGRAM = re.compile(r"\[(?P<process>\d+)\] (?P<program>.+)@\S+\s*$")
 _HEADER = (
-    *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations"),
+    *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations", "Device"),
     *("Metric Name", "Metric Unit", "Metric Value"),
 )
-_MEASURED_AT = [6, 7, 8]
+_MEASURED_AT = [7, 8, 9]
 _NO_METRIC = ""
 _AT_ONCE = 10_000
 _MEASURED = (3, 5)  # columns: name, unit, value; or name, unit, minimum, maximum, average
@@ -122,20 +123,21 @@ class _Table:
         return cells[0], cells[1], cells[-1]
 
 
-def _identity(line: str) -> tuple[str, str, str, str]:
-    """Kernel, grid, block and launches that a line names; old versions print no size."""
+def _identity(line: str) -> tuple[str, str, str, str, str]:
+    """Kernel, grid, block, launches and GPU that a line names; old versions print no size."""
     match = _GEOMETRY.search(line)
     if match is None:
-        return _OLD_END.sub("", line).strip(), "", "", "1"
+        return _OLD_END.sub("", line).strip(), "", "", "1", ""
     kernel, invocations = line[: match.start()].strip(), match["invocations"] or "1"
-    return kernel, match["grid"], match["block"], invocations
+    device = _DEVICE.search(line, match.start())
+    return kernel, match["grid"], match["block"], invocations, device["gpu"] if device else ""
 
 
 def read_text(
     export: Export, content: FileContent, needed: Collection[str]
 ) -> Iterator[LaunchBatch]:
     """A launch for each one that the text names, or a kernel's launches as one. InputError."""
-    columns = NcuColumns(0, 2, 1, 5, None, (3, 4))
+    columns = NcuColumns(0, 2, 1, 5, None, (3, 4), 6)
     rows = _blocks(export, content)
     yield from NcuLaunches(content, columns, needed).of_rows(rows, _MEASURED_AT)
 

@@ -35,7 +35,7 @@ class NcuColumns:
     """Where a page's columns stand that say which launch a row is of.
 
     number: None where the launches are summed up, and invocations where they are not; sizes: grid
-    and block, where the page says them.
+    and block, where the page says them; gpu: None where it does not say on which it ran.
     """
 
     process: int
@@ -44,6 +44,7 @@ class NcuColumns:
     invocations: int | None
     program: int | None
     sizes: tuple[int, ...]
+    gpu: int | None = None
 
     @classmethod
     def of(cls, export: Export) -> "NcuColumns":
@@ -57,6 +58,7 @@ class NcuColumns:
             export.find("Invocations"),
             export.find("Process Name"),
             () if None in sizes else tuple(size for size in sizes if size is not None),
+            export.find("Device"),
         )
 
     def identity(self) -> list[int]:
@@ -66,7 +68,7 @@ class NcuColumns:
 
     def all(self) -> list[int | None]:
         """Those that there are, and None."""
-        return [*self.identity(), self.program]
+        return [*self.identity(), self.program, self.gpu]
 
 
 class NcuLaunches:
@@ -162,6 +164,7 @@ class NcuLaunches:
             weights=None
             if invocations is None
             else launches.wholes(invocations, "a number of launches", least=1).astype(np.float64),
+            gpus=None if self.columns.gpu is None else launches.labels(self.columns.gpu),
         )
 
     def note_device(self, block: Block, column: int) -> None:

@@ -10,7 +10,10 @@ from mlscale.data.devices import find_device
 from mlscale.profilers.configuration import key_of, run_configuration
 from mlscale.profilers.launches import FileContent
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*what the profiler observed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*what the profiler observed"),
+    pytest.mark.filterwarnings("ignore:.*ncu holds the engine clock down"),
+]
 
 
 def run_of(device: str, base: dict[str, float] | None = None, **facts: float) -> tuple[int, ...]:
@@ -53,6 +56,27 @@ class TestClocks:
     def test_the_sheets_engine_clock_is_no_bound(self) -> None:
         """The sheet of an RTX 5090 says 2407 MHz, which boards exceed; their highest is unknown."""
         assert run_of("rtx5090", engine_mhz=2850, memory_mhz=14001) == (170, 2850, 14001)
+
+    def test_a_clock_that_ncu_may_have_held_is_warned_of(self) -> None:
+        """Below 0.9 x 3105 = 2795 MHz."""
+        with pytest.warns(DataWarning, match="ncu holds .* up to 3105 MHz: .* faster than at 2235"):
+            run_of("rtx4090", engine_mhz=2235, memory_mhz=10501)
+
+    @pytest.mark.parametrize(
+        ("device", "base", "engine_mhz", "memory_mhz"),
+        [
+            ("rtx4090", {}, 2800, 10501),
+            ("rtx4090", {"engine_mhz": 2235.0}, 2235, 10501),  # as the user set it
+            ("mi300x", {}, 1000, 1300),
+        ],
+    )
+    def test_others_are_not(
+        self, device: str, base: dict[str, float], engine_mhz: float, memory_mhz: float
+    ) -> None:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            run_of(device, base, engine_mhz=engine_mhz, memory_mhz=memory_mhz)
+        assert not [warning for warning in warned if "ncu" in str(warning.message)]
 
     def test_a_device_without_facts_is_not_compared(self) -> None:
         run = run_of("mine", {"cu_count": 4}, engine_mhz=9000, memory_mhz=99000)

@@ -4,6 +4,7 @@ Made files in the layouts of ncu and nvprof; every expected number is written in
 that ncu counted takes 10 us there, and 16 workgroups of 128.
 """
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -86,6 +87,21 @@ class TestBothHave:
         imported = read(tmp_path, counted("k"), trace(("k", 40)), **MADE)
         assert imported.table.numbers["ReadBandwidth"] == pytest.approx([20e3 / 10e-6])
         assert imported.table.numbers["time_ms"] == pytest.approx([0.04])
+
+    @pytest.mark.parametrize(
+        ("us", "told"), [(50, False), (60, True), (90, False), (115, False), (180, True)]
+    )
+    def test_other_clocks_than_the_traces_are_told(
+        self, tmp_path: Path, us: int, told: bool
+    ) -> None:
+        """Counted in 100 us; at 50 us a launch is too short to tell."""
+        metrics = {**NCU, "gpu__time_duration.sum": ("us", "100")}
+        page = long_page(long_rows(kernel="k", metrics=metrics))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            read(tmp_path, page, trace(("k", us)), **MADE)
+        texts = [str(warning.message) for warning in warned]
+        assert any("as long while they were counted" in text for text in texts) == told
 
     def test_a_trace_of_fewer_launches_than_counted_is_warned_of(self, tmp_path: Path) -> None:
         pages = counted("k(float *)", "k(float *)")

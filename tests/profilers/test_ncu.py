@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic.exports import NCU, long_page, long_rows, quoted, read, row, wide_page
+from synthetic.exports import NCU, NCU_TEXT, long_page, long_rows, quoted, read, row, wide_page
 
 from mlscale import DataWarning, InputError
 from mlscale.profilers.ncu_metrics import parse_unit
@@ -39,6 +39,25 @@ def test_both_pages_give_the_same(tmp_path: Path, page: str) -> None:
         "application": ["app"],
         "kernel": ["void k<int, 2>(float *, int)"],
     }
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        long_page(long_rows(0), long_rows(1, gpu=1)),
+        wide_page([{}, {"Device": "1", "gpu__time_duration.sum": "30000"}]),
+        NCU_TEXT.replace("Device 0", "Device 1").replace("Device 1", "Device 0", 1),
+    ],
+    ids=["details", "raw", "text"],
+)
+def test_of_several_gpus_one_is_chosen(tmp_path: Path, page: str) -> None:
+    """One launch on each; pooled they would be a run of two."""
+    with pytest.raises(InputError, match=r"is of GPUs 0 \(1 launch\), 1 \(1 launch\); choose one"):
+        read(tmp_path, page)
+    of_each = [read(tmp_path, page, gpu=gpu) for gpu in ("0", "1")]
+    assert [imported.launches for imported in of_each] == [1, 1]
+    if "gpu__time_duration.sum" in page.splitlines()[0]:
+        assert [imported.time_ms for imported in of_each] == pytest.approx([0.01, 0.03])
 
 
 @pytest.mark.parametrize("unit", ["gpc", "smsp"])

@@ -89,9 +89,10 @@ def long_rows(
     kernel: str = "void k<int, 2>(float *, int)",
     metrics: Mapping[str, tuple[str, str]] = NCU,
     grid: str = "(8, 2, 1)",
+    gpu: int = 0,
 ) -> str:
     """The rows of one launch on the details page, 15 columns."""
-    head = [launch, 77, "app", "127.0.0.1", kernel, 1, 7, "(128, 1, 1)", grid, 0, "8.6"]
+    head = [launch, 77, "app", "127.0.0.1", kernel, 1, 7, "(128, 1, 1)", grid, gpu, "8.6"]
     return "".join(
         quoted([*head, RAW_SECTION, name, unit, value]) for name, (unit, value) in metrics.items()
     )
@@ -112,7 +113,7 @@ def wide_page(rows: Sequence[Mapping[str, str]] = ({},), units: bool = True) -> 
         values = [changed.get(name, value) for name, (_, value) in NCU.items()]
         grid = changed.get("Grid Size", "(8, 2, 1)")
         identity = [launch, 77, "app", "h", "void k<int, 2>(float *, int)", 1, 7, "(128, 1, 1)"]
-        text += quoted([*identity, grid, 0, "8.6", *values])
+        text += quoted([*identity, grid, changed.get("Device", 0), "8.6", *values])
     return text
 
 
