@@ -9,7 +9,7 @@ from mlscale.cli import options, values
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
-from mlscale.profilers.layouts import titles
+from mlscale.profilers.exports.layouts import titles
 from mlscale.profilers.sampled.formats import FORMATS
 from mlscale.text import counted, share_in_percent
 

@@ -1,17 +1,19 @@
 """Readers of profilers' exports: ncu, nvprof, rocprof, rocprofv3, CodeXL; traces of nsys, PyTorch.
 
-A file is recognised (layouts) and read as rows (reader, values), each tool's reader makes launch
-records of them, which are summed while the file streams by (launches); passes and traces are joined
-(joining), the configuration is found (configuration), counters become Table II's features
-(mapping), and the result is a tidy table or profiles (importing).
+`importing` is the way through: a file becomes a table (folder exports), a tool's reader makes
+launches of its rows (folder tools, launch_batch), which are summed while the file streams by
+(launches); passes and traces are joined (joining, names), the configuration is found
+(configuration), counters become Table II's features (mapping), and rows of a table come out
+(run_table), with warnings of what they lack (coverage). Besides: monitors' logs (folder sampled),
+kernel_tuner's files (kernel_tuner), and device files (new_device).
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlscale.profilers.exports.layouts import COUNTING_TOOLS, TOOLS
     from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
-    from mlscale.profilers.layouts import COUNTING_TOOLS, TOOLS
     from mlscale.profilers.mapping import obtainable_features
     from mlscale.profilers.run_table import append
 
@@ -26,8 +28,8 @@ __all__ = [
 ]
 
 _HOMES = {  # imported on first use: predicting from a table reads no export
-    "COUNTING_TOOLS": "layouts",
-    "TOOLS": "layouts",
+    "COUNTING_TOOLS": "exports.layouts",
+    "TOOLS": "exports.layouts",
     "ImportedTable": "importing",
     "append": "run_table",
     "import_exports": "importing",

@@ -17,20 +17,13 @@ from mlscale.data.table import Table
 from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import ByteProgress, no_progress
-from mlscale.profilers import (
-    codexl,
-    ncu,
-    nsys,
-    nvprof,
-    pytorch,
-    rocprof,
-)
 from mlscale.profilers.configuration import RunConfiguration, run_configuration
 from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_left_out
+from mlscale.profilers.exports.layouts import ExportLayout
+from mlscale.profilers.exports.reader import Export, NoTableError, open_export
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.layouts import ExportLayout
 from mlscale.profilers.mapping import (
     FormulaScope,
     Share,
@@ -39,13 +32,20 @@ from mlscale.profilers.mapping import (
     peak_shares,
     table_features,
 )
-from mlscale.profilers.reader import Export, NoTableError, open_export
 from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled import (
     RunFacts,
     join_power,
     log_format,
     logs_at_one_clock,
+)
+from mlscale.profilers.tools import (
+    codexl,
+    ncu,
+    nsys,
+    nvprof,
+    pytorch,
+    rocprof,
 )
 from mlscale.text import shortened, without_controls
 

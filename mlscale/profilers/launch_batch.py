@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices, Mask, floats_of
-from mlscale.profilers.cells import Labels, ListedCells, Wholes
+from mlscale.profilers.exports.cells import Labels, ListedCells, Wholes
 
 _AT_ONCE = 10_000
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError, warn
-from mlscale.profilers.cells import Wholes
+from mlscale.profilers.exports.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
 from mlscale.text import counted, shortened, without_controls
 

@@ -13,10 +13,10 @@ from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
 from mlscale.data.table import LEAST, MOST, Table
 from mlscale.errors import InputError
-from mlscale.profilers import nvprof
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
 from mlscale.profilers.mapping import FormulaScope, Share, TableFeature, nvprof_counters
+from mlscale.profilers.tools import nvprof
 
 
 def run_table(

@@ -26,7 +26,7 @@ from synthetic.exports import (
 
 from mlscale import InputError
 from mlscale.profilers import import_exports
-from mlscale.profilers.text_lines import LONGEST_LINE
+from mlscale.profilers.exports.text_lines import LONGEST_LINE
 
 V1 = rocprof_v1({"SQ_WAVES": 10, "SQ_INSTS_VALU": 5}, times=[(0, 1000)])
 V3 = rocprofv3({"SQ_WAVES": 10})

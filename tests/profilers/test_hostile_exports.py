@@ -20,7 +20,8 @@ from synthetic.tidy import refused
 from mlscale import load
 from mlscale.data.public import path
 from mlscale.data.tables import read_table
-from mlscale.profilers import import_exports, text_lines
+from mlscale.profilers import import_exports
+from mlscale.profilers.exports import text_lines
 
 SECONDS = 10.0  # each takes well under one; without its guard, minutes
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic.exports import NVPROF_TRACE, V3_TRACE, rocprof_v1
 
-from mlscale.profilers import nvprof, rocprof
+from mlscale.profilers.exports.reader import Export, open_export
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent, Timeline
-from mlscale.profilers.reader import Export, open_export
+from mlscale.profilers.tools import nvprof, rocprof
 
 Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 

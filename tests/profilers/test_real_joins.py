@@ -14,7 +14,7 @@ import pytest
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports
 from mlscale.profilers.names import same_kernels
-from mlscale.profilers.nsys import open_read_only
+from mlscale.profilers.tools.nsys import open_read_only
 
 DETAILS = "ncu_details_csv/rtx5090_kernel0003_details.csv"
 

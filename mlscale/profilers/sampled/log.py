@@ -14,7 +14,7 @@ from mlscale.arrays import Floats
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import MOST
 from mlscale.errors import InputError, warn
-from mlscale.profilers.values import parse_number
+from mlscale.profilers.exports.values import parse_number
 
 LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
 FARTHEST = 1e20  # of any value, times in nanoseconds since 1970 included

@@ -7,11 +7,11 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block, blocks
+from mlscale.profilers.exports.blocks import Block, blocks
+from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.values import TIME_UNITS_NS, parse_counter, parse_number
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.reader import Export
-from mlscale.profilers.values import TIME_UNITS_NS, parse_counter, parse_number
 
 _DEVICE = re.compile(r"(?P<name>.*\S)\s+\((?P<number>\d{1,9})\)")
 _PREFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mlscale.profilers.cells import ArrowCells, ListedCells
+from mlscale.profilers.exports.cells import ArrowCells, ListedCells
 
 NAMES = st.text("k [12]\t,", max_size=8) | st.from_regex(r"k[<2>]? \[[0-9]{1,3}\]", fullmatch=True)
 

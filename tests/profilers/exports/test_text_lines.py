@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mlscale import InputError
-from mlscale.profilers import text_lines
-from mlscale.profilers.text_lines import TextLines
+from mlscale.profilers.exports import text_lines
+from mlscale.profilers.exports.text_lines import TextLines
 
 TEXT = "head\n\nk\u00e4rnel,1\n\U0001f600,2\nlast"
 # By hand: what Python's own `open` makes of the same bytes, each with its number.

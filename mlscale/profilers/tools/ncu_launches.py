@@ -7,11 +7,13 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block, by_run, runs_of, whole_runs
-from mlscale.profilers.cells import Wholes
+from mlscale.profilers.exports.blocks import Block, by_run, runs_of, whole_runs
+from mlscale.profilers.exports.cells import Wholes
+from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.values import parse_product
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent, NumberSet
-from mlscale.profilers.ncu_metrics import (
+from mlscale.profilers.tools.ncu_metrics import (
     ALWAYS,
     CYCLES,
     ENGINES,
@@ -24,8 +26,6 @@ from mlscale.profilers.ncu_metrics import (
     metric_values,
     parse_unit,
 )
-from mlscale.profilers.reader import Export
-from mlscale.profilers.values import parse_product
 
 _Metrics = dict[str, Floats]
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from synthetic.traces import chrome_trace, write_json
 
 from mlscale import InputError
-from mlscale.profilers import ImportedTable, import_exports, json_chunks
-from mlscale.profilers.json_chunks import JsonValues
+from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.exports import json_chunks
+from mlscale.profilers.exports.json_chunks import JsonValues
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 CLOCKS = {"engine_mhz": 1410.0, "memory_mhz": 1215.0}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices
 from mlscale.data.devices import find_device
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import (
+from mlscale.profilers.exports.blocks import (
     Block,
     Timestamps,
     blocks,
@@ -19,10 +19,10 @@ from mlscale.profilers.blocks import (
     runs_of,
     whole_runs,
 )
-from mlscale.profilers.cells import Labels
+from mlscale.profilers.exports.cells import Labels
+from mlscale.profilers.exports.reader import Export
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, NumberSet
-from mlscale.profilers.reader import Export
 
 _SUFFIX = re.compile(r"( \[clone \.kd\]| \(\.kd\)|\.kd)$")
 _API_CALL = re.compile(r"_*(hip|hsa|roctx)[A-Z_]")

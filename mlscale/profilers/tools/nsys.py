@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.errors import InputError, warn
-from mlscale.profilers.blocks import Block, Timestamps, blocks
+from mlscale.profilers.exports.blocks import Block, Timestamps, blocks
+from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.values import TIME_UNITS_NS, parse_product
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import is_cut_off, warn_of_cut_off
-from mlscale.profilers.nvprof import launched, numbered_gpu
-from mlscale.profilers.reader import Export
-from mlscale.profilers.values import TIME_UNITS_NS, parse_product
+from mlscale.profilers.tools.nvprof import launched, numbered_gpu
 
 _UNIT = re.compile(r".* \((\w+)\)")
 _TIME = re.compile(r"([0-9]{1,30}|[0-9]{1,3}(,[0-9]{3}){1,9})(\.[0-9]{0,20})?")

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlscale import InputError
-from mlscale.profilers.values import parse_counter, parse_number, parse_timestamp, quick_number
+from mlscale.profilers.exports.values import (
+    parse_counter,
+    parse_number,
+    parse_timestamp,
+    quick_number,
+)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """How a file is recognised."""
 
-from mlscale.profilers.layouts import layout_of
+from mlscale.profilers.exports.layouts import layout_of
 
 
 def test_a_header_is_known_by_its_names() -> None:

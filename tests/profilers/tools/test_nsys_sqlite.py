@@ -10,7 +10,7 @@ from synthetic.traces import write_sqlite
 
 from mlscale import DataWarning, InputError
 from mlscale.profilers import ImportedTable, import_exports
-from mlscale.profilers.nsys import open_read_only
+from mlscale.profilers.tools.nsys import open_read_only
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 CLOCKS = {"engine_mhz": 1410.0, "memory_mhz": 1215.0}

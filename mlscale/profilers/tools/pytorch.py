@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 from mlscale.errors import InputError, warn
-from mlscale.profilers.json_chunks import JsonValues
+from mlscale.profilers.exports.json_chunks import JsonValues
+from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.values import TIME_UNITS_NS
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.names import is_cut_off, warn_of_cut_off
-from mlscale.profilers.reader import Export
-from mlscale.profilers.values import TIME_UNITS_NS
 
 _LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
 _MICROSECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?")

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats, Indices
 from mlscale.data.arrow import has_arrow
 from mlscale.errors import InputError
-from mlscale.profilers.cells import ArrowCells, Cells, Labels, ListedCells, Wholes
-from mlscale.profilers.reader import Export
-from mlscale.profilers.text_lines import TextLines
-from mlscale.profilers.values import (
+from mlscale.profilers.exports.cells import ArrowCells, Cells, Labels, ListedCells, Wholes
+from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.text_lines import TextLines
+from mlscale.profilers.exports.values import (
     parse_counter,
     parse_size,
     parse_timestamp,

@@ -6,7 +6,7 @@ import pytest
 from synthetic.exports import BASE, NVPROF_METRICS, NVPROF_TRACE, read, row
 
 from mlscale import DataWarning
-from mlscale.profilers.nvprof import parse_metric
+from mlscale.profilers.tools.nvprof import parse_metric
 
 
 def test_metrics_and_trace(tmp_path: Path) -> None:

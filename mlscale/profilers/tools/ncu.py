@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block, block_of, blocks
+from mlscale.profilers.exports.blocks import Block, block_of, blocks
+from mlscale.profilers.exports.reader import NCU_SECTION, Export, borders_of
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.ncu_launches import NcuColumns, NcuLaunches
-from mlscale.profilers.ncu_metrics import NAME, metric_values
-from mlscale.profilers.reader import NCU_SECTION, Export, borders_of
+from mlscale.profilers.tools.ncu_launches import NcuColumns, NcuLaunches
+from mlscale.profilers.tools.ncu_metrics import NAME, metric_values
 
 _LAUNCH = re.compile(r"  \S")
 _GEOMETRY = re.compile(

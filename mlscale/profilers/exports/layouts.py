@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlscale.profilers.values import TIME_UNITS_NS
+from mlscale.profilers.exports.values import TIME_UNITS_NS
 
 COUNTING_TOOLS = ("ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 TOOLS = (*COUNTING_TOOLS, "nsys", "torch")  # the last two give times alone

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from mlscale.errors import InputError, warn
+from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.values import parse_number, parse_triple
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent
-from mlscale.profilers.reader import Export
-from mlscale.profilers.values import parse_number, parse_triple
 
 _DEVICE_SUFFIX = re.compile(r"(?P<kernel>.*__k\d+)_(?P<device>[A-Za-z]+)\d+")
 

@@ -23,10 +23,11 @@ from synthetic.exports import (
 )
 
 from mlscale import InputError
-from mlscale.profilers import ImportedTable, blocks, import_exports, text_lines
-from mlscale.profilers.cells import ArrowCells, ListedCells
-from mlscale.profilers.reader import open_export
-from mlscale.profilers.values import parse_number, quick_number
+from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.exports import blocks, text_lines
+from mlscale.profilers.exports.cells import ArrowCells, ListedCells
+from mlscale.profilers.exports.reader import open_export
+from mlscale.profilers.exports.values import parse_number, quick_number
 
 TIMES = [(1000 * i, 1000 * i + 400 + i) for i in range(40)]
 V1 = rocprof_v1({"SQ_WAVES": 10, "FETCH_SIZE": 5}, times=TIMES, launches=40)

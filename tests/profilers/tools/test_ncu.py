@@ -7,7 +7,7 @@ import pytest
 from synthetic.exports import NCU, NCU_TEXT, long_page, long_rows, quoted, read, row, wide_page
 
 from mlscale import DataWarning, InputError
-from mlscale.profilers.ncu_metrics import parse_unit
+from mlscale.profilers.tools.ncu_metrics import parse_unit
 
 # NCU: 400 VALU + 100 uniform + 200 loads + 100 stores + 200 shared = 1000 instructions; 10 us.
 NCU_FEATURES = {

@@ -15,16 +15,16 @@ from pathlib import Path
 
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
-from mlscale.profilers.json_chunks import is_json_trace, text_chunks
-from mlscale.profilers.layouts import (
+from mlscale.profilers.exports.json_chunks import is_json_trace, text_chunks
+from mlscale.profilers.exports.layouts import (
     NCU_TEXT,
     NSYS_SQLITE,
     TORCH_TRACE,
     ExportLayout,
     layout_of,
 )
-from mlscale.profilers.text_lines import TextLines
-from mlscale.profilers.values import parse_counter, parse_whole
+from mlscale.profilers.exports.text_lines import TextLines
+from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
 _BRACES = re.compile(r"\{[^{}]*\}")

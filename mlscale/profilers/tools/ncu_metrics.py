@@ -5,8 +5,8 @@ from functools import cache
 
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
-from mlscale.profilers.blocks import Block
-from mlscale.profilers.values import parse_counter
+from mlscale.profilers.exports.blocks import Block
+from mlscale.profilers.exports.values import parse_counter
 
 TIME = "gpu__time_duration.sum"
 ENGINE = "sm__cycles_elapsed.avg.per_second"

@@ -1,0 +1,1 @@
+"""A reader for each profiler: the rows of its exports to launches."""
