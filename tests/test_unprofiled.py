@@ -9,9 +9,8 @@ from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Measurements, Profiles, train
+from mlscale import Measurements, Profiles, prediction_table, train
 from mlscale.advice.advise import advise
-from mlscale.cli import prediction_table
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.baselines import MeanSurface
@@ -237,7 +236,7 @@ class TestTimesAlone:
 def test_a_large_table_in_parts_is_as_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    prediction_table.write_csv(MODEL, three(), None, str(tmp_path / "at-once.csv"))
+    prediction_table.write_csv(MODEL, three(), None, tmp_path / "at-once.csv")
     monkeypatch.setattr(prediction_table, "PART", MODEL.grid.size)
-    prediction_table.write_csv(MODEL, three(), None, str(tmp_path / "parts.csv"))
+    prediction_table.write_csv(MODEL, three(), None, tmp_path / "parts.csv")
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "at-once.csv").read_text()

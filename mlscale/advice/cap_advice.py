@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from mlscale.advice.objectives import (
     saving_percent,
     slowdown_percent,
 )
-from mlscale.advice.recommendation import Advice, OperatingPoint
+from mlscale.advice.recommendation import Advice, OperatingPoint, Row
 from mlscale.arrays import Floats, Mask
 from mlscale.data.device import Device
 from mlscale.data.devices import known_device
@@ -70,6 +70,19 @@ class CapPoint:
     too_low: int
     flags: tuple[str, ...]
     can_be_set: bool = True
+
+    def row(self) -> Row:
+        """The cap and the fields of its run as JSON has them, intervals as two numbers each.
+
+        None for what is not known, an open end of an interval among it.
+        """
+        of_run = asdict(self.run) if self.run else dict.fromkeys(f.name for f in fields(CappedRun))
+        row = {"cap_w": self.cap_w, **of_run}
+        for name in ("slowdown", "saving"):
+            ends = row.pop(f"{name}_range") or (None, None)
+            low, high = (end if end is not None and math.isfinite(end) else None for end in ends)
+            row |= {f"{name}_low_percent": low, f"{name}_high_percent": high}
+        return row | {"too_low": self.too_low, "flags": list(self.flags)}
 
 
 @dataclass(frozen=True)

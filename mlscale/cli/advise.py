@@ -1,21 +1,18 @@
 """mlscale advise: the configuration to set for each kernel, or where to measure it next."""
 
 import argparse
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from mlscale.advice.advise import advise
+from mlscale.advice.document import kernel_document, run_document
 from mlscale.advice.next_point import next_points
-from mlscale.advice.objectives import OBJECTIVES
-from mlscale.advice.recommendation import WHOLE_RUN, Advice, Recommendation, Row
-from mlscale.advice.verdict import verdict
+from mlscale.advice.recommendation import WHOLE_RUN, Advice
 from mlscale.cli import further_runs, goal, levers, options, subject
 from mlscale.cli.advice_table import AXES, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import columns, csv_text, print_or_write, printable
+from mlscale.cli.text import columns, csv_text, json_text, print_or_write, printable
 from mlscale.data.profiles import Profiles
 from mlscale.errors import extra_named
 from mlscale.model import Model
@@ -80,8 +77,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     """Return the advice as a table, CSV or JSON; what CSV has no place for goes to stderr."""
     if form == "json":
-        kernels = [_of_kernel(kernel) for kernel in advice.kernels]
-        return _as_json(
+        kernels = [kernel_document(kernel) for kernel in advice.kernels]
+        return json_text(
             {**run_document(model, advice), "kernels": kernels, **asked.document(advice)}
         )
     if form == "table":
@@ -90,48 +87,8 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     of_caps = asked.caps.warnings if asked.caps else ()
     print_warnings([*advice.warnings, *of_caps])
     if asked.is_cap and asked.caps:
-        return csv_text(
-            [
-                levers.cap_row(point) | {"flags": "; ".join(point.flags)}
-                for point in asked.caps.points
-            ]
-        )
+        return csv_text([p.row() | {"flags": "; ".join(p.flags)} for p in asked.caps.points])
     return csv_text(advice.rows())
-
-
-def run_document(model: Model, advice: Advice) -> Row:
-    """Return the advice for the whole run as JSON has it."""
-    return {
-        **_model_and_base(model),
-        "verdict": verdict(advice),
-        "objective": advice.objective,
-        "unit": OBJECTIVES[advice.objective],
-        "limits": asdict(advice.limits),
-        "static_power_w": advice.static_power_w,
-        "coverage": COVERAGE,
-        "whole_run": {**asdict(advice.run), **_nested(advice.whole_run)},
-        "warnings": list(advice.warnings),
-    }
-
-
-def _of_kernel(kernel: Recommendation) -> Row:
-    """Return a kernel's recommendation, and what becomes of it in the whole run."""
-    row: Row = {"kernel": kernel.kernel, **kernel.part_of_run(), **_nested(kernel)}
-    if kernel.share:
-        slowdown = {"slowdown_percent": kernel.slowdown_in_run_percent}
-        row["at_whole_run_best"] = {**kernel.share.at_best.row(), **slowdown}
-    return row
-
-
-def _nested(recommendation: Recommendation) -> Row:
-    """Return a recommendation as JSON has it."""
-    return {
-        "best": recommendation.best.row(),
-        "at_base": recommendation.base.row(),
-        **recommendation.effects(),
-        "front": [point.row() for point in recommendation.front],
-        "flags": list(recommendation.flags),
-    }
 
 
 def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str], form: str) -> str:
@@ -141,9 +98,10 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
     """
     each, for_all = next_points(model, profiles)
     if form == "json":
-        return _as_json(
+        return json_text(
             {
-                **_model_and_base(model),
+                "device": model.device,
+                "base": model.base.as_dict(),
                 "also": [point.config.as_dict() for point in profiles.points],
                 "coverage": COVERAGE,
                 "kernels": [{"kernel": point.kernel, **point.row()} for point in each],
@@ -175,11 +133,3 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
         f"base {model.base} on {model.device}\n"
         + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
     )
-
-
-def _model_and_base(model: Model) -> Row:
-    return {"device": model.device, "base": model.base.as_dict()}
-
-
-def _as_json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=1) + "\n"

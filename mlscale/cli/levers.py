@@ -2,13 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from math import isfinite
-from typing import Any
+from dataclasses import dataclass
 
-from mlscale.advice.cap_advice import CapAdvice, CappedRun, CapPoint, caps_of_run
+from mlscale.advice.cap_advice import CapAdvice, CapPoint, caps_of_run
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
-from mlscale.advice.recommendation import Advice
+from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import values
 from mlscale.cli.advice_table import MOST_KERNELS
@@ -19,8 +17,6 @@ from mlscale.predictions import INTERVAL
 
 LEVERS = ("clock", "cap")
 OPTIONS = ("lever", "power_cap", "commands")
-
-Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,13 +62,14 @@ class Levers:
         document: Row = {"lever": self.lever}
         if self.caps:
             best = self.caps.best
-            document["power_caps"] = [cap_row(point) for point in self.caps.points]
-            document["best_power_cap"] = best and cap_row(best)
+            document["power_caps"] = [point.row() for point in self.caps.points]
+            document["best_power_cap"] = best and best.row()
             document["warnings"] = [*advice.warnings, *self.caps.warnings]
             if self.is_cap:
                 document["verdict"] = cap_verdict(self.caps, advice)
         if self.commands:
-            document["commands"] = _commands_document(self.commands)
+            named = {"set": self.commands.to_set, "reset": self.commands.to_reset}
+            document["commands"] = {**named, "notes": self.commands.notes}
         return document
 
     def text(self, advice: Advice) -> str:
@@ -145,17 +142,6 @@ def _cells(point: CapPoint, is_best: bool) -> list[str]:
     ]
 
 
-def cap_row(point: CapPoint) -> Row:
-    """Return the run under one cap, intervals as two numbers each; None for what is not known."""
-    of_run = asdict(point.run) if point.run else dict.fromkeys(f.name for f in fields(CappedRun))
-    row = {"cap_w": point.cap_w, **of_run}
-    for name in ("slowdown", "saving"):
-        ends = row.pop(f"{name}_range") or (None, None)
-        low, high = (end if end is not None and isfinite(end) else None for end in ends)
-        row |= {f"{name}_low_percent": low, f"{name}_high_percent": high}
-    return row | {"too_low": point.too_low, "flags": list(point.flags)}
-
-
 def _commands_text(commands: Commands) -> str:
     """Return the commands for a terminal."""
     parts = []
@@ -163,12 +149,3 @@ def _commands_text(commands: Commands) -> str:
         if lines:
             parts.append("\n".join([title, *(f"  {line}" for line in lines)]))
     return "\n".join([*parts, *(f"note: {note}" for note in commands.notes)]) + "\n"
-
-
-def _commands_document(commands: Commands) -> Row:
-    """Return the commands as JSON has them."""
-    return {
-        "set": list(commands.to_set),
-        "reset": list(commands.to_reset),
-        "notes": list(commands.notes),
-    }

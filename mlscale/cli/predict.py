@@ -1,18 +1,18 @@
 """mlscale predict: from a model and a profile to time, power and energy everywhere."""
 
 import argparse
-import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from mlscale.cli import further_runs, options, subject, values
-from mlscale.cli.prediction_table import write_csv, write_parquet
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import columns, flag_lines, kernel_names, number, print_or_write
+from mlscale.cli.text import columns, flag_lines, json_text, kernel_names, number, print_or_write
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.model import warnings_for
+from mlscale.prediction_table import csv_parts, write_csv, write_parquet
 from mlscale.predictions import COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -68,7 +68,10 @@ def run(arguments: argparse.Namespace) -> None:
     model, targets = of.model, list(of.targets)
     profiles = further_runs.with_points(of, arguments)
     if form in WRITERS:
-        WRITERS[form](model, profiles, targets or None, arguments.output)
+        if arguments.output is None:
+            print_or_write(b"".join(csv_parts(model, profiles, targets or None)).decode(), None)
+        else:
+            WRITERS[form](model, profiles, targets or None, Path(arguments.output))
         print_warnings([*of.notes, *warnings_for(model, profiles)])
     else:
         predictions = model.predict(profiles, COVERAGE)
@@ -102,4 +105,4 @@ def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> 
         "predictions": predictions.rows(targets),
         "warnings": list(predictions.warnings),
     }
-    return json.dumps(document, indent=1) + "\n"
+    return json_text(document)

@@ -20,6 +20,7 @@ __all__ = [
     "csv_text",
     "flag_lines",
     "interval_cell",
+    "json_text",
     "kernel_names",
     "number",
     "or_dash",
@@ -48,6 +49,11 @@ def print_document(
 ) -> None:
     """Print what a command found out, as JSON or for a reader."""
     print(json.dumps(document, indent=1) if as_json else as_text(document))
+
+
+def json_text(document: Any) -> str:
+    """A document as the commands print and write it."""
+    return json.dumps(document, indent=1) + "\n"
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -19,9 +19,10 @@ import pytest
 from command import Capture, refuse, succeed
 from dask_cluster import workers
 
+import mlscale.studies.fleet
 from mlscale.cli import fleet
 from mlscale.cli.main import main
-from mlscale.cli.prediction_table import PART
+from mlscale.prediction_table import PART
 from mlscale.records import PROGRESS, Progress
 
 MODEL = "v100"  # ships; of time and power, with intervals; 10 engine clocks
@@ -56,7 +57,7 @@ def write_fleet(path: Path, rows: int = 4, count: int = 12, **changes: Any) -> P
 def _one_process_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three kernels at a time: a row group of four takes two."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(fleet, "PART", 3 * CONFIGURATIONS)
+    monkeypatch.setattr(mlscale.studies.fleet, "PART", 3 * CONFIGURATIONS)
 
 
 def rows_of(folder: Path) -> dict[str, list[Any]]:
@@ -322,7 +323,7 @@ import os
 os.cpu_count = lambda: 2
 import signal, sys
 from mlscale.cli.main import main
-from mlscale.cli.prediction_table import PART
+from mlscale.prediction_table import PART
 from mlscale.records import Progress
 
 add = Progress.add
@@ -342,7 +343,7 @@ if __name__ == "__main__":
 def test_killed_and_resumed_in_another_process(
     capsys: Capture, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "PART", PART)  # as in the other processes
+    monkeypatch.setattr(mlscale.studies.fleet, "PART", PART)  # as in the other processes
     given = (command, str(write_fleet(tmp_path / "f.parquet")), "--model", MODEL)
     killed = [sys.executable, "-c", KILLED, *given, "-o", f"{tmp_path}/o/"]
     done = subprocess.run(killed, check=False, start_new_session=True, timeout=300)
@@ -358,7 +359,7 @@ def test_killed_and_resumed_in_another_process(
 def test_a_killed_worker_changes_nothing(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "PART", PART)  # as in the workers
+    monkeypatch.setattr(mlscale.studies.fleet, "PART", PART)  # as in the workers
     add, killed = Progress.add, []
     given = ("advise", write_fleet(tmp_path / "f.parquet", rows=2), "--model", MODEL)
     with workers() as cluster:
@@ -382,7 +383,7 @@ def test_memory_does_not_grow_with_the_fleet(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six times the rows; what NumPy and Python hold at most grows by little."""
-    monkeypatch.setattr(fleet, "PART", 50 * CONFIGURATIONS)
+    monkeypatch.setattr(mlscale.studies.fleet, "PART", 50 * CONFIGURATIONS)
     monkeypatch.setattr("mlscale.data.parquet._ROWS_WRITTEN", 50 * CONFIGURATIONS)
     peaks = []
     for number, count in enumerate((100, 100, 600)):  # the first for what is imported

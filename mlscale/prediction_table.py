@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.cli.text import print_or_write
 from mlscale.data.arrow import arrow_numbers, arrow_strings, has_arrow
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.parquet import write_tables
@@ -39,23 +38,24 @@ Targets = list[HardwareConfig] | None
 Encoded = TypeVar("Encoded")
 
 
-def write_csv(model: Model, profiles: Profiles, targets: Targets, output: str | None) -> None:
-    """Predict, and print CSV or write it to a file. Raises InputError."""
+def csv_parts(model: Model, profiles: Profiles, targets: Targets) -> Iterator["bytes | pa.Buffer"]:
+    """Predict, and yield the table as CSV in UTF-8, part by part. Raises InputError."""
     rows = len(profiles.kernels) * (len(targets) if targets else model.grid.size)
     is_quick = rows > FEW_ROWS and has_arrow()
     encode = csv_by_arrow if is_quick else csv_by_standard_library
     header = (",".join(COLUMNS) + "\n").encode()
-    parts = chain([header], _parts(model, profiles, targets, encode))
-    if output is None:
-        print_or_write(b"".join(parts).decode(), None)
-        return
-    with whole_file(Path(output)) as temporary, temporary.open("wb") as file:
-        file.writelines(parts)
+    return chain([header], _parts(model, profiles, targets, encode))
 
 
-def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: str) -> None:
+def write_csv(model: Model, profiles: Profiles, targets: Targets, output: Path) -> None:
+    """Predict and write CSV. Raises InputError."""
+    with whole_file(output) as temporary, temporary.open("wb") as file:
+        file.writelines(csv_parts(model, profiles, targets))
+
+
+def write_parquet(model: Model, profiles: Profiles, targets: Targets, output: Path) -> None:
     """Predict and write Parquet, null where CSV is empty. Raises InputError."""
-    write_tables(Path(output), _parts(model, profiles, targets, arrow_table))
+    write_tables(output, _parts(model, profiles, targets, arrow_table))
 
 
 def _parts(
