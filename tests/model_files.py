@@ -1,10 +1,13 @@
 """Small models, their files, and the members of a model file."""
 
 import io
+import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from parameters import own
@@ -75,6 +78,14 @@ def zipped(members: dict[str, bytes]) -> bytes:
         for name, member in members.items():
             archive.writestr(name, member)
     return content.getvalue()
+
+
+def with_document(content: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The model file with its document changed in place."""
+    members = members_of(content)
+    document = json.loads(members["model.json"])
+    change(document)
+    return zipped(members | {"model.json": json.dumps(document).encode()})
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_files import GRID, content_of, members_of, npy, small, zipped
+from model_files import GRID, content_of, members_of, npy, small, with_document, zipped
 from parameters import own
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
@@ -336,20 +336,19 @@ class TestTheDocument:
     def test_a_model_without_time_is_refused(
         self, wu: tuple[bytes, Profiles], tmp_path: Path
     ) -> None:
-        members = members_of(wu[0])
-        document = json.loads(members["model.json"]) | {"predictors": {}}
         path = tmp_path / "none.mlscale"
-        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+        path.write_bytes(with_document(wu[0], lambda document: document.update(predictors={})))
         with refused("none.mlscale: is a damaged model file: "):
             load(path)
 
     def test_a_predictor_of_another_quantity_is_refused(self, tmp_path: Path) -> None:
-        members = members_of(content_of(small("mean-surface", power=True)[0], tmp_path))
-        document = json.loads(members["model.json"])
-        kinds = document["predictors"]
-        kinds["time"], kinds["power"] = kinds["power"], kinds["time"]
+        def swap(document: dict[str, Any]) -> None:
+            kinds = document["predictors"]
+            kinds["time"], kinds["power"] = kinds["power"], kinds["time"]
+
+        content = content_of(small("mean-surface", power=True)[0], tmp_path)
         path = tmp_path / "swapped.mlscale"
-        path.write_bytes(zipped(members | {"model.json": json.dumps(document).encode()}))
+        path.write_bytes(with_document(content, swap))
         with refused("swapped.mlscale: is a damaged model file: a predictor of 'power'"):
             load(path)
 

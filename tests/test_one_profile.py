@@ -5,21 +5,9 @@ from pathlib import Path
 import numpy as np
 import one_profile
 import pytest
+from synthetic.profiled import profiles
 
-from mlscale import HardwareConfig, Profiles
-
-
-def profiles() -> Profiles:
-    return Profiles(
-        device="rtx3060",
-        base=HardwareConfig(28, 1470.0, 7501.0),
-        kernels=("mm.k",),
-        applications=("mm",),
-        time_ms=np.array([2.0]),
-        power_w=np.array([100.0]),
-        counter_names=(),
-        counters=np.empty((1, 0)),
-    )
+from mlscale import HardwareConfig
 
 
 def test_a_launch_that_takes_longer_than_ncu_says_waits_for_the_host() -> None:
@@ -30,10 +18,12 @@ def test_a_launch_that_takes_longer_than_ncu_says_waits_for_the_host() -> None:
 
 def test_ratios_are_of_the_base_and_none_under_the_power_limit() -> None:
     """By hand: an RTX 3060's limit is 170 W."""
+    base = HardwareConfig(28, 1470.0, 7501.0)
+    made = profiles({}, [2.0], base, "rtx3060", kernels=("mm.k",), power_w=np.array([100.0]))
     measured = {"mm.k": {(1470.0, 7501.0): (2.0, 100.0), (1800.0, 7501.0): (1.7, 169.0)}}
-    assert np.isnan(one_profile.ratios(measured, profiles(), (1800.0, 7501.0))).all()
+    assert np.isnan(one_profile.ratios(measured, made, (1800.0, 7501.0))).all()
     measured["mm.k"][1050.0, 7501.0] = (2.8, 60.0)
-    own = one_profile.ratios(measured, profiles(), (1050.0, 7501.0))
+    own = one_profile.ratios(measured, made, (1050.0, 7501.0))
     assert own.ravel() == pytest.approx([1.4, 0.6])
 
 

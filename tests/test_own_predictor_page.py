@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from command import succeed
+from public_tables import measured
 from refresh_docs import shown
 from synthetic import bottleneck_kernels
-
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own-predictor.md").read_text(encoding="utf-8")
 ((COMMAND, SHOWN),) = shown(PAGE)
@@ -53,13 +52,10 @@ def test_beats_nearest_on_made_kernels(folder: Path, mape: Callable[[], dict[str
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # the file's known faults
 def test_beats_nearest_on_a_real_gpu(
     folder: Path, data_folder: Path, mape: Callable[[], dict[str, float]]
 ) -> None:
-    name = "gtx980-low-dvfs-real-small-workload-Performance-Power.csv"
-    (public,) = data_folder.rglob(name)
-    read_nv_dvfs(public, "gtx980").write(folder / "gtx980-low.parquet")
+    measured(data_folder, "gtx980-low").write(folder / "gtx980-low.parquet")
     errors = mape()
     for predictor in ("memory-share", "nearest"):
         (row,) = re.findall(rf"^{predictor} .*$", SHOWN, flags=re.MULTILINE)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from parameters import own
 from synthetic import bottleneck_kernels as blocks
 from synthetic import kernels as made
+from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, save, train
@@ -28,16 +29,9 @@ def core_bound(power: bool = True, grid: ConfigGrid = made.GRID) -> Model:
 
 def two_kernels(power: bool = True) -> Profiles:
     """2 ms and 50 W; 0.5 ms and 80 W."""
-    return Profiles(
-        device="made-gpu",
-        base=MID,
-        kernels=("slow", "quick"),
-        applications=("a", "b"),
-        time_ms=np.array([2.0, 0.5]),
-        power_w=np.array([50.0, 80.0]) if power else None,
-        counter_names=tuple(f"busy_{group}" for group in made.LAWS),
-        counters=np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]),
-    )
+    busy = {f"busy_{law}": [law == "compute", law == "bandwidth"] for law in made.LAWS}
+    powers = np.array([50.0, 80.0]) if power else None
+    return profiles(busy, [2.0, 0.5], MID, kernels=("slow", "quick"), power_w=powers)
 
 
 MODEL = core_bound()
@@ -248,12 +242,6 @@ class TestTrain:
             q: (p.get_params()["clusters"], p.get_params()["seed"])
             for q, p in model.predictors.items()
         } == {"time": (3, 5), "power": (3, 5)}
-
-    def test_what_cannot_be_saved_predicts_and_is_refused_a_file(self) -> None:
-        model = train(made.measurements(), MID, "extra-trees", trees=3)
-        assert model.predict(two_kernels()).time_ms.shape == (2, *made.GRID.shape)
-        with refused("m.mlscale: 'extra-trees' cannot be saved: it lacks state and restore"):
-            save(model, "m.mlscale")
 
     def test_refuses_an_unknown_predictor(self) -> None:
         with refused("there is no predictor 'magic'; one of no-scaling, "):

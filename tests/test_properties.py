@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_files import trained
+from synthetic import profiled
 
 from mlscale import HardwareConfig, Model, Profiles, read
 from mlscale.data.public import path
@@ -50,17 +51,11 @@ def case(name: str) -> tuple[Model, Profiles]:
         if is_sampled
         else {"dram_utilisation": 0.4, "core_utilisation": 0.5}
     )
-    profiles = Profiles(
-        device=device,
-        base=base,
-        kernels=("a", "b"),
-        applications=("a", "b"),
-        time_ms=np.array([1.0, 20.0]),
+    profiles = profiled.profiles(
+        {name: [value, value / 2] for name, value in shares.items()}, [1.0, 20.0], base, device,
         power_w=np.array([150.0, 220.0]),
-        counter_names=tuple(shares),
-        counters=np.array([list(shares.values()), [value / 2 for value in shares.values()]]),
         metadata={"profile_kind": "sampled"} if is_sampled else {},
-    )
+    )  # fmt: skip
     return model_for(model, profiles), profiles
 
 

@@ -1,6 +1,6 @@
 """The public API: frames in and out, readable reprs, NumPy numbers and lists, former names."""
 
-import ast
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -234,7 +234,7 @@ class TestFormerNames:
 
 def test_no_two_classes_have_one_name() -> None:
     """By reading the source: whoever looks for a type finds one."""
-    package = Path(mlscale.__file__).parent
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in package.rglob("*.py")]
-    names = [n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    sources = [path.read_text("utf-8") for path in Path(mlscale.__file__).parent.rglob("*.py")]
+    names = [n for s in sources for n in re.findall(r"^ *class (\w+)[(:]", s, re.MULTILINE)]
+    assert "Measurements" in names
     assert [name for name, count in Counter(names).items() if count > 1] == []

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from public_tables import FILES
 from refresh_docs import output, shown
 
 ROOT = Path(__file__).parents[1]
@@ -17,7 +18,6 @@ SHIPPED = (
     "mlscale predict datasets/",
 )
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-TABLES = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 BESIDE = {  # the README's words for a predictor: predictor and features in measured-errors.md
     "mean of all kernels": "mean-surface",
     "three nearest kernels": "nearest utilisation",
@@ -68,7 +68,7 @@ def test_python_on_shipped_data_runs(
 def test_errors_are_those_of_measured_errors() -> None:
     together = MEASURED[MEASURED.index("Mean errors [%] together:") :].partition("\n```")[0]
     head, _, *rows = together.splitlines()[1:]
-    wanted = [re.split(r"\s{2,}", head.strip()).index(f"{table} time") - 2 for table in TABLES]
+    wanted = [re.split(r"\s{2,}", head.strip()).index(f"{table} time") - 2 for table in FILES]
     expected = {}
     for row in rows:
         cells = row.split()
@@ -89,12 +89,12 @@ def test_intervals_hold_nine_of_ten() -> None:
 
 
 def test_four_gpus_of_thirty_kernels() -> None:
-    for table in TABLES:
+    for table in FILES:
         assert f"\n{table}: error of time [%], 30 kernels" in MEASURED
 
 
 def test_a_real_gpu(data_folder: Path, tmp_path: Path) -> None:
-    (public,) = data_folder.rglob("gtx980-low-dvfs-real-small-workload-Performance-Power.csv")
+    public = data_folder / FILES["gtx980-low"]
     (tmp_path / public.name).symlink_to(public)
     real = [pair for pair in shown(read("docs/predict.md")) if not pair[0].startswith(SHIPPED)]
     for command, text in real:

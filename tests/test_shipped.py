@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from synthetic import bottleneck_kernels as made
+from synthetic import profiled
 from synthetic.tidy import refused
 
 from mlscale import HardwareConfig, Profiles, train
@@ -30,28 +31,15 @@ TRAINED = (ConfigGrid((16,), (500.0, 1000.0), (400.0, 800.0)),)
 
 def profiles(device: str, config: HardwareConfig) -> Profiles:
     """One kernel that uses half of the DRAM's bandwidth and a third of the CUs."""
-    return Profiles(
-        device=device,
-        base=config,
-        kernels=("k",),
-        applications=("k",),
-        time_ms=np.array([1.0]),
-        power_w=None,
-        counter_names=("dram_utilisation", "core_utilisation"),
-        counters=np.array([[0.5, 0.33]]),
-    )
+    shares = {"dram_utilisation": [0.5], "core_utilisation": [0.33]}
+    return profiled.profiles(shares, base=config, device=device)
 
 
 def sampled_run(device: str, config: HardwareConfig) -> Profiles:
     """A run that keeps SMs and DRAM busy most of the time."""
-    names = ("sm_active", "dram_active", "gpu_utilisation")
-    return replace(
-        profiles(device, config),
-        power_w=np.array([180.0]),
-        counter_names=names,
-        counters=np.array([[0.8, 0.3, 0.9]]),
-        metadata={"profile_kind": "sampled"},
-    )
+    shares = {"sm_active": [0.8], "dram_active": [0.3], "gpu_utilisation": [0.9]}
+    sampled = {"power_w": np.array([180.0]), "metadata": {"profile_kind": "sampled"}}
+    return profiled.profiles(shares, base=config, device=device, **sampled)
 
 
 def without_dram(run: Profiles) -> Profiles:

@@ -33,9 +33,6 @@ penalties = st.floats(1e-3, 1e5)
 
 
 class TestVirtualCounters:
-    def test_transactions_in_units_of_32_bytes(self) -> None:
-        assert nagasaka.global_transactions(3, 2, 1) == 11  # hand: 3 + 2 x 2 + 4 x 1
-
     def test_transactions_of_many_kernels(self) -> None:
         found = nagasaka.global_transactions([1, 0, 0], [0, 1, 0], [0, 0, 1])
         assert found.tolist() == [1, 2, 4]  # paper, III-C.2
@@ -216,8 +213,7 @@ SHARED = tuple(name for name in COUNTERS if name.startswith("shared_"))
 def two(**replaced: list[float] | None) -> Profiles:
     counters = COUNTERS | replaced
     given = {name: values for name, values in counters.items() if values is not None}
-    made = profiles(given, time_ms=[2.0, 4.0])
-    return replace(made, power_w=np.array([50.0, 60.0]))
+    return profiles(given, time_ms=[2.0, 4.0], power_w=np.array([50.0, 60.0]))
 
 
 def test_variables_by_hand() -> None:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from synthetic.profiled import profiles
-from synthetic.tidy import refused
 
 from mlscale.papers.nvprof_run import NvprofRun, uses_texture_path
 
@@ -31,9 +30,3 @@ def test_the_columns_that_requests_lack_are_named() -> None:
         "gst_transactions",
         "gst_transactions_per_request",
     ]
-
-
-def test_refuse_names_the_kernel() -> None:
-    run = NvprofRun(profiles({"l2_read_transactions": [1.0, 0.0]}))
-    with refused("^kernel 'k1', counter 'l2_read_transactions': 0 is odd$"):
-        run.refuse(np.array([False, True]), "l2_read_transactions", "is odd")

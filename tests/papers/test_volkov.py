@@ -60,19 +60,12 @@ def test_throughput_bound_takes_each_of_its_three_terms() -> None:
 
 @pytest.mark.parametrize(
     ("model", "warps", "intensity", "expected"),
-    # By hand, six digits (docs/equations.md, 2.4).
+    # By hand, six digits (docs/equations.md, 2.4); the others there are the functions' examples.
     [
-        (survey.latency_bound, 16, 32, 0.942857),
-        (survey.hong_kim, 16, 32, 1.403322),
-        (survey.chen_aamodt_3, 16, 32, 0.621591),
-        (survey.zhang_owens, 16, 32, 1.434783),
-        (survey.baghsorkhi, 16, 32, 0.165),
         (survey.latency_bound, 8, 128, 0.908451),
         (survey.hong_kim, 8, 128, 2.578389),
         (survey.chen_aamodt_3, 8, 128, 0.618751),
         (survey.zhang_owens, 8, 128, 1.34375),
-        (survey.classical_bounds, 64, 128, 4.0),
-        (survey.huang, 64, 128, 7.267606),
     ],
 )
 def test_worked_numbers(

@@ -1,19 +1,16 @@
 """Wang and Chu's model on public measurements: against docs/equations.md, section 1.6."""
 
 import csv
-import functools
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from public_tables import BASES, GTX980_49, measured
 
 from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.surfaces import absolute_percentage_error, without_base
-from mlscale.errors import DataWarning
 from mlscale.papers import wang_chu as model
 from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, specification_gpu
@@ -22,21 +19,6 @@ from mlscale.papers.wang_chu_readings import READINGS
 from mlscale.papers.wang_chu_tiles import Tiles, predict_tiled_time_ms
 from mlscale.predictors.wang_chu import MaxOverlap, WangChu
 from mlscale.studies.metrics import summarise
-
-FILES = {
-    "gtx980-49": "wang-chu-gtx980/gtx980-DVFS-Performance.csv",
-    "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
-    "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
-}
-BASES = {
-    "gtx980-49": HardwareConfig(16, 700, 700),
-    "gtx980-low": HardwareConfig(16, 700, 700),
-    "gtx980-high": HardwareConfig(16, 1100, 3100),
-    "gtx1080ti": HardwareConfig(28, 1800, 5000),
-    "p100": HardwareConfig(56, 1012, 715),
-}
 
 # docs/equations.md, 1.6: MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
 TABLE_VI = {
@@ -65,13 +47,6 @@ OTHERS = {
 }
 
 
-@functools.cache
-def measured(folder: Path, name: str) -> Measurements:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return read_nv_dvfs(folder / FILES[name], None)
-
-
 def absolute_ms(data: Measurements, base: HardwareConfig, gpu: GpuParameters) -> np.ndarray:
     _, engine, memory = np.meshgrid(
         data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz, indexing="ij"
@@ -86,8 +61,8 @@ def relative_errors(factors: np.ndarray, data: Measurements, base: HardwareConfi
 
 
 def test_absolute_errors_per_kernel(data_folder: Path) -> None:
-    data = measured(data_folder, "gtx980-49")
-    predicted = absolute_ms(data, BASES["gtx980-49"], load_gpu("gtx980"))
+    data = measured(data_folder, GTX980_49)
+    predicted = absolute_ms(data, BASES[GTX980_49], load_gpu("gtx980"))
     signed = (100 * (predicted / data.time_ms - 1)).reshape(len(data.kernels), -1)
     mape = dict(zip(data.kernels, np.abs(signed).mean(axis=1), strict=True))
     bias = dict(zip(data.kernels, signed.mean(axis=1), strict=True))
@@ -113,7 +88,7 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
 def test_absolute_errors_from_other_bases(
     data_folder: Path, engine: float, memory: float, expected: float
 ) -> None:
-    data = measured(data_folder, "gtx980-49")
+    data = measured(data_folder, GTX980_49)
     of_paper = data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
     predicted = absolute_ms(of_paper, HardwareConfig(16, engine, memory), load_gpu("gtx980"))
     errors = absolute_percentage_error(predicted, of_paper.time_ms)
@@ -208,7 +183,7 @@ READ_ERRORS = {
 
 
 def test_readings(data_folder: Path) -> None:
-    data, base = measured(data_folder, "gtx980-49"), BASES["gtx980-49"]
+    data, base = measured(data_folder, GTX980_49), BASES[GTX980_49]
     of_paper = data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
     _, engine, memory = np.ix_(data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz)
     gpu = load_gpu("gtx980")
@@ -222,10 +197,10 @@ def test_readings(data_folder: Path) -> None:
 
 def test_matrix_multiplication_by_its_tiles(data_folder: Path) -> None:
     """Regression only: (18) to (21) with the 32 tiles of 50 accesses of the SDK's kernel."""
-    data = measured(data_folder, "gtx980-49")
+    data = measured(data_folder, GTX980_49)
     one = data.select([data.kernels.index("matrixMul")])
     gpu = load_gpu("gtx980")
-    inputs = derive_inputs(one.profiles(BASES["gtx980-49"]), gpu)
+    inputs = derive_inputs(one.profiles(BASES[GTX980_49]), gpu)
     predicted = [
         predict_tiled_time_ms(inputs, gpu, Tiles(32, 50, 32), at.engine_mhz, at.memory_mhz)
         for at in data.grid
@@ -239,7 +214,7 @@ def test_inputs_and_memory_are_those_of_the_authors(data_folder: Path) -> None:
     path = data_folder / "wang-chu-gtx980" / "gtx980-dvfs-real-features.csv"
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    data = measured(data_folder, "gtx980-49")
+    data = measured(data_folder, GTX980_49)
     gpu = load_gpu("gtx980")
     assert len(rows) == data.grid.size * len(data.kernels)
     for config in data.grid:

@@ -8,6 +8,7 @@ import numpy as np
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
+from synthetic import profiled
 
 CLOCKS = ConfigGrid((16,), (500.0, 700.0, 900.0, 1100.0), (1000.0, 2000.0, 3000.0, 4000.0))
 PEAK_BYTES_PER_MS_AND_MHZ = 256 / 8 * 2 * 1e3  # of a GTX 980: 256 bits, 2 transfers per cycle
@@ -37,21 +38,11 @@ def measurements(
     factor = parts.sum(axis=0) ** (1 / sharpness)
     base_ms = random.uniform(0.5, 5.0, kernels)
     sectors = 0.9 * use * PEAK_BYTES_PER_MS_AND_MHZ * base.memory_mhz * base_ms / 32
-    names = ("dram_read_transactions", "dram_write_transactions")
-    counters = np.stack([0.7 * sectors, 0.3 * sectors], axis=1)
-    shape = (kernels, *grid.shape, 2)
+    counters = {"dram_read_transactions": 0.7 * sectors, "dram_write_transactions": 0.3 * sectors}
     dynamic = random.uniform(40, 90, kernels)[:, None, None, None]
-    return Measurements(
-        device="gtx980",
-        grid=grid,
-        kernels=tuple(f"k{k}" for k in range(kernels)),
-        applications=tuple(f"app{k}" for k in range(kernels)),
-        time_samples=(base_ms[:, None, None, None] * factor)[None],
-        power_samples=(30 + 0.02 * engine + dynamic / factor)[None],
-        counter_names=names,
-        counter_samples=np.broadcast_to(counters[:, None, None, None], shape)[None].copy(),
-        metadata={"origin": "made"},
-    )
+    time_ms = base_ms[:, None, None, None] * factor
+    power_w = 30 + 0.02 * engine + dynamic / factor
+    return profiled.measurements(grid, time_ms, power_w, counters, device="gtx980")
 
 
 def with_cu_axis(kernels: int = 16, seed: int = 0) -> Measurements:
@@ -67,24 +58,14 @@ def with_cu_axis(kernels: int = 16, seed: int = 0) -> Measurements:
     cu, engine, _ = np.meshgrid(grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij")
     base = grid.mid
     factor = (share * (base.cu_count / cu) ** 3 + 1 - share) ** (1 / 3) * base.engine_mhz / engine
-    columns = {
+    counters = {
         "ReadBandwidth": np.full(kernels, 1e6),
         "WriteBandwidth": np.full(kernels, 1e6),
         "V_IPC": issue,
         "NumWorkGroups": np.full(kernels, 1e7),
     }
-    counters = np.stack(list(columns.values()), axis=1)[:, None, None, None]
-    return Measurements(
-        device="simulated-gcn3",
-        grid=grid,
-        kernels=tuple(f"k{k}" for k in range(kernels)),
-        applications=tuple(f"app{k}" for k in range(kernels)),
-        time_samples=(random.uniform(0.01, 1, kernels)[:, None, None, None] * factor)[None],
-        power_samples=None,
-        counter_names=tuple(columns),
-        counter_samples=np.broadcast_to(counters, (*factor.shape, len(columns)))[None].copy(),
-        metadata={"origin": "made"},
-    )
+    time_ms = random.uniform(0.01, 1, kernels)[:, None, None, None] * factor
+    return profiled.measurements(grid, time_ms, None, counters, device="simulated-gcn3")
 
 
 def checkered(table: Measurements, sizes: np.ndarray) -> Measurements:

@@ -4,6 +4,7 @@ import numpy as np
 
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
+from synthetic import profiled
 
 GRID = ConfigGrid((4, 8, 16), (400.0, 600.0, 800.0, 1000.0), (400.0, 700.0, 1000.0))
 
@@ -37,26 +38,23 @@ def measurements(
     same at every configuration. Power is 100 W x (time at base-free law) ** -0.5.
     """
     random = np.random.default_rng(seed)
-    names, applications, times, counters = [], [], [], []
+    names, times, busy = [], [], []
     for position, (group, law) in enumerate(laws.items()):
         for k in range(per_group):
             names.append(f"{group}{k}")
-            applications.append(f"app-{group}{k}")
             times.append(surface(law, grid) * random.uniform(0.5, 5.0))
             own = np.zeros(len(laws))
             own[position] = 1.0
-            counters.append(own + random.uniform(0, 0.1, len(laws)))
+            busy.append(own + random.uniform(0, 0.1, len(laws)))
     time = np.array(times)
     relative = time / time[:, :1, :1, :1]
-    every = np.array(counters)[:, None, None, None, :]
-    return Measurements(
+    return profiled.measurements(
+        *(grid, time, 100.0 * relative**-0.5 if power else None),
+        {
+            f"busy_{group}": of_group
+            for group, of_group in zip(laws, np.transpose(busy), strict=True)
+        },
         device=device,
-        grid=grid,
         kernels=tuple(names),
-        applications=tuple(applications),
-        time_samples=time[None],
-        power_samples=(100.0 * relative**-0.5)[None] if power else None,
-        counter_names=tuple(f"busy_{group}" for group in laws),
-        counter_samples=np.broadcast_to(every, (*time.shape, len(laws)))[None].copy(),
-        metadata={"origin": "made"},
+        applications=tuple(f"app-{name}" for name in names),
     )

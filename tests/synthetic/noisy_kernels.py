@@ -13,6 +13,7 @@ import numpy as np
 
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
+from synthetic import profiled
 
 GRID = ConfigGrid((16,), (500.0, 700.0, 900.0, 1100.0, 1300.0), (1000.0, 2000.0, 3000.0, 4000.0))
 SHARPNESS = 4.0
@@ -63,17 +64,9 @@ def kernels(
         "dram_write_transactions": 0.3 * sectors,
         "achieved_occupancy": occupancy,
     }
-    columns = np.stack(list(counters.values()), axis=1)[:, None, None, None]
-    measurements = Measurements(
-        device=device,
-        grid=GRID,
-        kernels=tuple(f"k{k}" for k in range(count)),
-        applications=tuple(f"app{k}" for k in range(count)),
-        time_samples=time_ms[None],
-        power_samples=power_w[None],
-        counter_names=tuple(counters),
-        counter_samples=np.broadcast_to(columns, (*shape, len(counters)))[None].copy(),
-        metadata={"origin": "made", "power_kind": "board"},
+    metadata = {"origin": "made", "power_kind": "board"}
+    measurements = profiled.measurements(
+        GRID, time_ms, power_w, counters, device=device, metadata=metadata
     )
     at_base = expected_power[:, c, e, m][:, None, None, None]
     return NoisyKernels(measurements, expected_time, expected_power / at_base)

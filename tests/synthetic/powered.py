@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mlscale import HardwareConfig, Profiles
+from synthetic import profiled
 
 BASE = HardwareConfig(2, 1000.0, 1000.0)
 INTERCEPT_W, MEMORY_J, INSTRUCTION_J = 30.0, 1e-9, 0.3e-9
@@ -57,16 +58,8 @@ def profiles(count: int = 20, per_application: int = 1, **replaced: Any) -> Prof
         name: np.asarray(values) for name, values in replaced.items() if values is not None
     }
     counters = {name: c for name, c in counters.items() if replaced.get(name, 0) is not None}
-    return Profiles(
-        device="made-gpu",
-        base=BASE,
-        kernels=tuple(f"k{k}" for k in range(count)),
-        applications=tuple(f"a{k // per_application}" for k in range(count)),
-        time_ms=time,
-        power_w=power,
-        counter_names=tuple(counters),
-        counters=np.column_stack(list(counters.values())),
-    )
+    applications = tuple(f"a{k // per_application}" for k in range(count))
+    return profiled.profiles(counters, time, BASE, applications=applications, power_w=power)
 
 
 def rows(made: Profiles) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
+from synthetic import profiled
 
 CLOCKS = (600.0, 750.0, 900.0, 1050.0, 1200.0, 1350.0, 1500.0)
 GRID = ConfigGrid((40,), CLOCKS, (1000.0,))
@@ -45,16 +46,10 @@ def measurements(
     time, watts = ratios(kernels)
     time = time * random.uniform(1, 50, count)[:, None]
     noisy = [values * np.exp(noise * random.normal(size=time.shape)) for values in (time, watts)]
-    shape = (1, count, 1, len(CLOCKS), 1)
-    shares = np.stack([kernels["active"], kernels["dram"]], axis=-1)[:, None, None, None]
-    return Measurements(
-        device="made-gpu",
-        grid=GRID,
+    return profiled.measurements(
+        *(GRID, *(values[:, None, :, None] for values in noisy)),
+        {"sm_active": kernels["active"], "dram_active": kernels["dram"]},
         kernels=tuple(f"kernel{k}" for k in range(count)),
         applications=tuple(f"application{k // per_application}" for k in range(count)),
-        time_samples=noisy[0].reshape(shape),
-        power_samples=noisy[1].reshape(shape),
-        counter_names=("sm_active", "dram_active"),
-        counter_samples=np.broadcast_to(shares, (count, 1, len(CLOCKS), 1, 2))[None].copy(),
         metadata={"origin": "made", "profile_kind": "sampled"},
     )

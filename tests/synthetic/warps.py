@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.papers.wang_chu import predict_time_ms
 from mlscale.papers.wang_chu_gpus import load_gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs
+from synthetic import profiled
 
 GTX_980 = load_gpu("gtx980")
 
@@ -42,19 +44,10 @@ GRID = ConfigGrid((16,), (400.0, 700.0, 1000.0), (400.0, 700.0, 1000.0))
 BASE = HardwareConfig(16, 700.0, 700.0)
 
 
-def profiles_of(*kernels: dict[str, float], **at: object) -> Profiles:
+def profiles_of(*kernels: dict[str, float], **at: Any) -> Profiles:
     """Profiles on a GTX 980 at 700 / 700 MHz, 1 ms each; a column for each counter."""
-    names = tuple(kernels[0])
-    given_at = {"device": "gtx980", "base": HardwareConfig(16, 700.0, 700.0), **at}
-    return Profiles(
-        **given_at,
-        kernels=tuple(f"k{k}" for k in range(len(kernels))),
-        applications=tuple(f"a{k}" for k in range(len(kernels))),
-        time_ms=np.ones(len(kernels)),
-        power_w=None,
-        counter_names=names,
-        counters=np.array([[kernel[name] for name in names] for kernel in kernels]),
-    )
+    counters = {name: [kernel[name] for kernel in kernels] for name in kernels[0]}
+    return profiled.profiles(counters, **{"device": "gtx980", "base": BASE, **at})
 
 
 def derive(*kernels: dict[str, float]) -> WarpInputs:
@@ -66,18 +59,14 @@ def measurements() -> Measurements:
     profiles = profiles_of(MEMORY_BOUND, COMPUTE_BOUND)
     mesh = np.meshgrid(GRID.cu_count, GRID.engine_mhz, GRID.memory_mhz, indexing="ij")
     time = predict_time_ms(derive_inputs(profiles, GTX_980), GTX_980, *mesh[1:])
-    counters = np.broadcast_to(
-        profiles.counters[:, None, None, None, :], (*time.shape, len(KERNEL))
-    )
-    return Measurements(
+    counters = dict(zip(profiles.counter_names, profiles.counters.T, strict=True))
+    names = ("memory", "compute")
+    return profiled.measurements(
+        *(GRID, time, np.ones_like(time), counters),
         device="gtx980",
-        grid=GRID,
-        kernels=("memory", "compute"),
-        applications=("memory", "compute"),
-        time_samples=time[None],
-        power_samples=np.ones_like(time)[None],
-        counter_names=profiles.counter_names,
-        counter_samples=counters[None].copy(),
+        kernels=names,
+        applications=names,
+        metadata={},
     )
 
 
