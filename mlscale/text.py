@@ -1,5 +1,6 @@
-"""Somebody else's text: names made fit for a terminal, and cells as numbers."""
+"""Text: somebody else's names made fit for a terminal, and numbers read and written."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
 _MOST_NAMED = 3
 _TENTH = 0.1  # of a percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
+_APART_FROM = 9999.5  # 10 000 has its thousands apart
 _FORMULA = "'*[=+@-]."
 _NUMBER = r"(?<![\w.-])-?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?(?:e[-+]\d+)?(?!\w|\.\d)"
 _DIRECTIONS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -91,6 +93,42 @@ def listed(kernels: Sequence[str]) -> str:
     if others := len(kernels) - len(named):
         named.append(counted(others, "other"))
     return f"{counted(len(kernels), 'kernel')} ({', '.join(named)})"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for a column: that many significant digits, without an exponent; '-' for None.
+
+    From 10 000 on thousands stand apart.
+    """
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    apart = "," if abs(value) >= _APART_FROM else ""
+    return f"{value:{apart}.{decimals}f}".replace(",", " ")
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """A number for a sentence: at most that many digits, and all of whole numbers.
+
+    Below 0.0001 it has an exponent.
+
+    Example:
+        >>> [rounded(value) for value in (2.5, 123456.7, 0.0)], rounded(2345.6, 3)
+        (['2.5', '123 457', '0'], '2346')
+    """
+    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else number(value, digits)
+
+
+def time_in_words(time_ms: float) -> str:
+    """A time in ms, or from a second on in s, three digits of it and all of whole seconds."""
+    return f"{rounded(time_ms, 3)} ms" if time_ms < 999.5 else f"{rounded(time_ms / 1000, 3)} s"
+
+
+def percent_in_words(value: float) -> str:
+    """A percentage without its sign, two digits of it and all of whole percents."""
+    return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"
 
 
 def share_in_percent(share: float) -> str:

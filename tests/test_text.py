@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 
 from mlscale.text import (
     near_names,
+    number,
+    percent_in_words,
     printable,
+    rounded,
     share_in_percent,
     shortened,
+    time_in_words,
     with_ranges,
     without_controls,
     without_numbers,
@@ -106,3 +110,43 @@ def test_shares_by_hand(share: float, expected: str) -> None:
 def test_messages_as_one_with_ranges_by_hand(texts: list[str], expected: str) -> None:
     assert with_ranges(texts) == expected
     assert len({without_numbers(text) for text in texts}) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "sentence"),
+    [
+        (0.0, "0", "0"),
+        (2.5, "2.500", "2.5"),
+        (-0.00012344, "-0.0001234", "-0.0001234"),
+        (0.000012344, "0.00001234", "1.234e-05"),
+        (1234.4, "1234", "1234"),
+        (9999.4, "9999", "9999"),
+        (9999.6, "10 000", "10 000"),
+        (-1234567.8, "-1 234 568", "-1 234 568"),
+    ],
+)
+def test_four_digits_by_hand(value: float, column: str, sentence: str) -> None:
+    assert number(value) == column
+    assert rounded(value) == sentence
+
+
+def test_three_digits_by_hand() -> None:
+    assert [number(value, 3) for value in (0.5, 99.94, 2345.6)] == ["0.500", "99.9", "2346"]
+    assert [rounded(value, 3) for value in (0.5, 99.94, 2345.6)] == ["0.5", "99.9", "2346"]
+    assert number(None) == "-"
+
+
+@given(value=st.floats(1e-4, 1e12), digits=st.integers(2, 6))
+def test_a_written_number_is_the_number(value: float, digits: int) -> None:
+    for text in (number(value, digits), rounded(value, digits)):
+        assert "e" not in text
+        assert float(text.replace(" ", "")) == pytest.approx(value, rel=0.51 * 10 ** (1 - digits))
+
+
+def test_times_and_percents_by_hand() -> None:
+    times_ms = (0.01234, 999.4, 999.6, 1234.5, 1234567.8, 12345678.9)
+    words = ["0.0123 ms", "999 ms", "1 s", "1.23 s", "1235 s", "12 346 s"]
+    assert [time_in_words(time_ms) for time_ms in times_ms] == words
+    assert [percent_in_words(value) for value in (-0.04, -9.94, 9.96, 123.4)] == [
+        *("0.0", "9.9", "10", "123")
+    ]

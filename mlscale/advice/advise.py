@@ -9,7 +9,6 @@ import numpy as np
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
 from mlscale.advice.recommendation import Advice, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
-from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
 from mlscale.data.grid import ConfigGrid
@@ -19,7 +18,7 @@ from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError
 from mlscale.model import Model, feature_warnings, power_kind, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
-from mlscale.text import share_in_percent, shortened
+from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
 from mlscale.unprofiled import exchanging
 
 LEAST_EXCHANGE = 0.01  # of a run's time in kernels of collectives, that is told

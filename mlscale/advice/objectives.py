@@ -11,10 +11,10 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from mlscale.advice.words import value_in_words
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
+from mlscale.text import rounded
 
 COSTS = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
 OBJECTIVES = {**COSTS, "clock": "MHz"}
@@ -285,7 +285,7 @@ def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_
                 beside &= other.ratio <= 1 + SAME
         among = beside if beside.any() else finite
         said = " with the other limits kept" if len(restraints) > 1 and beside.any() else ""
-        least.append(f"{one.name} {value_in_words(one.value[among].min())} {one.unit}{said}")
+        least.append(f"{one.name} {rounded(one.value[among].min())} {one.unit}{said}")
     asked = " and ".join(limits.words().values())
     return f"no configuration keeps {asked}; the least is {', or '.join(least)}"
 

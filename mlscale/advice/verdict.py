@@ -5,10 +5,9 @@ import math
 from mlscale.advice.cap_advice import OPEN_INTERVAL, CapAdvice, CappedRun
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Recommendation
-from mlscale.advice.words import percent_in_words, time_in_words
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import COVERAGE
-from mlscale.text import counted
+from mlscale.text import counted, percent_in_words, rounded, time_in_words
 
 SAVED = {"energy": "energy", "edp": "energy x time", "ed2p": "energy x time^2", "power": "power"}
 _COVERAGE = f"{100 * COVERAGE:g} %: "
@@ -93,8 +92,7 @@ def _of_run(advice: Advice) -> str:
     if run.launches is None:
         of_what += ", each run once"
     else:
-        launches = f"{run.launches:,.0f}".replace(",", " ")
-        of_what = f"{launches} launches of {of_what}"
+        of_what = f"{rounded(run.launches)} launches of {of_what}"
     if run.idle_beside_ms:
         of_what += f"; idle beside: {time_in_words(run.idle_beside_ms)}"
     text = f", for the run of {time_in_words(advice.whole_run.base.time_ms)} ({of_what})"

@@ -11,9 +11,8 @@ from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.predictors.wu.estimator import Wu
-from mlscale.report.markup import count
 from mlscale.report.model_contents import Row, choices, contents
-from mlscale.text import counted
+from mlscale.text import counted, rounded
 
 _MOST_NAMED = 6
 _NOT_FACTS = ("kernels", "applications", "metadata")
@@ -115,7 +114,7 @@ def _predictor(quantity: str, predictor: Row) -> Iterator[str]:
     if predictor["capabilities"]:
         yield f"  {', '.join(predictor['capabilities'])}"
     if "n_numbers" in predictor:
-        yield f"  holds {count(predictor['n_numbers'])} numbers"
+        yield f"  holds {rounded(predictor['n_numbers'])} numbers"
 
 
 def _clusters(quantity: str, one: Row) -> str:

@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.files import write_text
-from mlscale.report.markup import number
-from mlscale.text import printable, shortened, spreadsheet_cell, with_ranges, without_numbers
+from mlscale.text import (
+    number,
+    printable,
+    shortened,
+    spreadsheet_cell,
+    with_ranges,
+    without_numbers,
+)
 
 __all__ = [
     "columns",

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mlscale.text import rounded
+
 # Table II of Wu et al., HPCA 2015: by name what it is, and its unit.
 _OF_INSTRUCTIONS = {
     "VALUInsts": "vector ALU instructions",
@@ -112,21 +114,10 @@ def readable(name: str, value: float) -> str:
     if unit in _WITH_PREFIX:
         step = min(int(math.log10(max(abs(value), 1)) // 3), len(_PREFIXES) - 1)
         value, unit = value / 1000**step, _PREFIXES[step] + unit
-    return f"{_plain(value)} {unit}".rstrip()
+    return f"{rounded(value)} {unit}".rstrip()
 
 
 def _unit(name: str) -> str:
     if name in _TABLE_2:
         return _TABLE_2[name][1]
     return next((unit for part, unit in _UNITS.items() if part in name), "")
-
-
-def _plain(value: float) -> str:
-    """Four digits, more before the point, thousands apart."""
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)))
-    if exponent < -4:
-        return f"{value:.4g}"
-    text = f"{value:,.{max(0, 3 - exponent)}f}".replace(",", " ")
-    return text.rstrip("0").rstrip(".") if "." in text else text

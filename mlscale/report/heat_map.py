@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.surfaces import relative_values
-from mlscale.report.markup import Markup, cu_in_words, element, number, paragraph, times
+from mlscale.report.markup import Markup, cu_in_words, element, paragraph, times
+from mlscale.text import number
 
 MOST_COLUMNS = 12  # of a heat map that a reader can take in
 

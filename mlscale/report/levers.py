@@ -17,12 +17,12 @@ from mlscale.report.markup import (
     bullets,
     element,
     joined,
-    number,
     paragraph,
     percent,
     table,
 )
 from mlscale.report.run_kernels import range_in_words, scale_and_unit
+from mlscale.text import number
 
 
 def power_caps(caps: CapAdvice) -> Markup:

@@ -1,10 +1,9 @@
-"""The page's HTML: elements, in which all text is escaped, the blocks of sections, and numbers."""
+"""The page's HTML: elements, in which all text is escaped, blocks of sections, and changes."""
 
-import math
 from collections.abc import Collection, Sequence
 
 from mlscale.data.grid import HardwareConfig
-from mlscale.text import counted, shortened
+from mlscale.text import counted, number, shortened
 
 LONGEST_NAME = 90
 _VOID = frozenset({"meta", "br", "hr"})
@@ -164,25 +163,6 @@ def config_in_words(config: HardwareConfig) -> str:
 def cu_in_words(cu_count: int) -> str:
     """'1 compute unit', '8 compute units'."""
     return counted(cu_count, "compute unit")
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number with that many significant digits, without an exponent; '-' for None.
-
-    From 10 000 on thousands stand apart.
-    """
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{decimals}f}" if abs(value) >= 1e4 else f"{value:.{decimals}f}"
-    return text.replace(",", " ")
-
-
-def count(value: float) -> str:
-    """Return how many there are, whole where it is."""
-    return f"{value:,.0f}".replace(",", " ") if value == round(value) else number(value)
 
 
 def times(factor: float) -> str:

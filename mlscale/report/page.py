@@ -27,7 +27,6 @@ from mlscale.report.markup import (
     joined,
     name,
     names,
-    number,
     paragraph,
     style_sheet,
     terms,
@@ -35,7 +34,7 @@ from mlscale.report.markup import (
 from mlscale.report.origin import how_made
 from mlscale.report.run_kernels import RunReport
 from mlscale.report.whole_run import whole_run
-from mlscale.text import counted
+from mlscale.text import counted, number
 
 MOST_CONFIGURATIONS = 10_000  # each has a row for each kernel; a browser stands no more
 _MOST_POINTS = 6

@@ -14,17 +14,15 @@ from mlscale.data.profiles import Profiles
 from mlscale.report.markup import (
     Child,
     Markup,
-    count,
     element,
     folded,
     joined,
     name,
-    number,
     paragraph,
     percent,
     table,
 )
-from mlscale.text import share_in_percent
+from mlscale.text import number, rounded, share_in_percent
 
 MOST_KERNELS = 20  # that have a section of their own
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
@@ -185,4 +183,4 @@ def _launches(run: RunReport, kernels: Sequence[int]) -> list[Child]:
     """Of these kernels together; nothing where the profile does not say."""
     if run.advice.run.launches is None:
         return []
-    return [count(float(run.profiles.weights[list(kernels)].sum()))]
+    return [rounded(float(run.profiles.weights[list(kernels)].sum()))]

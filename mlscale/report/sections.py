@@ -23,12 +23,12 @@ from mlscale.report.markup import (
     joined,
     name,
     names,
-    number,
     paragraph,
     percent,
     table,
     times,
 )
+from mlscale.text import number
 
 WITHOUT_COUNTERS = (
     "The profile has no counters of this kernel, only its time, so its surfaces are those of the "

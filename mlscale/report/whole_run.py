@@ -4,7 +4,6 @@ import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice
 from mlscale.advice.recommendation import Advice
-from mlscale.advice.words import time_in_words
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
 from mlscale.predictions import INTERVAL
 from mlscale.report.figures import chart, front_chart, roofline_chart
@@ -14,11 +13,9 @@ from mlscale.report.markup import (
     Markup,
     block,
     config_in_words,
-    count,
     element,
     folded,
     joined,
-    number,
     paragraph,
     percent,
     table,
@@ -34,7 +31,7 @@ from mlscale.report.run_kernels import (
     settings,
     shown_kernels,
 )
-from mlscale.text import counted, share_in_percent
+from mlscale.text import counted, number, rounded, share_in_percent, time_in_words
 
 _LEAST_LABELLED = 0.02  # of the run's time
 _MEANINGS = {
@@ -81,7 +78,7 @@ def _facts(report: RunReport) -> Markup:
     launches = f"{kernels}, each run once, as the profile gives no launches"
     if run.launches is not None:
         word = "launch" if run.launches == 1 else "launches"
-        launches = f"{count(run.launches)} {word} of {kernels}"
+        launches = f"{rounded(run.launches)} {word} of {kernels}"
     pairs: list[tuple[str, Child]] = [("Launches", launches)]
     if run.idle_beside_ms:
         text = f"{time_in_words(run.idle_beside_ms)} in which the GPU waits between kernels"

@@ -119,9 +119,9 @@ class TestOfTheRun:
     @pytest.mark.parametrize(
         ("time_ms", "launches", "said"),
         [
-            (66.123, 1203.0, "66.1 ms (1 203 launches of 1 kernel)"),
+            (66.123, 1203.0, "66.1 ms (1203 launches of 1 kernel)"),
             (1234.0, 1234567.0, "1.23 s (1 234 567 launches of 1 kernel)"),
-            (12345678.0, 2.0, "12346 s (2 launches of 1 kernel)"),
+            (12345678.0, 2.0, "12 346 s (2 launches of 1 kernel)"),
         ],
     )
     def test_its_time_and_launches(self, time_ms: float, launches: float, said: str) -> None:
