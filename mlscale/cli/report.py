@@ -4,7 +4,7 @@ import argparse
 
 from mlscale.cli import further_runs, goal, levers, options, subject
 from mlscale.files import write_text
-from mlscale.report.run_kernels import MOST_KERNELS, largest_kernels
+from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
 
 _EXAMPLES = """\
 examples:

@@ -1,11 +1,10 @@
-"""The figures of the studies of errors, advice and next profiles; PNG and SVG each.
+"""The figures of the studies of errors, advice, next profiles and features; PNG and SVG each.
 
 Each is as wide as a phone can show, with the names of what is compared as rows.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -18,13 +17,18 @@ from matplotlib.ticker import MaxNLocator
 from mlscale.report.style import (
     COLOURS,
     MARKERS,
+    bars_with_values,
+    error_axis,
     legend_below,
+    name_rows,
     new_figure,
+    one_panel,
     save_figure,
     with_origin,
 )
 from mlscale.studies.base import Row, Rows, grouped
 from mlscale.studies.candidates import BASELINES, ORACLE
+from mlscale.studies.importance import ALL, SHUFFLED
 from mlscale.studies.regret import STRATEGIES
 
 WIDTH = 5.6  # inches: 9 points are read on a phone
@@ -85,6 +89,41 @@ def draw_points(folder: Path, document: Row, origins: Mapping[str, str | None]) 
     return written
 
 
+def draw_importance(folder: Path, rows: Rows, origin: str | None) -> list[Path]:
+    """Draw the study of a table's features, of one quantity and kind; the files.
+
+    Left the increase of the error by each shuffled feature, right the error of the best few; bars
+    are standard errors. Raises InputError.
+    """
+    first = rows[0]
+    shuffled = [row for row in rows if row["what"] == SHUFFLED]
+    subsets = sorted(
+        (row for row in rows if row["what"] != SHUFFLED), key=lambda row: row["n_features"]
+    )
+    title = f"{with_origin(first['table'], origin)}\nerror of {first['quantity']} by wu"
+    figure = new_figure(11, 1.6 + 0.24 * len(shuffled), title)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    names = [row["feature"] for row in shuffled]
+    heights = name_rows(left, names, "increase where it is shuffled [points of %]", upwards=False)
+    increases = [row["increase"] for row in shuffled]
+    bars_with_values(left, heights, increases, COLOURS[0], [False] * len(shuffled))
+    right.errorbar(
+        range(len(subsets)),
+        [row["mape"] for row in subsets],
+        [row["standard_error"] or 0 for row in subsets],
+        color=COLOURS[1],
+        marker="o",
+        capsize=3,
+    )
+    subset_names = [
+        f"{'all' if row['what'] == ALL else 'best'} {row['n_features']}" for row in subsets
+    ]
+    right.set_xticks(range(len(subsets)), subset_names, fontsize=8)
+    error_axis(right, "mean error, held out [%]")
+    stem = f"importance-{first['table']}-{first['quantity']}-{first['features']}"
+    return save_figure(figure, folder / stem)
+
+
 def strips(
     title: str,
     values: Mapping[str, Sequence[float]],
@@ -99,8 +138,7 @@ def strips(
     hollow; plain_label says what they are.
     """
     order = sorted(values, key=lambda name: -float(np.mean(values[name])))
-    figure = new_figure(WIDTH, 1.5 + 0.36 * len(order), title, fontsize=10)
-    panel = figure.subplots()
+    figure, panel = one_panel(WIDTH, 1.5 + 0.36 * len(order), title)
     for place, name in enumerate(order):
         each = np.sort(values[name])
         is_plain = name.partition(" ")[0] in plain
@@ -143,8 +181,7 @@ def strips(
 
 def error_by_points(title: str, rows: Sequence[Row]) -> Figure:
     """Mean, median kernel, 90th percentile and worst kernel over the number of further points."""
-    figure = new_figure(WIDTH, 4.2, title, fontsize=10)
-    panel = figure.subplots()
+    figure, panel = one_panel(WIDTH, 4.2, title)
     figures = {
         "worst kernel": "worst_kernel_mape",
         "90th percentile": "p90",
@@ -152,15 +189,12 @@ def error_by_points(title: str, rows: Sequence[Row]) -> Figure:
         "median kernel": "median_kernel",
     }
     points = [row["points"] for row in rows]
-    for position, (name, key) in enumerate(figures.items()):
-        percent = [row[key] for row in rows]
-        look: dict[str, Any] = {"color": COLOURS[position], "marker": MARKERS[position]}
-        panel.plot(points, percent, linewidth=2 if name == "mean" else 1.2, label=name, **look)
+    for (name, key), colour, marker in zip(figures.items(), COLOURS, MARKERS, strict=False):
+        percent, width = [row[key] for row in rows], 2 if name == "mean" else 1.2
+        panel.plot(points, percent, color=colour, marker=marker, linewidth=width, label=name)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel("further points, each chosen by the predictor", fontsize=FONT)
-    panel.set_ylabel("absolute percentage error [%]", fontsize=FONT)
-    panel.set_ylim(bottom=0)
-    panel.grid(visible=True, axis="y", alpha=0.3)
+    error_axis(panel, "absolute percentage error [%]")
     legend_below(figure, panel.get_legend_handles_labels()[0], 2)
     return figure
 

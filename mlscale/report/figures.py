@@ -19,13 +19,15 @@ from matplotlib.ticker import MaxNLocator
 from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND
 from mlscale.report.labels import LabelBox, label_boxes
-from mlscale.report.markup import Markup, element, picture
+from mlscale.report.markup import Markup, element, percent, picture, table
+from mlscale.text import number
 
 WIDTH, HEIGHT = 340, 242  # [CSS pixels]: a chart fits a phone
 _MOST_MARKS = 16  # of a curve whose marks do not meet
 _MARKERS = "os^"
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 18, 24, 50
+_FRAME = (WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM)  # of the axes [CSS pixels]
 _LINE = 12.0  # height of a label of ten points
 _WORD = 6.5  # so wide [CSS pixels] is a letter of the words of a picture, on average
 _FAR = 16.0  # from the edge of a dot: a label further off has a line to it [CSS pixels]
@@ -148,6 +150,32 @@ def front_chart(
     return figure
 
 
+def front_table(
+    names: Sequence[str],
+    time: Floats,
+    energy: Floats,
+    front: Mask,
+    base: int,
+    units: tuple[str, str] = ("ms", "mJ"),
+) -> Markup:
+    """The front in numbers, the quickest first; names (N,): of the configurations.
+
+    The rest is as in `front_chart`.
+    """
+    rows = [
+        [
+            names[i],
+            number(time[i]),
+            percent(time[i] / time[base] - 1),
+            number(energy[i]),
+            percent(energy[i] / energy[base] - 1),
+        ]
+        for i in np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
+    ]
+    costs = [f"time {units[0]}", "to base", f"energy {units[1]}", "to base"]
+    return table(["on the Pareto front", *costs], rows)
+
+
 def roofline_chart(core: Floats, dram: Floats, run: Floats, labels: Sequence[str]) -> Figure:
     """Kernels between the peaks of core and DRAM; the larger a dot, the more of the run it is.
 
@@ -166,7 +194,7 @@ def roofline_chart(core: Floats, dram: Floats, run: Floats, labels: Sequence[str
     for x, y in lines:
         axes.plot(x, y, color=_INK, alpha=0.6, linewidth=1, linestyle=(0, (4, 3)), gid="bounds")
     words = {"memory-bound": (3.0, top - 5), "latency-bound": (3.0, least - 7)}
-    words["core-bound"] = (top * (1 - (len("core-bound") * _WORD + 4) / _size()[0]), 4)
+    words["core-bound"] = (top * (1 - (len("core-bound") * _WORD + 4) / _FRAME[0]), 4)
     for word, at in words.items():
         axes.text(*at, word, fontsize=10)
     axes.scatter(
@@ -199,14 +227,14 @@ def _label(
     radii: of the dots (N,) [points]; words: those of the picture, each with where it begins; top:
     the end of both axes.
     """
-    scale = np.array(_size()) / top
+    scale = np.array(_FRAME) / top
     taken = []
     for word, (x, y) in words.items():
         width = len(word) * _WORD
         taken.append(LabelBox(x * scale[0] + width / 2, y * scale[1] + _LINE / 3, width, _LINE))
     dots = [(*at, radius) for at, radius in zip((places * scale).tolist(), radii, strict=True)]
     sizes = [(len(label) * _CHARACTER, _LINE if label else 0.0) for label in labels]
-    boxes = label_boxes(dots, sizes, taken, _size())
+    boxes = label_boxes(dots, sizes, taken, _FRAME)
     for label, box, at, radius in zip(labels, boxes, places, radii, strict=True):
         if box is None:
             continue
@@ -227,11 +255,7 @@ def svg(figure: Figure, title: str, salt: str) -> Markup:
     _, _, content = file.getvalue().partition("</defs>")  # matplotlib's own style stands before
     content = content.removesuffix("</svg>\n")
     content = re.sub(r' id="[\w.]+_\d+"| transform="rotate\(-0 [^"]*"', "", content)
-    content = re.sub(
-        rf'(<g) id="({_NAMED})"',
-        r'\1 class="\2"',
-        content,
-    )
+    content = re.sub(rf'(<g) id="({_NAMED})"', r'\1 class="\2"', content)
     content = re.sub(r"font-family: [^;\"]*(; )?", "", content)
     content = re.sub(
         r"\d+\.\d+", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), content
@@ -248,16 +272,11 @@ def chart(caption: str, figure: Figure, title: str, salt: str) -> Markup:
     return element("figure", element("figcaption", caption), drawn, class_="chart")
 
 
-def _size() -> tuple[float, float]:
-    """Width and height of what the axes of a chart frame [CSS pixels]."""
-    return WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
-
-
 def _chart(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     """Return an empty chart with its axes named, transparent, lines across at the ticks of y."""
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
     FigureCanvasSVG(figure)
-    width, height = _size()
+    width, height = _FRAME
     axes = figure.add_axes((_LEFT / WIDTH, _BOTTOM / HEIGHT, width / WIDTH, height / HEIGHT))
     figure.patch.set_visible(False)
     axes.patch.set_visible(False)
@@ -299,7 +318,7 @@ def _plot(
 
 def _labelled(steps: Sequence[float], base: int) -> tuple[list[float], list[str]]:
     """The steps and their labels; where these would overlap, the base's and the ends' stay."""
-    pixels = (WIDTH - _LEFT - _RIGHT) / 1.1 / ((steps[-1] - steps[0]) or 1)
+    pixels = _FRAME[0] / 1.1 / ((steps[-1] - steps[0]) or 1)
     labels = [""] * len(steps)
     for i in [base, 0, len(steps) - 1, *range(len(steps))]:
         label = f"{steps[i]:g}"
@@ -315,7 +334,7 @@ def _labelled(steps: Sequence[float], base: int) -> tuple[list[float], list[str]
 def _fitting_ticks(axes: Axes) -> list[float]:
     """Return round numbers of the horizontal axis whose labels do not meet or leave the picture."""
     low, high = axes.get_xlim()
-    pixels = (WIDTH - _LEFT - _RIGHT) / (high - low)
+    pixels = _FRAME[0] / (high - low)
     ticks: list[float] = []
     for most in (5, 4, 3, 2):
         ticks = [

@@ -12,6 +12,7 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.surfaces import relative_values
 from mlscale.report.markup import Markup, cu_in_words, element, paragraph, times
+from mlscale.report.style import COLOUR_MAP, ink
 from mlscale.text import number
 
 MOST_COLUMNS = 12  # of a heat map that a reader can take in
@@ -121,20 +122,11 @@ class HeatMap:
 
 
 def colour(share: float) -> str:
-    """Return the colour at a share from 0 to 1 of cividis, the same to colour-blind readers."""
-    return _cividis()[round(share * (len(_cividis()) - 1))]
+    """Return the colour at a share from 0 to 1."""
+    return _colours()[round(share * (len(_colours()) - 1))]
 
 
 @cache
-def _cividis() -> tuple[str, ...]:
-    """Return the colours of cividis: one by one they would cost a fifth of the page."""
-    return tuple(map(to_hex, colormaps["cividis"](np.linspace(0, 1, 256))))
-
-
-@cache
-def ink(fill: str) -> str:
-    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, section 1.4.3)."""
-    channels = np.array([int(fill[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
-    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+def _colours() -> tuple[str, ...]:
+    """Return the colours of the map: one by one they would cost a fifth of the page."""
+    return tuple(map(to_hex, colormaps[COLOUR_MAP](np.linspace(0, 1, 256))))

@@ -4,12 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mlscale.advice.advise import whole_power
 from mlscale.advice.objectives import best_index
 from mlscale.advice.recommendation import Advice, Recommendation
 from mlscale.arrays import Floats
 from mlscale.counters.roofline import RooflinePlace, roofline
-from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import relative_values
 from mlscale.model import Model
@@ -18,6 +20,7 @@ from mlscale.predictors.features import Explanation
 
 Interval = tuple[Floats, Floats]
 
+MOST_KERNELS = 20  # that have a section of their own
 UNITS = {"time": "ms", "power": "W", "energy": "mJ"}
 
 
@@ -52,10 +55,6 @@ class KernelReport:
     why_no_energy: str | None
     was_trained_on: bool
 
-    def config(self, index: Index) -> HardwareConfig:
-        """The configuration at an index."""
-        return self.grid.config(index)
-
     def factors(self, quantity: str) -> Floats:
         """The surface of a quantity: it, divided by its value at the base, (C, E, M)."""
         return relative_values(self.quantities[quantity], self.base)
@@ -77,6 +76,12 @@ class KernelReport:
         """Where an objective is least on the grid. Raises InputError without power."""
         time = self.quantities["time"]
         return best_index(objective, time, self.quantities.get("power"), float(time[self.base]))
+
+
+def largest_kernels(profiles: Profiles) -> list[int]:
+    """The positions of the kernels that most of the run's time goes to, MOST_KERNELS at most."""
+    order = np.argsort(-profiles.run_times_ms, kind="stable")
+    return [int(k) for k in order[:MOST_KERNELS]]
 
 
 def kernel_reports(

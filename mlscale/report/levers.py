@@ -18,10 +18,13 @@ from mlscale.report.markup import (
     element,
     joined,
     paragraph,
+    part,
     percent,
+    range_in_words,
+    scale_and_unit,
+    soft,
     table,
 )
-from mlscale.report.run_kernels import range_in_words, scale_and_unit
 from mlscale.text import number
 
 
@@ -39,16 +42,15 @@ def power_caps(caps: CapAdvice) -> Markup:
     headers += [f"energy {energy_unit}", "energy", INTERVAL, "note"]
     rows = [_row(point, caps.best, ms, mj) for point in caps.points]
     said = joined(
-        paragraph(
+        soft(
             "Under a cap each kernel runs at the highest engine clock whose power is at most the "
-            "cap, at the memory clock of the base. Engine clock and power are means over the run.",
-            kind="soft",
+            "cap, at the memory clock of the base. Engine clock and power are means over the run."
         ),
         paragraph(best),
         *(paragraph(warning) for warning in caps.warnings),
     )
-    return joined(
-        element("h3", "Power caps"),
+    return part(
+        "Power caps",
         element("div", block(said), _chart(caps), class_="columns"),
         table(headers, rows, words=(len(headers) - 1,)),
     )
@@ -106,7 +108,7 @@ def commands_section(
         parts.append(_shown(of_cap, commands_for_cap(caps, device, metadata)))
     if not parts:
         parts.append(paragraph("Nothing to set: the power cap stays as it is."))
-    return joined(element("h3", "Commands"), *parts)
+    return part("Commands", *parts)
 
 
 def _shown(what: str, commands: Commands) -> Markup:

@@ -1,12 +1,19 @@
 """The page's HTML: elements, in which all text is escaped, blocks of sections, and changes."""
 
 from collections.abc import Collection, Sequence
+from math import isfinite
 
 from mlscale.data.grid import HardwareConfig
 from mlscale.text import counted, number, shortened
 
 LONGEST_NAME = 90
 _VOID = frozenset({"meta", "br", "hr"})
+# From which value on a cost is divided by what, and is then in which unit.
+_SCALES = {
+    "time_ms": ((1e4, 1e3, "s"), (0, 1, "ms")),
+    "power_w": ((0, 1, "W"),),
+    "energy_mj": ((1e10, 1e9, "MJ"), (1e7, 1e6, "kJ"), (1e4, 1e3, "J"), (0, 1, "mJ")),
+}
 
 
 class Markup(str):
@@ -119,6 +126,16 @@ def block(*children: Child, is_wide: bool = False) -> Markup:
     return element("div", *children, class_="block wide" if is_wide else "block")
 
 
+def part(heading: str, *children: Child) -> Markup:
+    """Return what stands under a heading within a section."""
+    return joined(element("h3", heading), *children)
+
+
+def row(*children: Child) -> Markup:
+    """Return what stands side by side as far as the width allows."""
+    return element("div", *children, class_="row")
+
+
 def folded(summary: str, content: Markup) -> Markup:
     """Return what a reader opens by its summary."""
     return element("details", element("summary", summary), content)
@@ -127,6 +144,11 @@ def folded(summary: str, content: Markup) -> Markup:
 def paragraph(*children: Child, kind: str | None = None) -> Markup:
     """Return a paragraph, of a class if one is given."""
     return element("p", *children, class_=kind)
+
+
+def soft(text: str) -> Markup:
+    """Return a paragraph that says how to read what follows."""
+    return paragraph(text, kind="soft")
 
 
 def bullets(items: Sequence[Child]) -> Markup:
@@ -174,3 +196,14 @@ def percent(share: float) -> str:
     """Return a share as a percentage with its sign, to a tenth: '-12.3 %', '+4.0 %', '0.0 %'."""
     rounded = round(100 * share, 1)
     return f"{rounded:+.1f} %" if rounded else "0.0 %"
+
+
+def range_in_words(percents: tuple[float, float]) -> str:
+    """The ends of an interval of changes [%]."""
+    ends = sorted(percents)
+    return " to ".join(percent(end / 100) if isfinite(end) else "not known" for end in ends)
+
+
+def scale_and_unit(value: float, cost: str) -> tuple[float, str]:
+    """By what to divide a run's time_ms, power_w or energy_mj for a reader, and its unit then."""
+    return next((scale, unit) for least, scale, unit in _SCALES[cost] if value >= least)

@@ -15,6 +15,7 @@ from mlscale.report.style import (
     legend_below,
     name_rows,
     new_figure,
+    one_panel,
     save_figure,
 )
 from mlscale.studies.nagasaka import Grouping, PowerCase, model_row, unseen_rows
@@ -51,7 +52,7 @@ def draw_sets(case: PowerCase, stem: Path) -> list[Path]:
     """
     sets = tuple(case.inputs.sets)
     title = _title(case, "power by sets of counters")
-    figure = new_figure(10, 1.5 + 0.42 * len(sets), title, fontsize=10)
+    figure = new_figure(10, 1.5 + 0.42 * len(sets), title)
     panels = figure.subplots(1, 2, sharey=True)
     name_rows(panels[1], sets, "average error [%]", upwards=False)
     rows = name_rows(panels[0], sets, "average squared error [W²]", upwards=False)
@@ -84,8 +85,7 @@ def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Pa
     kernels = [case.inputs.kernels[k] for k in order]
     is_unseen = [kernel in unseen for kernel in kernels]
     title = _title(case, f"power estimated with {counters} counters, folds by application")
-    figure = new_figure(8, 1.8 + 0.27 * len(kernels), title, fontsize=10)
-    panel = figure.subplots()
+    figure, panel = one_panel(8, 1.8 + 0.27 * len(kernels), title)
     names = [f"{k} *" if blind else k for k, blind in zip(kernels, is_unseen, strict=True)]
     label = f"average power [W]; beside the bars: 100 (estimated / {truth} - 1)"
     rows = name_rows(panel, names, label)
@@ -99,7 +99,7 @@ def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Pa
         edgecolor="white",
         linewidth=0.5,
     )
-    errors = percentage_error(estimated_w, true_w)
+    errors = percentage_error(estimated_w, true_w).round() + 0.0  # and no -0
     for row, end, error in zip(rows, np.maximum(true_w, estimated_w), errors, strict=True):
         text = panel.annotate(f"{error:+.0f} %", (end, row), (4, 0), textcoords="offset points")
         text.set(va="center", fontsize=7)
@@ -121,8 +121,7 @@ def draw_contributions(case: PowerCase, counters: str, stem: Path) -> list[Path]
     shares = model_row(case, counters)["contribution_percent"]
     names, percent = list(shares), np.array(list(shares.values()))
     title = _title(case, f"what the estimated power is made of, {counters} counters")
-    figure = new_figure(7, 1.4 + 0.36 * len(names), title, fontsize=10)
-    panel = figure.subplots()
+    figure, panel = one_panel(7, 1.4 + 0.36 * len(names), title)
     rows = name_rows(panel, names, "average contribution to the estimated power [%]", upwards=False)
     colours = [_NEGATIVE if value < 0 else _BY_APPLICATION for value in percent]
     bars_with_values(panel, rows, percent, colours, percent < 0, height=0.7)

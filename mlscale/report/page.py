@@ -1,9 +1,14 @@
 """The whole page: verdict and head, the whole run, a section for each kernel, how it was made."""
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from mlscale import __version__
 from mlscale.advice.advise import advise
 from mlscale.advice.cap_advice import caps_of_run
 from mlscale.advice.objectives import Limits
@@ -12,6 +17,7 @@ from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 from mlscale.model import Model
+from mlscale.papers.citations import Reference, citable_names, references_of
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
 from mlscale.report.kernel_report import UNITS, KernelReport, kernel_reports
@@ -31,9 +37,7 @@ from mlscale.report.markup import (
     style_sheet,
     terms,
 )
-from mlscale.report.origin import how_made
-from mlscale.report.run_kernels import RunReport
-from mlscale.report.whole_run import whole_run
+from mlscale.report.whole_run import RunReport, whole_run
 from mlscale.text import counted, number
 
 MOST_CONFIGURATIONS = 10_000  # each has a row for each kernel; a browser stands no more
@@ -42,6 +46,13 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 _BANNERS = {
     "made": "MADE DATA: {} made by a program, not measured on a GPU.",
     "simulated": "SIMULATED DATA: {} run on a simulator, not measured on a GPU.",
+}
+
+_METADATA = {
+    "origin": "Data are",
+    "source": "Source",
+    "counter_tool": "Counters by",
+    "power_kind": "Power is",
 }
 
 
@@ -110,7 +121,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
             _kernel(i, report, status if isinstance(status, dict) else {})
             for i, report in enumerate(reports, start=1)
         ),
-        how_made(model, source.command),
+        _how_made(model, source.command),
     )
     return document(head, element("body", main))
 
@@ -245,3 +256,79 @@ def _kernel_head(report: KernelReport) -> Markup:
         pairs.append((quantity.capitalize(), text))
     missing = report.missing_quantities
     return joined(terms(pairs), paragraph(missing) if missing else None)
+
+
+def _how_made(model: Model, command: str) -> Markup:
+    """The section with commands, versions, the model's card, and references.
+
+    command: what made the report.
+    """
+    card, made_by = model.card, model.card.get("made_by")
+    made_by = made_by if isinstance(made_by, dict) else {}
+    training_command = made_by.get("command")
+    report_versions = {
+        "mlscale": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    metadata = {key: value for key, value in card["metadata"].items() if value is not None}
+    if "power" in model.predictors:
+        metadata = {"power_kind": "of a kind not said, taken for board power", **metadata}
+    counts = [
+        len(v) if isinstance(v := card.get(k), list) else "?" for k in ("kernels", "applications")
+    ]
+    pairs: list[tuple[str, Child]] = [
+        ("Predictors", "; ".join(_predictor_in_words(q, p) for q, p in model.predictors.items())),
+        ("Trained on", "{} kernels of {} applications".format(*counts)),
+        *[(label, str(metadata[key])) for key, label in _METADATA.items() if key in metadata],
+        ("Model made with", _versions(made_by.get("versions"))),
+        ("Report made with", _versions(report_versions)),
+    ]
+    not_kept = "not kept in the model file"
+    return element(
+        "section",
+        element("h2", "How this was made"),
+        terms(pairs),
+        element("pre", f"{training_command} -o MODEL" if training_command else not_kept),
+        element("pre", command),
+        *_references(model),
+        class_="end",
+        id="made",
+    )
+
+
+def _predictor_in_words(quantity: str, predictor: Any) -> str:
+    parameters = predictor.get_params().items()
+    settings = [f"{k}={v}" for k, v in parameters if k != "quantity" and v is not None]
+    return f"{quantity}: {predictor.name}" + (f" ({', '.join(settings)})" if settings else "")
+
+
+def _versions(versions: Any) -> str:
+    if not isinstance(versions, Mapping) or not versions:
+        return "not kept in the model file"
+    return ", ".join(f"{package} {version}" for package, version in versions.items())
+
+
+def _references(model: Model) -> list[Markup]:
+    """What to cite for the model's predictors and the data of its device."""
+    sources = dict.fromkeys([p.name for p in model.predictors.values()] + [model.device])
+    references = references_of([source for source in sources if source in citable_names()])
+    if not references:
+        return []
+    items = [
+        joined(*_reference(reference), f" (for {', '.join(subjects)})")
+        for reference, subjects in references
+    ]
+    return [element("h3", "References"), bullets(items)]
+
+
+def _reference(reference: Reference) -> list[Child]:
+    """A reference as text, its DOI or address as a link."""
+    text = reference.as_text()
+    for kind, prefix in (("doi", "https://doi.org/"), ("url", "")):
+        address = prefix + reference.fields.get(kind, "")
+        if kind in reference.fields and address.startswith("https://"):
+            shown = f"doi:{reference.fields[kind]}" if kind == "doi" else address
+            before, _, after = text.rpartition(shown)
+            return [before, element("a", shown, href=address, rel="noreferrer"), after]
+    return [text]

@@ -1,28 +1,32 @@
-"""Scaling surfaces side by side: of measured kernels, as in Fig. 1 of Wu et al., and of clusters.
+"""Surfaces as panels of lines, one for each step of an axis.
 
-A panel for each surface, a line for each step of its second axis; PNG and SVG each.
+Of measured kernels, as in Fig. 1 of Wu et al., of clusters, and of a kernel's prediction.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
 from mlscale.data.measurements import Measurements
+from mlscale.data.surfaces import absolute_values
+from mlscale.files import whole_file
+from mlscale.predictions import Predictions
 from mlscale.predictors.wu.surfaces import ClusterSurfaces
 from mlscale.report.style import (
     AXIS_LABELS,
-    MARKERS,
+    DPI,
+    factor_axis,
     legend_below,
-    new_figure,
+    panels_in_rows,
     save_figure,
+    shades,
     with_origin,
 )
 from mlscale.studies.scaling import speed_ups
@@ -42,7 +46,8 @@ def draw_scaling(
     each engine clock. A third axis stays at its highest step.
     """
     long = [axis for axis in AXES if len(getattr(data.grid, axis)) > 1] or ["engine_mhz"]
-    across, lines = long[0], long[-1] if len(long) > 1 else _another(long[0])
+    across = long[0]
+    lines = long[-1] if len(long) > 1 else next(axis for axis in AXES if axis != across)
     shown = {across, lines}
     part = tuple(slice(None) if axis in shown else slice(-1, None) for axis in AXES)
     order = [AXES.index(across), AXES.index(lines)]
@@ -64,10 +69,6 @@ def draw_scaling(
         (lines, getattr(data.grid, lines)),
     )
     return save_figure(figure, folder / f"fig1-scaling-{table}")
-
-
-def _another(axis: str) -> str:
-    return next(one for one in AXES if one != axis)
 
 
 def draw_centroids(
@@ -99,11 +100,66 @@ def centroid_figure(title: str, quantity: str, region: ClusterSurfaces) -> Figur
         values = np.moveaxis(factors, order, (0, 1)).reshape(len(across[1]), -1)
         surfaces[f"cluster {k + 1}{kernels}"] = values
     figure = _panels(title, f"{quantity}, times the base's", surfaces, across, lines)
-    panel = figure.axes[0]
-    panel.set_yscale("log")  # so that a factor is as high everywhere
-    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    panel.yaxis.set_major_formatter("{x:g}")
-    panel.yaxis.set_minor_locator(NullLocator())
+    factor_axis(figure.axes[0], 1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    return figure
+
+
+def draw_surface(
+    path: Path, title: str, predictions: Predictions, true_ms: Floats, origin: str
+) -> None:
+    """Write a PNG of the first kernel's time. Raises InputError where it cannot be written.
+
+    true_ms: (C, E, M) [ms]; origin: how it was got, 'measured' or 'simulated', the name of its
+    lines in the legend.
+    """
+    figure = surface_figure(title, predictions, true_ms, origin)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=DPI)
+
+
+def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin: str) -> Figure:
+    """Time against engine clock: a panel for each CU count, a colour for each memory clock.
+
+    The truth is solid with markers, the prediction dashed in the band of its interval, the base
+    ringed.
+    """
+    grid, base, surfaces = predictions.grid, predictions.base, predictions["time"]
+    engines, looks = grid.engine_mhz, shades(len(grid.memory_mhz))
+    ends = [end for end in (surfaces.low, surfaces.high) if end is not None]
+    at_base_ms = predictions.profiles.quantity("time")
+    ends_ms = [absolute_values(end, at_base_ms)[0] for end in ends]
+    columns = len(grid.cu_count)
+    figure, panels = panels_in_rows(title, columns, columns, (2.6, 4.4), (1.2, 0), sharey=True)
+    for c, (panel, cu_count) in enumerate(zip(panels, grid.cu_count, strict=True)):
+        for m, (colour, marker) in enumerate(looks):
+            if ends_ms:
+                low, high = (end[c, :, m] for end in ends_ms)
+                panel.fill_between(engines, low, high, color=colour, alpha=0.15, lw=0)
+            panel.plot(engines, true_ms[c, :, m], color=colour, marker=marker, ms=4)
+            panel.plot(engines, predictions.time_ms[0, c, :, m], color=colour, linestyle="--")
+        if cu_count == base.cu_count:
+            at_base = true_ms[grid.index(base)]
+            panel.plot(base.engine_mhz, at_base, "o", ms=12, mfc="none", mec="black")
+        panel.set_title(counted(cu_count, "CU"), fontsize=10)
+        panel.set_xlabel("engine clock [MHz]")
+        panel.set_xticks(engines)
+        panel.tick_params(axis="x", labelsize=8)
+        panel.grid(visible=True, alpha=0.3)
+    factor_axis(panels[0], 1.0, 2.0, 5.0)
+    panels[0].set_ylabel("kernel time [ms]")
+    handles: list[Artist] = [
+        Line2D([], [], color=colour, marker=marker, label=f"memory {clock:g} MHz")
+        for clock, (colour, marker) in zip(grid.memory_mhz, looks, strict=True)
+    ]
+    handles += [
+        Line2D([], [], color="grey", label=origin),
+        Line2D([], [], color="grey", linestyle="--", label="predicted"),
+    ]
+    if ends and predictions.coverage:
+        interval = f"{100 * predictions.coverage:g} % interval"
+        handles.append(Patch(color="grey", alpha=0.15, lw=0, label=interval))
+    ring = Line2D([], [], linestyle="", marker="o", ms=10, mfc="none", mec="black", label="base")
+    legend_below(figure, [*handles, ring], len(handles) + 1)
     return figure
 
 
@@ -114,25 +170,25 @@ def _panels(
 
     label: of the values. A horizontal line is at 1.
     """
-    shades = colormaps["viridis"](np.linspace(0, 0.85, len(lines[1])))
-    looks = [(shade, MARKERS[n % len(MARKERS)]) for n, shade in enumerate(shades)]
-    columns = min(_COLUMNS, len(surfaces))
-    rows = -(-len(surfaces) // columns)
-    figure = new_figure(2.5 * columns + 1.4, 2.2 * rows + 1.6, title, fontsize=10)
-    panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
-    for panel in panels[len(surfaces) :]:
-        panel.set_visible(False)
-    for k, (panel, (name, values)) in enumerate(zip(panels, surfaces.items(), strict=False)):
-        _draw(panel, across[1], values, looks)
+    looks = shades(len(lines[1]))
+    figure, panels = panels_in_rows(
+        title, len(surfaces), _COLUMNS, (2.5, 2.2), (1.4, 1.6), sharex=True, sharey=True
+    )
+    for k, (panel, (name, values)) in enumerate(zip(panels, surfaces.items(), strict=True)):
+        panel.axhline(1, color="grey", linewidth=0.6)
+        for line, (colour, marker) in zip(values.T, looks, strict=True):
+            panel.plot(across[1], line, color=colour, marker=marker, ms=3, linewidth=1)
+        panel.tick_params(labelsize=7)
+        panel.grid(visible=True, alpha=0.3)
         panel.set_title(name, fontsize=9)
-        if k + columns >= len(surfaces):
+        if k + _COLUMNS >= len(panels):
             panel.set_xlabel(AXIS_LABELS[across[0]], fontsize=8)
             panel.tick_params(labelbottom=True)
     figure.supylabel(label, fontsize=9)
     if len(lines[1]) > 1:
         handles = [
-            Line2D([], [], color=shade, marker=marker, ms=4, label=_with_unit(lines[0], step))
-            for step, (shade, marker) in zip(lines[1], looks, strict=True)
+            Line2D([], [], color=colour, marker=marker, ms=4, label=_with_unit(lines[0], step))
+            for step, (colour, marker) in zip(lines[1], looks, strict=True)
         ]
         legend_below(figure, handles, min(4, len(handles)))
     return figure
@@ -142,13 +198,3 @@ def _with_unit(axis: str, step: float) -> str:
     """Return a step of an axis for a reader, such as 'memory clock 700 MHz'."""
     name, _, unit = AXIS_LABELS[axis].partition(" [")
     return f"{name} {step:g} {unit.rstrip(']')}".rstrip()
-
-
-def _draw(
-    panel: Axes, steps: Sequence[float], values: Floats, looks: Sequence[tuple[Floats, str]]
-) -> None:
-    panel.axhline(1, color="grey", linewidth=0.6)
-    for line, (shade, marker) in zip(values.T, looks, strict=True):
-        panel.plot(steps, line, color=shade, marker=marker, ms=3, linewidth=1)
-    panel.tick_params(labelsize=7)
-    panel.grid(visible=True, alpha=0.3)

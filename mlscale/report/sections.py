@@ -9,7 +9,14 @@ from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.features import ClusterChoice, Explanation
-from mlscale.report.figures import ChartCurve, axis_chart, chart, front_chart, range_bar
+from mlscale.report.figures import (
+    ChartCurve,
+    axis_chart,
+    chart,
+    front_chart,
+    front_table,
+    range_bar,
+)
 from mlscale.report.heat_map import HeatMap
 from mlscale.report.kernel_report import UNITS, KernelReport
 from mlscale.report.markup import (
@@ -24,10 +31,13 @@ from mlscale.report.markup import (
     name,
     names,
     paragraph,
-    percent,
+    part,
+    row,
+    soft,
     table,
     times,
 )
+from mlscale.report.style import AXIS_LABELS
 from mlscale.text import number
 
 WITHOUT_COUNTERS = (
@@ -37,11 +47,6 @@ WITHOUT_COUNTERS = (
 _MOST_MAPS = 4
 _NEIGHBOURS = 5
 _MEMBERS = 6
-_AXIS_LABELS = {
-    "cu_count": "compute units",
-    "engine_mhz": "engine clock [MHz]",
-    "memory_mhz": "memory clock [MHz]",
-}
 _OBJECTIVES = {
     "time": "shortest time",
     "energy": "lowest energy",
@@ -51,30 +56,15 @@ _OBJECTIVES = {
 }
 
 
-def interval_in_words(report: KernelReport) -> str:
-    """What the intervals hold: '90 % intervals', with power both quantities at once."""
-    at_once = " in which time and power lie at once" if "power" in report.quantities else ""
-    return f"{100 * COVERAGE:g} % intervals{at_once}"
-
-
 def heat_maps(report: KernelReport) -> Markup:
     """A heat map for each quantity and CU count."""
-    parts = [
-        element("h3", "Surfaces"),
-        paragraph(
-            "Each cell is one configuration: the predicted value and, below it, its multiple of "
-            "the value at the base. The base has a solid frame, the lowest value of the whole grid "
-            "(best) a dashed one.",
-            kind="soft",
-        ),
-    ]
     maps = []
     for quantity, values in report.quantities.items():
         unit, index = UNITS[quantity], report.best(quantity)
         heat_map = HeatMap(quantity.capitalize(), unit, report.grid, values, report.base, index)
         best = (
             f"Best: {number(values[index], 3)} {unit}, {times(report.factors(quantity)[index])}"
-            f" of the base, at {config_in_words(report.config(index))}."
+            f" of the base, at {config_in_words(report.grid.config(index))}."
         )
         heading = element("h4", f"{heat_map.name} [{unit}]")
         columns, clocks = len(heat_map.shown_engines), len(report.grid.engine_mhz)
@@ -82,7 +72,15 @@ def heat_maps(report: KernelReport) -> Markup:
             best += f" {columns} of {clocks} engine clocks are shown; the table below has all."
         shown = joined(heading, paragraph(best), heat_map.legend(), _maps(heat_map))
         maps.append(element("div", shown, class_="quantity"))
-    return joined(*parts, element("div", *maps, class_="row"))
+    return part(
+        "Surfaces",
+        soft(
+            "Each cell is one configuration: the predicted value and, below it, its multiple of "
+            "the value at the base. The base has a solid frame, the lowest value of the whole grid "
+            "(best) a dashed one."
+        ),
+        row(*maps),
+    )
 
 
 def _maps(heat_map: HeatMap) -> Markup:
@@ -94,25 +92,23 @@ def _maps(heat_map: HeatMap) -> Markup:
         figure = element("figure", caption, heat_map.at_cu_count(c))
         maps.append(element("div", figure, class_="scroll"))
     if len(counts) <= _MOST_MAPS:
-        return element("div", *maps, class_="row")
+        return row(*maps)
     first = sorted({heat_map.base[0], heat_map.best[0]})
     others = [c for c in range(len(counts)) if c not in first]
     summary = f"{heat_map.name} at {len(others)} further CU counts"
-    return joined(
-        element("div", *(maps[c] for c in first), class_="row"),
-        folded(summary, element("div", *(maps[c] for c in others), class_="row")),
-    )
+    others_shown = folded(summary, row(*(maps[c] for c in others)))
+    return joined(row(*(maps[c] for c in first)), others_shown)
 
 
 def axis_curves(report: KernelReport) -> Markup:
     """A chart for each axis with more than one step, through the base."""
-    heading = element("h3", "Along each axis through the base")
+    heading = "Along each axis through the base"
     steps = {axis: getattr(report.grid, axis) for axis in AXES}
     if all(len(of_axis) == 1 for of_axis in steps.values()):
-        return joined(heading, paragraph("The grid has one configuration; there are no curves."))
+        return part(heading, paragraph("The grid has one configuration; there are no curves."))
     charts, fixed = [], []
     for a, axis in enumerate(AXES):
-        label = _AXIS_LABELS[axis]
+        label = "compute units" if axis == "cu_count" else AXIS_LABELS[axis]
         if len(steps[axis]) == 1:
             fixed.append(f"{label}: {steps[axis][0]:g} only")
             continue
@@ -120,11 +116,12 @@ def axis_curves(report: KernelReport) -> Markup:
         title = f"{', '.join(report.quantities)} relative to the base along {label}"
         figure = axis_chart(label, steps[axis], report.base[a], curves)
         charts.append(chart(label, figure, title, f"{report.name!a} {axis}"))
-    band = f"Bands: {interval_in_words(report)}, as the model gives them."
-    return joined(
+    at_once = " in which time and power lie at once" if "power" in report.quantities else ""
+    bands = f"Bands: {100 * COVERAGE:g} % intervals{at_once}, as the model gives them."
+    return part(
         heading,
-        element("div", *charts, class_="row"),
-        paragraph(band, kind="soft") if report.intervals else None,
+        row(*charts),
+        soft(bands) if report.intervals else None,
         paragraph(f"Not varied in this model's grid: {'; '.join(fixed)}.") if fixed else None,
     )
 
@@ -139,41 +136,28 @@ def _curve(report: KernelReport, quantity: str, axis: int) -> ChartCurve:
 
 def pareto(report: KernelReport) -> Markup:
     """Time against energy, and the configurations that no other beats in both."""
-    heading = element("h3", "Time against energy")
+    heading = "Time against energy"
     if report.missing_quantities:
-        return joined(heading, paragraph(report.missing_quantities))
+        return part(heading, paragraph(report.missing_quantities))
     time, energy = (report.quantities[q].ravel() for q in ("time", "energy"))
     front = pareto_front(time, energy)
-    time_change, energy_change = (report.factors(q).ravel() - 1 for q in ("time", "energy"))
     base = int(np.ravel_multi_index(report.base, report.grid.shape))
-    configs = list(report.grid)
-    order = np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
-    rows: list[list[Child]] = [
-        [
-            config_in_words(configs[i]) + (" (base)" if i == base else ""),
-            number(time[i]),
-            percent(time_change[i]),
-            number(energy[i]),
-            percent(energy_change[i]),
-        ]
-        for i in order
+    names = [
+        config_in_words(config) + (" (base)" if i == base else "")
+        for i, config in enumerate(report.grid)
     ]
     title = "energy against time of every configuration, with the Pareto front"
     figure = front_chart(time, energy, front, base)
     caption = "Every configuration; the line joins the Pareto front, the diamond is the base"
-    headers = ["on the Pareto front", "time ms", "to base", "energy mJ", "to base"]
-    return joined(
+    return part(
         heading,
         paragraph(
-            f"{len(order)} of {len(configs)} configurations are on the front: no other is both "
-            "as quick and as frugal. The base is "
-            + ("one of them." if front[base] else "not one of them."),
+            f"{front.sum()} of {len(names)} configurations are on the front: no other is both "
+            f"as quick and as frugal. The base is {'' if front[base] else 'not '}one of them."
         ),
-        element(
-            "div",
+        row(
             chart(caption, figure, title, f"{report.name!a} front"),
-            table(headers, rows),
-            class_="row",
+            front_table(names, time, energy, front, base),
         ),
     )
 
@@ -184,13 +168,12 @@ def best(report: KernelReport) -> Markup:
     possible = [name for name in _OBJECTIVES if needed.get(name, "energy") in report.quantities]
     headers = ["objective", "best configuration", "saving"]
     headers += [f"{quantity} {UNITS[quantity]}" for quantity in report.quantities]
-    return joined(
-        element("h3", "Best configurations"),
-        paragraph(
+    return part(
+        "Best configurations",
+        soft(
             "Over the whole grid, without limits; mlscale advise takes limits on time and power. "
             "The saving is in the objective itself, against the base; EDP is energy x time, ED2P "
-            "energy x time^2.",
-            kind="soft",
+            "energy x time^2."
         ),
         table(headers, [_best_row(report, objective) for objective in possible], words=(0, 1)),
         paragraph(report.missing_quantities) if report.missing_quantities else None,
@@ -201,7 +184,9 @@ def _best_row(report: KernelReport, objective: str) -> list[Child]:
     """The configuration, the saving, and the quantities there."""
     index = report.best(objective)
     values = objective_values(objective, report.quantities["time"], report.quantities.get("power"))
-    config = config_in_words(report.config(index)) + (" (base)" if index == report.base else "")
+    config = config_in_words(report.grid.config(index)) + (
+        " (base)" if index == report.base else ""
+    )
     saving = float(saving_percent(values[index], values[report.base]))
     quantities = [number(of_quantity[index]) for of_quantity in report.quantities.values()]
     return [_OBJECTIVES[objective], config, f"{saving:.1f} %", *quantities]
@@ -213,25 +198,24 @@ def counters(report: KernelReport, status: Mapping[str, object]) -> Markup:
     status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
     known.
     """
-    heading = element("h3", "Counters against the training range")
+    heading = "Counters against the training range"
     if not report.has_counters:
-        return joined(heading, paragraph(WITHOUT_COUNTERS))
+        return part(heading, paragraph(WITHOUT_COUNTERS))
     explanation = report.explanations.get("time")
     if explanation is None:
         text = "This predictor looks at no counters, or does not say which."
-        return joined(heading, paragraph(text), _all_counters(report))
+        return part(heading, paragraph(text), _all_counters(report))
     rows = [
         _feature_row(explanation, f, report.position, str(status.get(feature, "")))
         for f, feature in enumerate(explanation.names)
     ]
     headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
-    return joined(
+    return part(
         heading,
-        paragraph(
+        soft(
             f"{len(rows)} features of the kind '{explanation.kind}', computed from the profile. "
             "The bar is the range over the training kernels, the dot this kernel; an arrow: "
-            "outside the range, where no training kernel tells what happens.",
-            kind="soft",
+            "outside the range, where no training kernel tells what happens."
         ),
         table([*headers, "note"], rows, words=(0, 1, 5), long=5),
         _all_counters(report),
@@ -284,10 +268,10 @@ def neighbours(report: KernelReport) -> Markup:
     """The nearest training kernels, and the clusters that were chosen."""
     explanation = report.explanations.get("time")
     clusters = any(each.choices for each in report.explanations.values())
-    heading = element("h3", "Nearest training kernels" + (" and clusters" if clusters else ""))
+    heading = f"Nearest training kernels{' and clusters' if clusters else ''}"
     if explanation is None:
-        return joined(heading, paragraph("This predictor has none to show."))
-    parts = [heading, _nearest(explanation, report.position)]
+        return part(heading, paragraph("This predictor has none to show."))
+    parts = [_nearest(explanation, report.position)]
     if not clusters:
         parts.append(paragraph("This predictor sorts kernels into no clusters."))
     for quantity, each in report.explanations.items():
@@ -296,7 +280,7 @@ def neighbours(report: KernelReport) -> Markup:
             headers = ["region", "cluster", "training kernels that are given the same cluster"]
             parts.append(element("h4", f"Clusters chosen for {quantity}"))
             parts.append(table(headers, rows, words=(0, 1, 2), long=2))
-    return joined(*parts)
+    return part(heading, *parts)
 
 
 def _nearest(explanation: Explanation, position: int) -> Markup:
@@ -311,7 +295,7 @@ def _nearest(explanation: Explanation, position: int) -> Markup:
     if usual is not None:
         text += f" Between training kernels the nearest other is {number(usual, 3)} away (median)."
     rows = [[name(kernel), number(round(distance, 9), 3)] for kernel, distance in near]
-    return joined(paragraph(text, kind="soft"), table(["training kernel", "distance"], rows))
+    return joined(soft(text), table(["training kernel", "distance"], rows))
 
 
 def _cluster_row(explanation: Explanation, choice: ClusterChoice, kernel: int) -> list[Child]:
@@ -334,8 +318,8 @@ def extrapolation(report: KernelReport) -> Markup:
         else f"those outside {report.trained_range.bounds} are extrapolated, with wider intervals"
     )
     own = paragraph("A kernel of this name is among the training kernels.")
-    return joined(
-        element("h3", "What is extrapolated"),
+    return part(
+        "What is extrapolated",
         flags if report.advice.flags else paragraph(f"Flags: {inside}."),
         paragraph(
             f"All {report.grid.size} configurations shown are steps of the model's grid; {beyond}."

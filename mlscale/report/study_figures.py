@@ -17,12 +17,14 @@ from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES
-from mlscale.report.base_heat_maps import heat_maps
+from mlscale.report.map_figures import heat_maps
 from mlscale.report.style import (
     COLOURS,
     MARKERS,
+    error_axis,
     legend_below,
     new_figure,
+    one_panel,
     save_figure,
     with_origin,
 )
@@ -68,10 +70,9 @@ def draw_study(study: str, folder: Path, subject: FigureSubject, rows: Sequence[
     -heat-maps and -boxes. Raises InputError where one cannot be written.
     """
     written = []
+    stem = f"{study}-{subject.table}-{subject.quantity}"
     for suffix, figure in _DRAWINGS[study](subject, rows).items():
-        written += save_figure(
-            figure, folder / f"{study}-{subject.table}-{subject.quantity}{suffix}"
-        )
+        written += save_figure(figure, folder / f"{stem}{suffix}")
     return written
 
 
@@ -89,7 +90,7 @@ def base_configuration(subject: FigureSubject, rows: Sequence[Row]) -> dict[str,
 def _means(rows: Sequence[Row], names: Sequence[str], engine: float | None) -> str:
     """The mean of each label, of the bases of one engine clock or of all; ours with its seeds."""
     means = overall([row for row in rows if engine in (None, row["engine_mhz"])])
-    ours, *others = (f"{name} {means[name].mean:.1f}" for name in names)
+    ours, *others = (f"{_in_words(name)} {means[name].mean:.1f} %" for name in names)
     spread = means[names[0]]
     if spread.low < spread.high:
         ours += f" (seeds {spread.low:.1f} to {spread.high:.1f})"
@@ -104,8 +105,7 @@ def engine_clock_boxes(subject: FigureSubject, rows: Sequence[Row]) -> Figure:
     names, by_name = labels(rows, subject.predictor, *BESIDE), boxes(rows)
     engines = list(by_name[names[0]])
     title = subject.title(f"error of {subject.quantity} over the bases", rows)
-    figure = new_figure(max(6.0, 0.75 * len(engines) + 2), 4.6, title)
-    panel = figure.subplots()
+    figure, panel = one_panel(max(6.0, 0.75 * len(engines) + 2), 4.6, title)
     width = 0.8 / len(names)
     boxed = any(box.bases > 1 for box in by_name[names[0]].values())
     handles: list[Artist] = []
@@ -131,15 +131,13 @@ def engine_clock_boxes(subject: FigureSubject, rows: Sequence[Row]) -> Figure:
             }
             panel.errorbar(places, means, yerr=seeds, capsize=4, markersize=8, **points)
             handles.append(Line2D([], [], markersize=8, label=_in_words(name), **points))
-    if boxed:
-        key = "mean; box: ± 1 std; whiskers: min, max of the bases"
-        handles.append(Line2D([], [], color="black", label=key))
+    keys = {"mean; box: ± 1 std; whiskers: min, max of the bases": 1.5} if boxed else {}
     if len({row["seed"] for row in rows}) > 1:
-        key = "range of the mean over the seeds"
-        handles.append(Line2D([], [], color="black", linewidth=3 if boxed else 1.5, label=key))
+        keys["range of the mean over the seeds"] = 3 if boxed else 1.5
+    handles += [Line2D([], [], color="black", lw=width, label=key) for key, width in keys.items()]
     panel.set_xticks(range(len(engines)), [f"{engine:g}" for engine in engines])
     panel.set_xlabel("base engine clock [MHz]")
-    _error_axis(panel)
+    error_axis(panel)
     legend_below(figure, handles, 2)
     return figure
 
@@ -191,7 +189,7 @@ def cluster_count(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figu
     lower.set_title("mean of the bases, and baselines", fontsize=10)
     for panel in (upper, lower):
         _cluster_axis(panel, names)
-        _error_axis(panel)
+        error_axis(panel)
         panel.set_ylim(top=1.5 * panel.get_ylim()[1])  # room for the legend
         panel.legend(fontsize=8, loc="upper right")
     return {"": figure}
@@ -202,8 +200,7 @@ def error_distribution(subject: FigureSubject, rows: Sequence[Row]) -> dict[str,
     by_name, names = shares(rows), labels(rows, subject.predictor, *BESIDE)
     bases = len({tuple(row[axis] for axis in AXES) for row in rows})
     title = subject.title(f"errors of {subject.quantity}, all {bases} bases", rows)
-    figure = new_figure(8, 4.8, title)
-    panel = figure.subplots()
+    figure, panel = one_panel(8, 4.8, title)
     width = 0.85 / len(names)
     for position, name in enumerate(names):
         spreads = list(by_name[name].values())
@@ -224,8 +221,7 @@ def error_distribution(subject: FigureSubject, rows: Sequence[Row]) -> dict[str,
     ticks = [f"{low:g} to\n< {low + BIN_WIDTH:g}" for low in lows[:-1]]
     panel.set_xticks(range(BINS), [*ticks, f"≥ {lows[-1]:g}"], fontsize=8)
     panel.set_xlabel("absolute percentage error [%]")
-    panel.set_ylabel("share of all predictions [%]")
-    panel.grid(visible=True, axis="y", alpha=0.3)
+    error_axis(panel, "share of all predictions [%]")
     panel.legend(fontsize=9)
     return {"": figure}
 
@@ -237,8 +233,7 @@ def oracle(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
     """
     over_all = overall(rows)
     title = subject.title(f"error of {subject.quantity} on the training set", rows)
-    figure = new_figure(7, 4.8, title)
-    panel = figure.subplots()
+    figure, panel = one_panel(7, 4.8, title)
     below: dict[str, Any] = {
         "linewidth": 4.5,
         "markersize": 11,
@@ -252,7 +247,7 @@ def oracle(subject: FigureSubject, rows: Sequence[Row]) -> dict[str, Figure]:
         _line(panel, names, spreads, position, predictor, **look)
     _levels(panel, {name: over_all[name] for name in labels(rows, *BESIDE)})
     _cluster_axis(panel, labels(rows, subject.predictor))
-    _error_axis(panel)
+    error_axis(panel)
     legend_below(figure, panel.get_legend_handles_labels()[0], 4)
     return {"": figure}
 
@@ -330,9 +325,3 @@ def _cluster_axis(panel: Axes, names: Sequence[str]) -> None:
     panel.set_xticks(
         counts, [str(n) if t in labelled else "" for t, n in enumerate(counts)], fontsize=8
     )
-
-
-def _error_axis(panel: Axes) -> None:
-    panel.set_ylabel("mean absolute percentage error [%]")
-    panel.set_ylim(bottom=0)
-    panel.grid(visible=True, axis="y", alpha=0.3)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mlscale.papers import volkov
 from mlscale.papers.volkov_simulation import GRID_WARPS, simulate
-from mlscale.report.style import MARKERS, legend_below, new_figure, save_figure
+from mlscale.report.style import legend_below, panels_in_rows, save_figure, shades
 
 PANELS = {
     "classical bounds": volkov.classical_bounds,
@@ -28,8 +27,6 @@ PANELS = {
     "Sim et al. / Zhang & Owens": volkov.zhang_owens,
     "the same, $\\mu = 1/B$": volkov.zhang_owens_peak,
 }
-
-Rgba = tuple[float, float, float, float]
 
 SIMULATION = "simulation (idealised, not hardware)"
 MOST_WARPS = max(GRID_WARPS)
@@ -81,11 +78,11 @@ def draw_survey(
 def figure_1(intensities: Sequence[int], subject: SurveyedGpu) -> Figure:
     """Draw throughput against occupancy: a panel for each model, a colour for each intensity."""
     title = f"Throughput of Volkov's microbenchmark by model (his Fig. 1), {subject.name}"
-    figure = new_figure(13, 6.6, title)
-    panels = figure.subplots(2, 4, sharex=True, sharey=True)
-    for panel, (name, model) in zip(panels.flat, PANELS.items(), strict=True):
+    count = len(PANELS)
+    figure, panels = panels_in_rows(title, count, 4, (3.25, 3.3), (0, 0), sharex=True, sharey=True)
+    for panel, (name, model) in zip(panels, PANELS.items(), strict=True):
         _draw_model(panel, name, model, intensities, subject)
-        for intensity, colour, _ in _styles(intensities):
+        for intensity, (colour, _) in _looks(intensities).items():
             vendor = float(volkov.vendor_warps(intensity, subject.cu))
             if vendor <= MOST_WARPS:
                 panel.axvline(vendor, color=colour, linestyle="--", linewidth=1.2)
@@ -93,14 +90,13 @@ def figure_1(intensities: Sequence[int], subject: SurveyedGpu) -> Figure:
     label = f"warps needed by the vendor's guide, if at most {MOST_WARPS}"
     vendor_line = Line2D([], [], color="grey", linestyle="--", label=label)
     handles = [*_handles(intensities, subject), vendor_line]
-    return _finished(figure, list(panels[-1]), handles)
+    return _finished(figure, panels[-4:], handles)
 
 
 def figure_2(intensities: Sequence[int], subject: SurveyedGpu) -> Figure:
     """Left, Baghsorkhi et al. below the simulation; right, Huang et al. above the issue limit."""
     title = f"Underestimate and broken issue limit (his Fig. 2), {subject.name}"
-    figure = new_figure(9.5, 4.9, title)
-    left, right = figure.subplots(1, 2, sharex=True)
+    figure, (left, right) = panels_in_rows(title, 2, 2, (4.75, 4.9), (0, 0), sharex=True)
     _draw_model(left, "Baghsorkhi et al. (reconstructed)", volkov.baghsorkhi, intensities, subject)
     left.set_yscale("log")
     _draw_model(right, "Huang et al., round robin", volkov.huang, intensities, subject)
@@ -120,7 +116,7 @@ def _draw_model(
 ) -> None:
     """Draw the model thick, the classical bounds thin, the dots as markers."""
     warps = np.linspace(1, MOST_WARPS, 631)
-    for intensity, colour, marker in _styles(intensities):
+    for intensity, (colour, marker) in _looks(intensities).items():
         estimate = model(warps, intensity, subject.cu)
         panel.plot(warps, estimate, color=colour, lw=3, alpha=0.75)
         bounds = volkov.classical_bounds(warps, intensity, subject.cu)
@@ -134,13 +130,9 @@ def _draw_model(
     panel.grid(visible=True, alpha=0.3)
 
 
-def _styles(intensities: Sequence[int]) -> list[tuple[int, Rgba, str]]:
+def _looks(intensities: Sequence[int]) -> dict[int, tuple[str, str]]:
     """Return the colour, dark to light, and marker of each intensity."""
-    shades = colormaps["viridis"](np.linspace(0, 0.8, len(intensities)))
-    return [
-        (intensity, (shade[0], shade[1], shade[2], 1.0), MARKERS[i % len(MARKERS)])
-        for i, (intensity, shade) in enumerate(zip(intensities, shades.tolist(), strict=True))
-    ]
+    return dict(zip(intensities, shades(len(intensities)), strict=True))
 
 
 def _handles(intensities: Sequence[int], subject: SurveyedGpu) -> list[Line2D]:
@@ -148,7 +140,7 @@ def _handles(intensities: Sequence[int], subject: SurveyedGpu) -> list[Line2D]:
     return [
         *(
             Line2D([], [], ls="", marker=marker, color=colour, label=f"$\\alpha$ = {intensity}")
-            for intensity, colour, marker in _styles(intensities)
+            for intensity, (colour, marker) in _looks(intensities).items()
         ),
         Line2D([], [], ls="", marker="o", color="grey", mec="black", label=subject.label),
         Line2D([], [], color="grey", lw=3, label="model"),

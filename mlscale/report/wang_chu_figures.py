@@ -20,7 +20,8 @@ from mlscale.report.style import (
     bars_with_values,
     legend_below,
     name_rows,
-    new_figure,
+    one_panel,
+    panels_in_rows,
     save_figure,
 )
 
@@ -76,8 +77,7 @@ def draw_instructions(
     """
     counts = {kind: count for kind, count in counts.items() if count.any()}
     total = np.sum([*counts.values()], axis=0)
-    figure = new_figure(7, 1.6 + 0.24 * len(kernels), title, fontsize=10)
-    panel = figure.subplots()
+    figure, panel = one_panel(7, 1.6 + 0.24 * len(kernels), title)
     rows = name_rows(panel, kernels, "share of a warp's instructions [%]")
     left = np.zeros(len(kernels))
     for (kind, count), colour in zip(counts.items(), COLOURS, strict=False):
@@ -118,8 +118,7 @@ def draw_kernel_errors(
     Returns the files. Raises InputError.
     """
     order = np.argsort(errors, kind="stable")
-    figure = new_figure(7, 1.6 + 0.24 * len(kernels), title, fontsize=10)
-    panel = figure.subplots()
+    figure, panel = one_panel(7, 1.6 + 0.24 * len(kernels), title)
     names = [kernels[k] for k in order]
     rows = name_rows(panel, names, "mean absolute error over the configurations [%]")
     colours = [_COMPUTE if compute_bound[k] else _MEMORY for k in order]
@@ -163,10 +162,7 @@ def _evenly_spread(values: Floats) -> Indices:
 
 def _figure(title: str, sweeps: Sequence[_Sweep]) -> tuple[Figure, list[Axes]]:
     """Panels two by two, lettered as in the paper; those of one clock share a row."""
-    columns = min(2, len(sweeps))
-    rows = -(-len(sweeps) // columns)
-    figure = new_figure(3.6 * columns + 1.8, 3.0 * rows + 1.2, title, fontsize=10)
-    panels = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)[: len(sweeps)]
+    figure, panels = panels_in_rows(title, len(sweeps), 2, (3.6, 3.0), (1.8, 1.2), sharey=True)
     for letter, sweep, panel in zip("abcd", sweeps, panels, strict=False):
         panel.set_title(f"({letter}) {sweep.fixed}", fontsize=10)
         panel.set_xlabel(f"{sweep.name} clock [MHz]")

@@ -17,7 +17,7 @@ from synthetic import tidy
 from mlscale import save, train
 from mlscale.cli.main import parser_of
 from mlscale.cli.options import command_again
-from mlscale.report import run_kernels
+from mlscale.report import kernel_report
 
 ROOT = Path(__file__).parents[2]
 MID = made.GRID.mid
@@ -59,8 +59,8 @@ class TestKernels:
     def test_of_many_the_largest_are_shown_and_the_others_in_a_table(
         self, capsys: Capture, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert run_kernels.MOST_KERNELS == 20
-        monkeypatch.setattr(run_kernels, "MOST_KERNELS", 3)  # as many sections are soon written
+        assert kernel_report.MOST_KERNELS == 20
+        monkeypatch.setattr(kernel_report, "MOST_KERNELS", 3)  # as many sections are soon written
         root = written(capsys, folder)
         assert len(kernels_of(root)) == 3
         run = root.one("section", "run")

@@ -12,7 +12,7 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig
 from mlscale.report import study_figures
-from mlscale.report.base_heat_maps import heat_maps
+from mlscale.report.map_figures import heat_maps
 from mlscale.studies import wu2015 as paper
 from mlscale.studies import wu2015_summary as paper_summary
 

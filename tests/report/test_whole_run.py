@@ -13,8 +13,9 @@ from synthetic import frugal
 from mlscale import Model, Profiles, advise, train
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
+from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
+from mlscale.report.markup import scale_and_unit
 from mlscale.report.page import page
-from mlscale.report.run_kernels import MOST_KERNELS, largest_kernels, scale_and_unit
 
 LAUNCHES = np.array([1.0, 30.0, 2.5])
 
@@ -149,7 +150,7 @@ class TestNumbers:
         """By hand: 1 + 30 + 2.5 launches."""
         profiles = replace(application(), metadata={"idle_ms": 3.0})
         _, run = the_run(profiles)
-        assert "33.50 launches of 3 kernels" in run.text
+        assert "33.5 launches of 3 kernels" in run.text
         assert "3 ms in which the GPU waits between kernels; no clock changes it" in run.text
         assert "100.0 % of the kernels' time" in run.text
 

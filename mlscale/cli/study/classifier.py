@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:
     """Draw each confusion matrix; the paths. Raises InputError."""
-    from mlscale.report.of_wu_figures import draw_confusion
+    from mlscale.report.map_figures import draw_confusion
 
     written = []
     for row in document["rows"]:

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:
     """Draw a picture for each table, quantity and kind of features. Raises InputError."""
-    from mlscale.report.of_wu_figures import draw_importance
+    from mlscale.report.comparison_figures import draw_importance
 
     written = []
     for rows in _blocks(document).values():

@@ -11,7 +11,7 @@ from mlscale import load, read_profiles
 from mlscale.arrays import Floats
 from mlscale.data.public import path
 from mlscale.predictions import Predictions
-from mlscale.report.surface_figure import draw_surface, surface_figure
+from mlscale.report.scaling_figures import draw_surface, surface_figure
 
 
 @pytest.fixture(scope="module")
