@@ -52,7 +52,7 @@ def power_caps(caps: CapAdvice) -> Markup:
     return part(
         "Power caps",
         element("div", block(said), _chart(caps), class_="columns"),
-        table(headers, rows, words=(len(headers) - 1,)),
+        table(headers, rows, words=(), long=len(headers) - 1),
     )
 
 

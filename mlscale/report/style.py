@@ -61,17 +61,19 @@ def panels_in_rows(
     columns: int,
     each: tuple[float, float],
     beside: tuple[float, float],
-    **shared: bool,
+    sharex: bool = False,
+    sharey: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels, at most `columns` in a row.
 
-    each: width and height of a panel, beside: of what stands beside them all [inches]; shared:
-    `sharex` and `sharey`, as in matplotlib.
+    each: width and height of a panel, beside: of what stands beside them all [inches]; sharex and
+    sharey: as in matplotlib.
     """
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = new_figure(each[0] * columns + beside[0], each[1] * rows + beside[1], title)
-    panels = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
+    grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
+    panels = list(grid.flat)
     for panel in panels[count:]:
         panel.set_visible(False)
     return figure, panels[:count]
