@@ -14,38 +14,30 @@ from mlscale.errors import InputError
 from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, number, rows, values_of
 
 _AMD_SMI_CSV = {  # of metric, then of monitor
-    "socket_power": ("power_w", 1.0),
-    "mem_0_clk": ("memory_mhz", 1.0),
-    "gfx_activity": ("gpu_utilisation", 0.01),
-    "umc_activity": ("memory_copy_utilisation", 0.01),
-    "power_usage": ("power_w", 1.0),
-    "gfx_clk": ("engine_mhz", 1.0),
-    "mem_clock": ("memory_mhz", 1.0),
-    "gfx": ("gpu_utilisation", 0.01),
-    "mem": ("memory_copy_utilisation", 0.01),
+    **dict.fromkeys(("socket_power", "power_usage"), "power_w"),
+    "gfx_clk": "engine_mhz",
+    **dict.fromkeys(("mem_0_clk", "mem_clock"), "memory_mhz"),
+    **dict.fromkeys(("gfx_activity", "gfx"), "gpu_utilisation"),
+    **dict.fromkeys(("umc_activity", "mem"), "memory_copy_utilisation"),
 }
 _MONITOR = {
-    "POWER": ("power_w", 1.0),
-    "GFX_CLK": ("engine_mhz", 1.0),
-    "GFX_CLOCK": ("engine_mhz", 1.0),
-    "MEM_CLOCK": ("memory_mhz", 1.0),
-    "GFX%": ("gpu_utilisation", 0.01),
-    "GFX_UTIL": ("gpu_utilisation", 0.01),
-    "MEM%": ("memory_copy_utilisation", 0.01),
-    "MEM_UTIL": ("memory_copy_utilisation", 0.01),
+    "POWER": "power_w",
+    **dict.fromkeys(("GFX_CLK", "GFX_CLOCK"), "engine_mhz"),
+    "MEM_CLOCK": "memory_mhz",
+    **dict.fromkeys(("GFX%", "GFX_UTIL"), "gpu_utilisation"),
+    **dict.fromkeys(("MEM%", "MEM_UTIL"), "memory_copy_utilisation"),
 }
 _DIE_CLOCK = re.compile(r"gfx_\d+_clk")
-_DIE = ("engine_mhz", 1.0)
 # A cell of monitor: N/A, or a number (or used/total) with its unit a blank away.
 _CELL = re.compile(r"N/A|[\d.]+(?:\s*/\s*[\d.]+)?(?:\s*(?:W|°C|MHz|%|GB|MB|[MG]b/s)(?=\s|$))?")
 _ROCM_SMI = {
-    "Current Socket Graphics Package Power (W)": ("power_w", 1.0),
-    "Average Graphics Package Power (W)": ("power_w", 1.0),
-    "sclk clock speed:": ("engine_mhz", 1.0),
-    "mclk clock speed:": ("memory_mhz", 1.0),
-    "GPU use (%)": ("gpu_utilisation", 0.01),
-    "GPU Memory Read/Write Activity (%)": ("memory_copy_utilisation", 0.01),
-    "GPU memory use (%)": ("memory_copy_utilisation", 0.01),
+    "Current Socket Graphics Package Power (W)": "power_w",
+    "Average Graphics Package Power (W)": "power_w",
+    "sclk clock speed:": "engine_mhz",
+    "mclk clock speed:": "memory_mhz",
+    "GPU use (%)": "gpu_utilisation",
+    "GPU Memory Read/Write Activity (%)": "memory_copy_utilisation",
+    "GPU memory use (%)": "memory_copy_utilisation",
 }
 _NAMES = ("Device Name", "Card Series", "Card series")
 _CARD = re.compile(r"card(\d+)")
@@ -62,7 +54,7 @@ def read_amd_smi_csv(path: Path, lines: Lines) -> Iterator[Sample]:
     for where, row in rows(path, lines, csv_cells, lambda cells: cells == header):
         time_s = number(row["timestamp"], where) if "timestamp" in row else None
         values = values_of(row, _AMD_SMI_CSV, where)
-        clocks = [values_of(row, {die: _DIE}, where)[_DIE[0]] for die in dies]
+        clocks = [values_of(row, {die: "engine_mhz"}, where)["engine_mhz"] for die in dies]
         if not np.isnan(clocks).all():
             values["engine_mhz"] = float(np.nanmean(clocks))
         yield Sample(row["gpu"], None, time_s, values)

@@ -1,35 +1,42 @@
 """DCGM's logs: the table of dcgmi dmon, dcgm-exporter's Prometheus text, and the SDK's CSV."""
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from mlscale.errors import InputError, warn
-from mlscale.profilers.sampled.log import Columns, Lines, Sample, csv_cells, number, rows, values_of
+from mlscale.profilers.sampled.log import (
+    Lines,
+    Sample,
+    by_our_names,
+    csv_cells,
+    number,
+    rows,
+    values_of,
+)
 from mlscale.text import counted
 
-# Ours, the factor, and DCGM's names: dcgmi's column, dcgm-exporter's metric, the SDK's tag.
+# Ours, and DCGM's names: dcgmi's column, dcgm-exporter's metric, the SDK's tag.
 _FIELDS = (
-    ("gr_engine_active", 1.0, "GRACT", "PROF_GR_ENGINE_ACTIVE", "gr_engine_active"),
-    ("sm_active", 1.0, "SMACT", "PROF_SM_ACTIVE", "sm_active"),
-    ("sm_occupancy", 1.0, "SMOCC", "PROF_SM_OCCUPANCY", "sm_occupancy"),
-    ("tensor_active", 1.0, "TENSO", "PROF_PIPE_TENSOR_ACTIVE", "tensor_active"),
-    ("dram_active", 1.0, "DRAMA", "PROF_DRAM_ACTIVE", "dram_active"),
-    ("fp64_active", 1.0, "FP64A", "PROF_PIPE_FP64_ACTIVE", "fp64_active"),
-    ("fp32_active", 1.0, "FP32A", "PROF_PIPE_FP32_ACTIVE", "fp32_active"),
-    ("fp16_active", 1.0, "FP16A", "PROF_PIPE_FP16_ACTIVE", "fp16_active"),
-    ("gpu_utilisation", 0.01, "GPUTL", "DEV_GPU_UTIL", "gpu_utilization"),
-    ("memory_copy_utilisation", 0.01, "MCUTL", "DEV_MEM_COPY_UTIL", "mem_copy_utilization"),
-    ("power_w", 1.0, "POWER", "DEV_POWER_USAGE", "power_usage"),
-    ("power_w", 1.0, "POWINST", "DEV_POWER_USAGE_INSTANT", "power_usage_instant"),
-    ("engine_mhz", 1.0, "SMCLK", "DEV_SM_CLOCK", "sm_clock"),
-    ("memory_mhz", 1.0, "MMCLK", "DEV_MEM_CLOCK", "memory_clock"),
-    ("engine_mhz_requested", 1.0, "SACLK", "DEV_APP_SM_CLOCK", "sm_app_clock"),
+    ("gr_engine_active", "GRACT", "PROF_GR_ENGINE_ACTIVE", "gr_engine_active"),
+    ("sm_active", "SMACT", "PROF_SM_ACTIVE", "sm_active"),
+    ("sm_occupancy", "SMOCC", "PROF_SM_OCCUPANCY", "sm_occupancy"),
+    ("tensor_active", "TENSO", "PROF_PIPE_TENSOR_ACTIVE", "tensor_active"),
+    ("dram_active", "DRAMA", "PROF_DRAM_ACTIVE", "dram_active"),
+    ("fp64_active", "FP64A", "PROF_PIPE_FP64_ACTIVE", "fp64_active"),
+    ("fp32_active", "FP32A", "PROF_PIPE_FP32_ACTIVE", "fp32_active"),
+    ("fp16_active", "FP16A", "PROF_PIPE_FP16_ACTIVE", "fp16_active"),
+    ("gpu_utilisation", "GPUTL", "DEV_GPU_UTIL", "gpu_utilization"),
+    ("memory_copy_utilisation", "MCUTL", "DEV_MEM_COPY_UTIL", "mem_copy_utilization"),
+    ("power_w", "POWER", "DEV_POWER_USAGE", "power_usage"),
+    ("power_w", "POWINST", "DEV_POWER_USAGE_INSTANT", "power_usage_instant"),
+    ("engine_mhz", "SMCLK", "DEV_SM_CLOCK", "sm_clock"),
+    ("memory_mhz", "MMCLK", "DEV_MEM_CLOCK", "memory_clock"),
+    ("engine_mhz_requested", "SACLK", "DEV_APP_SM_CLOCK", "sm_app_clock"),
 )
-_DMON = {dmon: (ours, factor) for ours, factor, dmon, _, _ in _FIELDS}
-_EXPORTER = {f"DCGM_FI_{metric}": (ours, factor) for ours, factor, _, metric, _ in _FIELDS}
-_TAGS = {tag: (ours, factor) for ours, factor, _, _, tag in _FIELDS}
+_DMON = {dmon: ours for ours, dmon, _, _ in _FIELDS}
+_EXPORTER = {f"DCGM_FI_{metric}": ours for ours, _, metric, _ in _FIELDS}
+_TAGS = {tag: ours for ours, _, _, tag in _FIELDS}
 _ENTITY = "Entity"
 _METRIC = re.compile(r"(?P<metric>DCGM_FI_\w+)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+\d+)?\s*$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -66,11 +73,11 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
         gpu = labels.get("gpu", "0")
         names[gpu] = labels.get("modelName") or names.get(gpu)
         if metric in scrapes.setdefault(gpu, {}):
-            yield Sample(gpu, names[gpu], None, _by_our_names(scrapes.pop(gpu), _EXPORTER))
+            yield Sample(gpu, names[gpu], None, by_our_names(scrapes.pop(gpu), _EXPORTER))
             scrapes[gpu] = {}
         scrapes[gpu][metric] = value
     for gpu, scrape in scrapes.items():
-        yield Sample(gpu, names[gpu], None, _by_our_names(scrape, _EXPORTER))
+        yield Sample(gpu, names[gpu], None, by_our_names(scrape, _EXPORTER))
 
 
 def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -125,15 +132,6 @@ def _warn_of_instances(path: Path, lines: int) -> None:
         )
 
 
-def _by_our_names(readings: dict[str, float], columns: Columns) -> dict[str, float]:
-    """Readings of one moment by DCGM's names, of one meaning the first that has a value."""
-    values: dict[str, float] = {}
-    for theirs, (ours, _) in columns.items():
-        if theirs in readings and math.isnan(values.get(ours, math.nan)):
-            values[ours] = readings[theirs]
-    return values
-
-
 def read_sdk(path: Path, lines: Lines) -> Iterator[Sample]:
     """A sample for each GPU and time of a CSV in long form, as DCGM's sample programs write it.
 
@@ -148,4 +146,4 @@ def read_sdk(path: Path, lines: Lines) -> Iterator[Sample]:
         for reading in values_of({field: value}, _TAGS, where).values():
             sample[field] = reading
     for (gpu, time_s), readings in samples.items():
-        yield Sample(gpu, None, time_s, _by_our_names(readings, _TAGS))
+        yield Sample(gpu, None, time_s, by_our_names(readings, _TAGS))

@@ -21,10 +21,11 @@ FARTHEST = 1e20  # of any value, times in nanoseconds since 1970 included
 _UNIT = re.compile(r"\s*(W|%|M[Hh]z)$")
 # DCGM's numbers for blank, not found, not supported, not permitted: of 32 and 64 bits, and real.
 _BLANKS = (2147483632, 9223372036854775792, 140737488355328)
+_FACTORS = {"gpu_utilisation": 0.01, "memory_copy_utilisation": 0.01}  # all tools give percent
 
 Lines = Sequence[tuple[int, str]]
 Cells = list[str]
-Columns = Mapping[str, tuple[str, float]]  # a tool's name: ours, and the factor to our unit
+Columns = Mapping[str, str]  # our names by a tool's; of several with one meaning the best first
 
 
 class Sample(NamedTuple):
@@ -71,21 +72,28 @@ class SampledLog:
 def values_of(cells: Mapping[str, str], columns: Columns, where: str) -> dict[str, float]:
     """The values that mlscale knows of one row, NaN where missing.
 
-    Of several columns with one meaning, the first that is not missing counts. Raises InputError,
-    beginning with `where`, on what is no number, or negative, on a share that is none, and beyond
-    MOST.
+    Raises InputError, beginning with `where`, on what is no number, or negative, on a share that is
+    none, and beyond MOST.
     """
-    values: dict[str, float] = {}
-    for theirs, (ours, factor) in columns.items():
-        if theirs not in cells or not math.isnan(values.get(ours, math.nan)):
+    readings: dict[str, float] = {}
+    for theirs, ours in columns.items():
+        if theirs not in cells:
             continue
         place = f"{where}, column '{theirs}'"
-        value = number(cells[theirs], place) * factor
+        readings[theirs] = value = number(cells[theirs], place) * _FACTORS.get(ours, 1.0)
         if value < 0 or value > (LARGEST_SHARE if ours in SHARES else MOST):
             raise InputError(
                 f"{place}: '{cells[theirs].strip()}' cannot be; is the header its own?"
             )
-        values[ours] = value
+    return by_our_names(readings, columns)
+
+
+def by_our_names(readings: Mapping[str, float], columns: Columns) -> dict[str, float]:
+    """Readings of one moment, of several with one meaning the first that is not missing."""
+    values: dict[str, float] = {}
+    for theirs, ours in columns.items():
+        if theirs in readings and math.isnan(values.get(ours, math.nan)):
+            values[ours] = readings[theirs]
     return values
 
 

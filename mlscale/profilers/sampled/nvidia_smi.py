@@ -9,27 +9,23 @@ import numpy as np
 from mlscale.errors import InputError, warn
 from mlscale.profilers.sampled.log import Lines, Sample, csv_cells, rows, values_of
 
+_POWERS = ("power.draw.instant", "power.draw", "power.draw.average")
+_CLOCKS = ("clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr")
+_REQUESTED_CLOCKS = ("clocks.applications.graphics", "clocks.applications.gr")
 _QUERY = {
-    "power.draw.instant": ("power_w", 1.0),
-    "power.draw": ("power_w", 1.0),
-    "power.draw.average": ("power_w", 1.0),
-    "clocks.current.sm": ("engine_mhz", 1.0),
-    "clocks.sm": ("engine_mhz", 1.0),
-    "clocks.current.graphics": ("engine_mhz", 1.0),
-    "clocks.gr": ("engine_mhz", 1.0),
-    "clocks.current.memory": ("memory_mhz", 1.0),
-    "clocks.mem": ("memory_mhz", 1.0),
-    "clocks.applications.graphics": ("engine_mhz_requested", 1.0),
-    "clocks.applications.gr": ("engine_mhz_requested", 1.0),
-    "utilization.gpu": ("gpu_utilisation", 0.01),
-    "utilization.memory": ("memory_copy_utilisation", 0.01),
+    **dict.fromkeys(_POWERS, "power_w"),
+    **dict.fromkeys(_CLOCKS, "engine_mhz"),
+    **dict.fromkeys(("clocks.current.memory", "clocks.mem"), "memory_mhz"),
+    **dict.fromkeys(_REQUESTED_CLOCKS, "engine_mhz_requested"),
+    "utilization.gpu": "gpu_utilisation",
+    "utilization.memory": "memory_copy_utilisation",
 }
 _DMON = {
-    "pwr": ("power_w", 1.0),
-    "pclk": ("engine_mhz", 1.0),
-    "mclk": ("memory_mhz", 1.0),
-    "sm": ("gpu_utilisation", 0.01),
-    "mem": ("memory_copy_utilisation", 0.01),
+    "pwr": "power_w",
+    "pclk": "engine_mhz",
+    "mclk": "memory_mhz",
+    "sm": "gpu_utilisation",
+    "mem": "memory_copy_utilisation",
 }
 _INDEX = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
 _EPOCH = datetime(1970, 1, 1)
