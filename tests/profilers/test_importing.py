@@ -16,8 +16,6 @@ from synthetic.tidy import refused
 from mlscale import HardwareConfig
 from mlscale.profilers import append, import_profile
 
-P100 = {"device": None, "base": {"engine_mhz": 1000.0, "memory_mhz": 500.0}}
-
 
 def write(folder: Path, *texts: str) -> list[Path]:
     paths = [folder / f"run{i}.csv" for i in range(len(texts))]
@@ -128,14 +126,6 @@ class TestImportProfile:
 
 class TestLaunches:
     """How often a kernel runs, and for how long in all; the made files say so themselves."""
-
-    def test_of_a_trace_count_and_not_the_counters(self, tmp_path: Path) -> None:
-        """Three traced launches of 40, 60 and 80 us; nvprof counted two."""
-        more = NVPROF_TRACE + NVPROF_TRACE.splitlines()[-1].replace("3,60", "4,80")
-        table = read(tmp_path, NVPROF_METRICS, more, **P100).table
-        assert table.numbers["launches"].tolist() == [3]
-        assert table.numbers["total_time_ms"] == pytest.approx([0.18])
-        assert table.numbers["time_ms"] == pytest.approx([0.06])
 
     @pytest.mark.parametrize("each", [False, True])
     def test_without_a_trace_are_those_counted(self, tmp_path: Path, each: bool) -> None:

@@ -151,12 +151,6 @@ def test_program_output_around_the_table(tmp_path: Path) -> None:
         assert row(read(tmp_path, text))["time_ms"] == 0.01
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
-def test_encodings(tmp_path: Path, encoding: str) -> None:
-    text = ("\ufeff" if encoding == "utf-16-le" else "") + long_page().replace("\n", "\r\n")
-    assert row(read(tmp_path, text.encode(encoding)))["VALUInsts"] == pytest.approx(40)
-
-
 @pytest.mark.parametrize(
     ("unit", "dimension", "scale"),
     [

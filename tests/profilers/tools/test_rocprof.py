@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic.exports import BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
 
-from mlscale import DataWarning, InputError
+from mlscale import InputError
 from mlscale.profilers import ImportedTable
 
 AMD = {
@@ -28,14 +28,6 @@ def test_v1(tmp_path: Path) -> None:
     assert values["ReadBandwidth"] == pytest.approx(4096 / 2e-6)
     assert values["V_IPC"] == pytest.approx(500 / (4 * 8000))
     assert imported.table.text["kernel"] == ["f(int, int)"]
-
-
-def test_negative_durations_are_left_out_and_said(tmp_path: Path) -> None:
-    text = rocprof_v1(AMD, 3, times=[(1000, 3000), (5000, 4244), (7000, 7000)])
-    with pytest.warns(DataWarning, match="2 rows without a positive time were left out"):
-        imported = read(tmp_path, text)
-    assert imported.launches == 1
-    assert row(imported)["time_ms"] == pytest.approx(0.002)
 
 
 def test_derived_metrics_of_the_worked_check(tmp_path: Path) -> None:
