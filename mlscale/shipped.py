@@ -196,7 +196,7 @@ def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
     offered = {
         "cu_count": (device.cu_count,) if len(model.grid.cu_count) > 1 else (),
         "engine_mhz": _engine_clocks(device),
-        "memory_mhz": device.memory_clocks_mhz(),
+        "memory_mhz": device.settable_memory_mhz(),
     }
     base = profiles.base.as_dict()
     return [
@@ -227,7 +227,7 @@ def offered_grid(
     if device is not None:
         clocks = {
             "engine_mhz": _engine_clocks(device),
-            "memory_mhz": device.memory_clocks_mhz(),
+            "memory_mhz": device.settable_memory_mhz(),
         }
     axes = []
     for axis, offered in clocks.items():

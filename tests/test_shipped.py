@@ -76,6 +76,14 @@ class TestOfferedGrid:
         grid = offered_grid(load_device("rx7900xtx"), profiles("", at), TRAINED)
         assert (grid.engine_mhz[0], grid.engine_mhz[-1]) == (1313.0, 2625.0)
 
+    @pytest.mark.parametrize(("key", "own"), [("rx7900xtx", 1249.0), ("mi300x", 1300.0)])
+    def test_a_memory_clock_that_nobody_can_set_stays(self, key: str, own: float) -> None:
+        """ROCm lists 772 and 1100 MHz too, and sets neither."""
+        device = load_device(key)
+        assert len(device.memory_clocks_mhz()) > 1
+        at = HardwareConfig(device.cu_count, 2000.0, own)
+        assert offered_grid(device, profiles("", at), TRAINED).memory_mhz == (own,)
+
     def test_even_steps_where_the_list_is_not_known(self) -> None:
         device: Device = load_device("mi300x")
         assert not device.engine_clocks_mhz()

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from mlscale.errors import InputError
 
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
+CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3")  # no tool of AMD's sets it
 
 
 def _is_text(value: object) -> bool:
@@ -185,6 +186,11 @@ class Device:
     def memory_clocks_mhz(self) -> tuple[float, ...]:
         """The memory clocks that the vendor's tool lists, ascending; empty where not known."""
         return tuple(sorted(self.supported_memory_mhz or ()))
+
+    def settable_memory_mhz(self) -> tuple[float, ...]:
+        """The memory clocks that can be set, ascending; none where the GPU chooses by itself."""
+        chooses = self.architecture.startswith(CHOOSE_THEIR_MEMORY_CLOCK)
+        return () if chooses else self.memory_clocks_mhz()
 
     def as_dict(self) -> dict[str, object]:
         """The device as JSON carries it, for example inside a model file; unknowns are left out."""

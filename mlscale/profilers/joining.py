@@ -303,8 +303,8 @@ def _warn_of_other_clocks(records: list[KernelRecord], traces: list[str]) -> Non
     if not 1 / _SAME_CLOCK <= ratio <= _SAME_CLOCK:
         warn(
             f"{traces[0]}: kernels took {ratio:.2g} times as long while they were counted: were "
-            "the clocks others than here? What counters tell is then of other clocks than the "
-            "times; profile at the trace's clocks (ncu --clock-control none)"
+            "the clocks others than here (ncu sets its own unless --clock-control none is given)? "
+            "What counters tell is then of other clocks than the times"
         )
 
 

@@ -246,6 +246,17 @@ class TestOfAnotherGpu:
         assert for_gpus("h100-sxm5", gpus=gpus) == for_gpus("h100-sxm5")
 
 
+@pytest.mark.parametrize("key", shipped_keys())
+def test_a_memory_clock_that_can_be_set_has_a_command(key: str) -> None:
+    """Advice seeks among these clocks; of what no command sets, only the base's may be advised."""
+    device = load_device(key)
+    if device.vendor != "AMD" or not (settable := device.settable_memory_mhz()):
+        return
+    base = HardwareConfig(device.cu_count, 1000, max(settable))
+    of = clock_commands(device, replace(base, memory_mhz=min(settable) / 2), base)
+    assert of.to_set
+
+
 def for_gpus(key: str, **metadata: list[str]) -> Commands:
     """The commands for an engine clock of 1410 MHz, of a profile with these metadata."""
     best, base = HardwareConfig(8, 1410, 1300), HardwareConfig(8, 1980, 1300)

@@ -81,8 +81,9 @@ def read_wide(
     columns = [(i, name) for i, name in enumerate(export.header) if name in needed]
     channels = _channels(export, needed)
     times, duration = _time_columns(export), export.find("DurationNs")
+    gpu = export.find("gpu-id", "GPU_ID")
     counts = any(_COUNTER.match(name) for name in export.header)
-    used = [kernel, grid, size, number, duration, *(i for i, _ in columns), *(times or ())]
+    used = [kernel, grid, size, number, duration, gpu, *(i for i, _ in columns), *(times or ())]
     used += [i for of_channel in channels.values() for i in of_channel]
     seen = NumberSet()
     for block in blocks(export, used):
@@ -109,6 +110,7 @@ def read_wide(
             time_s,
             counters,
             dispatches,
+            gpus=_gpus(block, gpu),
             begin_ns=None if counts else begin_ns,
         )
 
@@ -120,7 +122,8 @@ def read_long(
     kernel, counter, value = export.columns("Kernel_Name", "Counter_Name", "Counter_Value")
     grid, size, number = export.columns("Grid_Size", "Workgroup_Size", "Dispatch_Id|Dispatch_ID")
     process, times = export.find("Process_Id"), _time_columns(export)
-    used = [kernel, counter, value, grid, size, number, process, *(times or ())]
+    agent = export.find("Agent_Id", "GPU_ID")
+    used = [kernel, counter, value, grid, size, number, process, agent, *(times or ())]
     seen: dict[str, NumberSet] = {}
     for block in blocks(export, used):
         dispatches = block.wholes(number, _DISPATCH)
@@ -144,6 +147,7 @@ def read_long(
             dispatches[first],
             processes=firsts.renamed(process, rank.__getitem__),
             is_new=np.array(is_new, np.bool_),
+            gpus=_gpus(firsts, agent),
         )
 
 
@@ -183,9 +187,14 @@ def read_trace(
             np.prod([items for _, items in axes], axis=0),
             np.nan_to_num(time_s),
             numbers=launches.wholes(number, _DISPATCH),
-            gpus=launches.renamed(agent, lambda text: text.strip().removeprefix("Agent ")),
+            gpus=_gpus(launches, agent),
             begin_ns=begin_ns,
         )
+
+
+def _gpus(launches: Block, agent: int | None) -> Labels | None:
+    """The number of each launch's agent, where the file says it."""
+    return launches.renamed(agent, lambda text: text.strip().removeprefix("Agent "))
 
 
 def read_stats(

@@ -68,6 +68,24 @@ def test_v3_passes_and_trace(tmp_path: Path) -> None:
     assert imported.launches == 2
 
 
+def test_of_several_gpus_one_is_chosen(tmp_path: Path) -> None:
+    """Two launches on each agent; pooled they would be a run of four."""
+    one = rocprofv3(AMD)
+    other = one.partition("\n")[2].replace("Agent 4", "Agent 5")
+    other = other.replace('1,1,"', '3,3,"').replace('2,2,"', '4,4,"')
+    with pytest.raises(InputError, match=r"of GPUs 4 \(2 launches\), 5 \(2 launches\); choose one"):
+        read(tmp_path, one + other, device="mi300x")
+    assert read(tmp_path, one + other, device="mi300x", gpu="5").launches == 2
+
+
+def test_v1_of_several_gpus(tmp_path: Path) -> None:
+    text = rocprof_v1(AMD, 3, times=[(1000, 3000), (5000, 9000), (7000, 7500)])
+    text = text.replace('1,"f(int, int) [clone .kd]",0,', '1,"f(int, int) [clone .kd]",6,')
+    with pytest.raises(InputError, match=r"is of GPUs 0 \(2 launches\), 6 \(1 launch\); choose"):
+        read(tmp_path, text)
+    assert row(read(tmp_path, text, gpu="6"))["time_ms"] == pytest.approx(0.004)
+
+
 def test_v3_without_a_trace_takes_the_median_of_the_passes(tmp_path: Path) -> None:
     """6, 8 and 9 us: 8 us."""
     passes = [rocprofv3({"SQ_WAVES": 10}, 0, ns) for ns in (6000, 9000, 8000)]
