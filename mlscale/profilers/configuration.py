@@ -1,13 +1,12 @@
 """Device and configuration of a run: from its files, from the user, and never from both at odds."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError, warn
-from mlscale.profilers.launches import FileContent
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
@@ -15,7 +14,7 @@ LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the 
 PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
 OBSERVED = "what the profiler observed"
 HIGHEST = "the GPU's highest; the file does not say at what it ran"
-_Facts = Mapping[str, Counter[str | float]]
+GpuFacts = Mapping[str, Counter[str | float]]  # by fact how often each value was seen
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,15 @@ class RunConfiguration:
 
 
 def run_configuration(
-    files: list[FileContent], device: str | None, base: Mapping[str, float], lacks: str = ""
+    source: str, facts: GpuFacts, device: str | None, base: Mapping[str, float], lacks: str = ""
 ) -> RunConfiguration:
     """Device, CU count and clocks. Raises InputError where unknown or contradictory.
 
-    lacks: what else the files lack, which the message then says too.
+    source: the first file, for messages; facts: what all files say of the GPU; lacks: what else
+    they lack, which the message then says too.
     """
     if not (isinstance(base, Mapping) and set(base) <= set(AXES)):
         raise InputError(f"the base {base} is none; it may say {', '.join(AXES)}, each by its name")
-    facts: dict[str, Counter[str | float]] = defaultdict(Counter)
-    for file in files:
-        for fact, values in file.facts.items():
-            facts[fact].update(values)
-    source = files[0].source
     spread = _spread(source, facts, base)
     observed = {axis: _mean(facts[axis]) for axis in AXES if axis in facts}
     key = _device(source, facts, device, observed.get("cu_count"))
@@ -97,7 +92,7 @@ def _request(
     return f"{source}: {'; '.join(parts)}; give {' '.join(flags)}{hint}{also}"
 
 
-def _limit(facts: _Facts, unknown: list[str]) -> str:
+def _limit(facts: GpuFacts, unknown: list[str]) -> str:
     """The highest engine clock, for one that has to be given."""
     if "engine_limit_mhz" not in facts or "engine_mhz" not in unknown:
         return ""
@@ -116,7 +111,7 @@ def _warn_of_namesakes(source: str, name: str, own: Device) -> None:
         warn(f"{source}: '{name}' is taken for '{own.key}'. {own.note}")
 
 
-def _device(source: str, facts: _Facts, device: str | None, cu_count: float | None) -> str | None:
+def _device(source: str, facts: GpuFacts, device: str | None, cu_count: float | None) -> str | None:
     """The key of the device table, or any name that the user or the file gives; None without."""
     names = [
         without_controls(str(name)) for name in facts.get("device_name") or facts.get("chip") or ()
@@ -159,7 +154,9 @@ def _mean(counts: Counter[str | float]) -> float:
     return sum(float(value) * count for value, count in counts.items()) / sum(counts.values())
 
 
-def _spread(source: str, facts: _Facts, base: Mapping[str, float]) -> dict[str, tuple[str, float]]:
+def _spread(
+    source: str, facts: GpuFacts, base: Mapping[str, float]
+) -> dict[str, tuple[str, float]]:
     """By clock that launches disagree in, and that the user did not say: the text, and the mean.
 
     Warns where their mean is what the user gave. Raises InputError where it is not, and where
@@ -250,7 +247,7 @@ def _clock(
     clock: str,
     base: Mapping[str, float],
     observed: Mapping[str, float],
-    facts: _Facts,
+    facts: GpuFacts,
 ) -> float | None:
     """The clock that was set, else the observed one, else the memory's highest.
 

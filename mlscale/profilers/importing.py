@@ -23,7 +23,7 @@ from mlscale.profilers.exports.layouts import ExportLayout
 from mlscale.profilers.exports.reader import Export, NoTableError, open_export
 from mlscale.profilers.joining import KernelRecord, join
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
-from mlscale.profilers.launches import FileContent
+from mlscale.profilers.launches import FileContent, facts_of
 from mlscale.profilers.mapping import (
     FormulaScope,
     Share,
@@ -210,7 +210,8 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         layouts.append(layout)
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
-    run = run_configuration(contents, device, base or {}, _lack_of_traffic(counter_tool, records))
+    lacks = _lack_of_traffic(counter_tool, records)
+    run = run_configuration(contents[0].source, facts_of(contents), device, base or {}, lacks)
     of_records = [_features_and_shares(counter_tool, record, run) for record in records]
     features = [of_record[0] for of_record in of_records]
     shares = [of_record[1] for of_record in of_records]

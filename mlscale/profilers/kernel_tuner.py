@@ -10,6 +10,7 @@ import json
 import math
 import statistics
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes
 from mlscale.profilers.configuration import run_configuration
-from mlscale.profilers.launches import FileContent
 
 # Tuned parameters that are settings of the GPU, by the axis that they set.
 _CLOCKS = {
@@ -84,11 +84,10 @@ def import_tuned(
     that is taken from the device table. Raises InputError.
     """
     tunings = [_read(path) for path in paths]
-    content = FileContent(str(paths[0]))
-    content.facts["device_name"].update(t.device_name for t in tunings if t.device_name)
+    names = Counter[str | float](t.device_name for t in tunings if t.device_name)
     fixed = dict(base or {})
     tuned = {_CLOCKS[p] for t in tunings for p in t.parameters if p in _CLOCKS}
-    known = find_device(device or str(next(iter(content.facts["device_name"]), "")))
+    known = find_device(device or str(next(iter(names), "")))
     if known and known.datasheet and "memory_mhz" not in {*tuned, *fixed}:
         fixed["memory_mhz"] = known.datasheet.memory_mhz
         warn(
@@ -96,7 +95,8 @@ def import_tuned(
             f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
         )
     a_clock_each = dict.fromkeys(tuned, 1.0)  # the rows say which
-    run = run_configuration([content], device, fixed | a_clock_each)
+    facts = {"device_name": names}
+    run = run_configuration(str(paths[0]), facts, device, fixed | a_clock_each)
     fixed["cu_count"] = run.config.cu_count
     failed = sum(tuning.failed for tuning in tunings)
     rows: list[dict[str, Any]] = []

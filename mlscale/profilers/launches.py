@@ -298,6 +298,15 @@ class FileContent:
         raise InputError(f"{self.source}: {lacks}is of GPUs {launches}; choose one with --gpu")
 
 
+def facts_of(contents: Iterable[FileContent]) -> dict[str, Counter[str | float]]:
+    """What all files together say of the GPU."""
+    facts: dict[str, Counter[str | float]] = defaultdict(Counter)
+    for content in contents:
+        for fact, values in content.facts.items():
+            facts[fact].update(values)
+    return facts
+
+
 def _note_times(timelines: dict[str, Timeline], batch: LaunchBatch, rows: Indices) -> None:
     """Put launches on the timelines of their GPUs, where the file says when they ran."""
     if batch.begin_ns is None:

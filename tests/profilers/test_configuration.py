@@ -1,6 +1,7 @@
 """What a run's files show is compared with what the device has; expected: the device table."""
 
 import warnings
+from collections import Counter
 
 import pytest
 from synthetic.tidy import refused
@@ -8,7 +9,6 @@ from synthetic.tidy import refused
 from mlscale import DataWarning
 from mlscale.data.devices import find_device
 from mlscale.profilers.configuration import key_of, run_configuration
-from mlscale.profilers.launches import FileContent
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*what the profiler observed"),
@@ -18,10 +18,8 @@ pytestmark = [
 
 def run_of(device: str, base: dict[str, float] | None = None, **facts: float) -> tuple[int, ...]:
     """The configuration, as whole numbers, of a made run.csv with facts."""
-    content = FileContent("run.csv")
-    for fact, value in facts.items():
-        content.facts[fact][value] += 1
-    config = run_configuration([content], device, base or {}).config
+    seen = {fact: Counter[str | float]([value]) for fact, value in facts.items()}
+    config = run_configuration("run.csv", seen, device, base or {}).config
     return config.cu_count, int(config.engine_mhz), int(config.memory_mhz)
 
 
@@ -113,10 +111,9 @@ class TestNames:
 
     @staticmethod
     def run_named(name: str, device: str | None) -> str:
-        content = FileContent("run.csv")
-        content.facts["device_name"][name] += 1
+        seen = {"device_name": Counter[str | float]([name])}
         clocks = {"engine_mhz": 1200.0, "memory_mhz": 1215.0}
-        return run_configuration([content], device, clocks).device
+        return run_configuration("run.csv", seen, device, clocks).device
 
     def test_a_board_that_the_table_lacks_is_what_the_user_says(self) -> None:
         """The warning without --device says to give it."""

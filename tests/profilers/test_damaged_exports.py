@@ -72,7 +72,8 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "launch comes again": (
         long_page(long_rows(0), long_rows(1), long_rows(0)), "launch 0 of process 77 comes again"),
     "one launch, two kernels": (
-        long_page(long_rows(0), long_rows(0, kernel="other")), "is of 'other' here"),
+        long_page(long_rows(0), long_rows(0, kernel="other")),
+        "launch 0 of process 77 comes again, here of 'other'"),
     "dispatch twice": (V1 + V1.splitlines()[1], "dispatch 0 is there twice"),
     "two clocks": (
         long_page(*(long_rows(i, metrics={**NCU, "SM Frequency": ("Mhz", mhz)})

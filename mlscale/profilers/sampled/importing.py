@@ -16,7 +16,6 @@ from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import check_clock, run_configuration
-from mlscale.profilers.launches import FileContent
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
@@ -191,10 +190,8 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
     if flags or time_ms is None:
         raise InputError(f"{log.source}: does not say all of a profile; give {' '.join(flags)}")
     warn_of_holes(log, span)
-    names: dict[str, Counter[str | float]] = {}
-    if log.name:
-        names["device_name"] = Counter([log.name])
-    run = run_configuration([FileContent(log.source, facts=names)], facts.device, settings)
+    names = Counter[str | float]([log.name] if log.name else [])
+    run = run_configuration(log.source, {"device_name": names}, facts.device, settings)
     for axis, mhz in clocks.items():
         if axis in log.columns and mhz is not None:
             check_clock(str(log), run.device, axis, mhz)

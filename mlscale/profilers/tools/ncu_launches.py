@@ -78,7 +78,6 @@ class NcuLaunches:
         self.content, self.columns = content, columns
         self.metrics = {*needed, *ALWAYS}
         self._seen: dict[str, NumberSet] = {}
-        self._above = ("", -1, "")  # process, number and kernel of the launch above
 
     def of_rows(self, rows: Iterable[Block], measured: list[int]) -> Iterator[LaunchBatch]:
         """Launches of which each has a row for every metric, one below the other.
@@ -180,28 +179,17 @@ class NcuLaunches:
             return None
         numbers = launches.wholes(self.columns.number, "a launch's number")
         processes = launches.labels(self.columns.process)
-        kernels = launches.cells[self.columns.kernel]
         for code, process in enumerate(processes.texts):
             rows = np.flatnonzero(processes.codes == code)
             again = self._seen.setdefault(process, NumberSet()).add_all(numbers[rows])
-            if again is None:
-                continue
-            row = int(rows[again])
-            number, above = int(numbers[row]), self._above
-            if row:
-                last = row - 1
-                above = (processes.of(last), int(numbers[last]), kernels.text(last))
-            if above[:2] == (process, number):
+            if again is not None:
+                row = int(rows[again])
+                kernel = launches.cells[self.columns.kernel].text(row)
                 raise InputError(
-                    f"{launches.where(row)}: launch {number} is of '{kernels.text(row)[:60]}' here "
-                    f"and of '{above[2][:60]}' above"
+                    f"{launches.where(row)}: launch {numbers[row]} of process {process} comes "
+                    f"again, here of '{kernel[:60]}'; has the file been joined from several, or "
+                    "a row of a launch been damaged?"
                 )
-            raise InputError(
-                f"{launches.where(row)}: launch {number} of process {process} comes again; has the "
-                "file been joined from several?"
-            )
-        last = len(launches) - 1
-        self._above = (processes.of(last), int(numbers[last]), kernels.text(last))
         return numbers
 
     def _sizes(self, launches: Block, metrics: _Metrics, runs: Mask) -> list[Floats]:
