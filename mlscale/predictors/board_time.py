@@ -29,7 +29,12 @@ from mlscale.predictors.conditioning import (
     measured_ratios,
     random_walk,
 )
-from mlscale.predictors.intervals import calibrated_scores, restored_scores, score_at
+from mlscale.predictors.intervals import (
+    calibrated_scores,
+    equal_weights,
+    restored_scores,
+    score_at,
+)
 from mlscale.predictors.sampled.curves import TimeCurve
 
 LATENT_SDS = np.array([2.0, 0.5])  # before there are runs, of the log odds of the share and of ln p
@@ -55,12 +60,9 @@ class TimePopulation:
 
     @classmethod
     def of(cls, runs: Sequence["GpuRuns"]) -> Self:
-        """That of the runs of several GPUs, each table at each base with the same weight.
-
-        So a GPU that comes in several tables counts more, as the boards of headroom do.
-        """
+        """That of the runs of several GPUs, each GPU with the same weight."""
         before = cls(_means_before(), LATENT_SDS, 0.0)
-        latents, drifts, weights = [], [], []
+        latents, drifts = [], []
         for gpu in runs:
             fitted = condition(
                 before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(gpu.positions)
@@ -69,8 +71,7 @@ class TimePopulation:
             off_base = gpu.positions != gpu.base
             drifts.append((left[:, off_base] ** 2 / np.abs(gpu.log_clock[off_base])).mean(axis=1))
             latents.append(fitted.latents)
-            weights.append(np.full(len(left), 1 / len(left)))
-        weight = np.concatenate(weights) / len(runs)
+        weight = equal_weights([gpu.device for gpu in runs for _ in gpu.logs])
         latent = np.concatenate(latents, axis=1)
         mean = latent @ weight
         sd = np.sqrt((latent - mean[:, None]) ** 2 @ weight)

@@ -36,7 +36,7 @@ def calibrated_scores(
     of_kernels = np.array([numbers[name] % MOST_GROUPS for name in groups])
     sizes = [own.size for own in scores]
     values = np.concatenate([own.ravel() for own in scores])
-    weights = [1 / groups.count(name) if alike else 1.0 for name in groups]
+    weights = equal_weights(groups) if alike else np.ones(len(groups))
     shares = np.repeat(np.divide(weights, sizes), sizes)
     order = np.argsort(values, kind="stable")
     values, shares, group = values[order], shares[order], np.repeat(of_kernels, sizes)[order]
@@ -47,6 +47,15 @@ def calibrated_scores(
         within = np.searchsorted(values[own], limits, side="right")
         covered += np.concatenate([[0.0], np.cumsum(shares[own])])[within]
     return _quantiles(values, shares, np.interp(LEVELS, covered / shares.sum(), LEVELS))
+
+
+def equal_weights(groups: Sequence[str]) -> Floats:
+    """Return a weight for each member, (n,), by the name of its group; they sum to 1.
+
+    Every group weighs the same, however many members it has.
+    """
+    _, of_member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.asarray(1 / sizes[of_member] / len(sizes))
 
 
 def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:

@@ -16,7 +16,7 @@ from synthetic.tidy import refused, same_bits
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, load, save, train
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.predictors.board_time import ONE_CLOCK, BoardTime, GpuRuns
+from mlscale.predictors.board_time import ONE_CLOCK, BoardTime, GpuRuns, TimePopulation
 
 SECOND = HardwareConfig(40, 900.0, 1000.0)
 AT_SECOND = made.CLOCKS.index(900.0)
@@ -58,6 +58,15 @@ class TestKnownTruth:
     def test_p_is_recovered(self, trained: BoardTime) -> None:
         # The mean over runs; the weak prior, around 2, moves those whose share is near 0.
         assert np.exp(trained.population_.mean[1]) == pytest.approx(made.P, rel=0.1)
+
+    def test_each_gpu_weighs_the_same(self) -> None:
+        """One GPU's runs given three times are one GPU's runs."""
+        one, two = (GpuRuns.of(gpu(f"gpu{k}", k, noise=0.02), made.TOP) for k in range(2))
+        few = replace(two, logs=two.logs[:20])
+        once, thrice = TimePopulation.of([one, few]), TimePopulation.of([one, one, one, few])
+        assert thrice.mean == pytest.approx(once.mean, rel=1e-9)
+        assert thrice.sd == pytest.approx(once.sd, rel=1e-9)
+        assert thrice.drift == pytest.approx(once.drift, rel=1e-9)
 
     def test_a_third_clock_tells_more(self) -> None:
         # Noise of 1 %: a clock between leaves less to the curve.

@@ -9,6 +9,7 @@ from mlscale.predictors.intervals import (
     LEVELS,
     calibrated_scores,
     distance_from_base,
+    equal_weights,
     largest_scores,
     least_scale,
     score_at,
@@ -102,6 +103,12 @@ def test_groups_weigh_alike_whatever_their_kernels() -> None:
     )
     assert alike == pytest.approx(once, rel=2e-3)  # what lies between its values twice
     assert drowned > 1.2 * once
+
+
+def test_equal_weights_by_hand() -> None:
+    """A third for each of three groups, split among its members."""
+    weights = equal_weights(["b", "a", "b", "c", "b", "b"])
+    assert weights == pytest.approx(np.array([1, 4, 1, 4, 1, 1]) / 12)
 
 
 def test_the_largest_scores_by_hand() -> None:

@@ -19,6 +19,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.sampled import LOW
 from mlscale.predictors.board_power.inputs import COLUMNS, BoardInputs
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
+from mlscale.predictors.intervals import equal_weights
 from mlscale.predictors.sampled.curves import PowerCurve
 
 CLOCKS = 12  # of a training table, at most
@@ -125,12 +126,8 @@ class PowerPopulation:
     @classmethod
     def of(cls, gpus: Sequence[GpuSweep]) -> Self:
         """That of the runs of several GPUs, by expectation and maximisation."""
-        runs = {one.device: 0 for one in gpus}
-        for one in gpus:
-            runs[one.device] += len(one.share)
-        weight = np.concatenate(
-            [np.full(len(one.share), 1 / runs[one.device] / len(runs)) for one in gpus]
-        )
+        devices = [one.device for one in gpus for _ in one.share]
+        weight = equal_weights(devices)
         inputs = BoardInputs.of(np.concatenate([one.share for one in gpus]), weight)
         columns = [inputs.columns(one.share, one.base) for one in gpus]
         coefficients = np.vstack([LATENT_MEANS, np.zeros((COLUMNS - 1, len(LATENT_MEANS)))])
@@ -139,7 +136,7 @@ class PowerPopulation:
         for _ in range(EXPECTATIONS):
             fits = [own._fitted(*one) for one in zip(gpus, columns, latents, strict=True)]
             latents = [fit[0] for fit in fits]
-            own = own._maximised(fits, np.vstack(columns), weight, len(runs))
+            own = own._maximised(fits, np.vstack(columns), weight, len(set(devices)))
         return own
 
     def _fitted(
