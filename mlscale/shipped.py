@@ -73,7 +73,7 @@ def _of_sampled_runs(profiles: Profiles, has_further: bool) -> str:
     )
 
 
-def choice_note(name: str, profiles: Profiles) -> str:
+def choice_note(name: str, model: Model, profiles: Profiles) -> str:
     """Say which shipped model was chosen, and what it does not know of the GPU."""
     note = f"the shipped model {name} was chosen, for {profiles.device}"
     device = find_device(profiles.device)
@@ -82,12 +82,9 @@ def choice_note(name: str, profiles: Profiles) -> str:
             ", which is not in the device table: even steps up to the clock of the first log are "
             "tried, whether or not it can be set to them"
         )
-    if name in (ANY_GPU, ANY_SAMPLED_GPU) and device is not None and device.vendor != "NVIDIA":
-        note += "; it learnt from NVIDIA's GPUs alone, and " + (
-            "on others only its power was tried, of one kernel on an MI350X and an MI355X"
-            if name == ANY_SAMPLED_GPU
-            else "its intervals were never checked on others"
-        )
+    others = model.card.get("other_vendors")
+    if others and device is not None and device.vendor != "NVIDIA":
+        note += f"; it learnt from NVIDIA's GPUs alone, and {others}"
     return note
 
 

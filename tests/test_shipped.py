@@ -282,10 +282,13 @@ class TestShippedModel:
     )
     def test_a_note_tells_of_other_vendors_gpus(self, name: str, words: str) -> None:
         """docs/sampled.md has the figures: no time was measured on those two."""
+        model = load(path(name))
         of_amd = profiles("mi300x", HardwareConfig(304, 2000.0, 1300.0))
-        assert f"it learnt from NVIDIA's GPUs alone, and {words}" in choice_note(name, of_amd)
+        assert f"it learnt from NVIDIA's GPUs alone, and {words}" in choice_note(
+            name, model, of_amd
+        )
         of_nvidia = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
-        assert "learnt from" not in choice_note(name, of_nvidia)
+        assert "learnt from" not in choice_note(name, model, of_nvidia)
 
     def test_a_card_names_the_sources(self) -> None:
         _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))

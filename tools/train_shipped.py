@@ -12,7 +12,8 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements, from_table
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
-from mlscale.data.public.registry import Dataset, all_datasets, dataset, identify, path
+from mlscale.data.public.registry import all_datasets, dataset, identify, path
 from mlscale.data.sampled import SECOND_CLOCK, clocks_not_reached
 from mlscale.data.surfaces import Surfaces, without_base
 from mlscale.data.table import Table
@@ -40,6 +41,7 @@ MODELS = Path(__file__).parent.parent / "models"
 SAMPLED = ("a100-sampled", "rtx8000-sampled", "v100-sampled")
 NVIDIA = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")
 HEADROOM = tuple(name for name, one in all_datasets().items() if one.parts)
+ALL_TABLES = (*SAMPLED, *NVIDIA, *HEADROOM)
 # Between 802 and 705 MHz times of the V100's table rise up to three times as fast as the clock
 # falls, which no engine clock can do: something else was changed too.
 CLOCKS_NOT_KEPT = "v100"
@@ -53,37 +55,39 @@ TIME_LEFT_OUT = (
 
 def main(names: list[str]) -> None:
     """Train the named models, or all of them, and write them to models/."""
-    folder = os.environ.get("MLSCALE_DATA")
-    if not folder:
-        sys.exit("set MLSCALE_DATA to the folder with the public data sets")
-    files = public_files(Path(folder))
     for name in names or TRAINERS:
-        model = TRAINERS[name](files)
+        model = TRAINERS[name]()
         model.save(MODELS / f"{name}.mlscale")
         print(f"models/{name}.mlscale: {model!r}")
 
 
-def public_files(folder: Path) -> dict[str, Path]:
-    """The files of the public data sets that a folder holds, by the names of the sets."""
-    files = (path for path in sorted(folder.rglob("*.csv")))
+@cache
+def public_files() -> dict[str, Path]:
+    """The files of the public data sets in the folder MLSCALE_DATA, by the names of the sets."""
+    folder = os.environ.get("MLSCALE_DATA")
+    if not folder:
+        sys.exit("set MLSCALE_DATA to the folder with the public data sets")
+    files = sorted(Path(folder).rglob("*.csv"))
     sets = ((identify(path.read_bytes()), path) for path in files)
     return {one.name: path for one, path in sets if one is not None}
 
 
-def measurements(files: dict[str, Path], name: str) -> tuple[Measurements, Dataset]:
+@cache
+def measurements(name: str) -> Measurements:
     """One public data set, read from where it lies."""
-    if name not in files:
+    if name not in public_files():
         sys.exit(f"{name} is not in MLSCALE_DATA; see 'mlscale datasets show {name}'")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        return read_nv_dvfs(files[name], None), dataset(name)
+        return read_nv_dvfs(public_files()[name], None)
 
 
-def tables_of(files: dict[str, Path], name: str) -> list[Measurements]:
+@cache
+def tables_of(name: str) -> list[Measurements]:
     """A data set; one of headroom comes in parts."""
     if name in HEADROOM:
         return in_parts(read_table(path(dataset(name).file)))
-    return [measurements(files, name)[0]]
+    return [measurements(name)]
 
 
 def in_parts(table: Table) -> list[Measurements]:
@@ -96,32 +100,32 @@ def in_parts(table: Table) -> list[Measurements]:
     return [from_table(table.select(own)) for own in rows]
 
 
-def nvidia_time(files: dict[str, Path]) -> Model:
-    """Time of profiled kernels on any NVIDIA GPU, from tables of three."""
-    tables, sets = zip(*(measurements(files, name) for name in NVIDIA), strict=True)
-    first, *others = tables
+def nvidia_time() -> Model:
+    """Time of profiled kernels on any GPU, from tables of three of NVIDIA's."""
+    first, *others = map(measurements, NVIDIA)
     model = train(
         first, first.grid.mid, "bottleneck", others=[(table, table.grid.mid) for table in others]
     )
-    power, of_power = power_of_any_gpu(files)
+    power = power_of_any_gpu()
     model = replace(model, predictors={"time": model.predictors["time"], "power": power})
     card = {
-        "sources": list(dict.fromkeys(map(source, (*sets, *of_power)))),
-        "for": "any NVIDIA GPU",
-        "time_on_gpus_left_out": time_left_out(files),
+        "sources": sources(NVIDIA, ALL_TABLES),
+        "for": "profiled kernels on any GPU of the device table",
+        "other_vendors": "its intervals were never checked on others",
+        "time_on_gpus_left_out": time_left_out(),
         "time_on_gpus_left_out_from": TIME_LEFT_OUT,
         "power_learnt_from": list(power.trained_devices()),
-        "power_intervals_hold_percent": power_held(model, files),
+        "power_intervals_hold_percent": power_held(model),
     }
     return replace(model, card=model.card | card)
 
 
-def time_left_out(files: dict[str, Path]) -> dict[str, dict[str, float]]:
+def time_left_out() -> dict[str, dict[str, float]]:
     """By table the mean error of time [%], and the share within the 90 % intervals [%].
 
     Of applications held out, on a GPU all of whose tables are left out, from the mid-grid.
     """
-    tables = {name: measurements(files, name)[0] for name in NVIDIA}
+    tables = {name: measurements(name) for name in NVIDIA}
     study = plan("errors", tables, training="unseen-gpu", quantity="time", seeds=1)
     return {
         row["table"]: {
@@ -132,19 +136,17 @@ def time_left_out(files: dict[str, Path]) -> dict[str, dict[str, float]]:
     }
 
 
-def power_of_any_gpu(
-    files: dict[str, Path], left_out: str | None = None
-) -> tuple[BoardPower, list[Dataset]]:
+@cache
+def power_of_any_gpu(left_out: str | None = None) -> BoardPower:
     """Power from all tables of board power but those of the GPU left out.
 
     Those whose clocks were not locked only widen the intervals.
     """
-    training, sets = at_two_bases(files, (left_out,))
-    power = BoardPower(spread_from=CLOCKS_BY_OFFSETS)
-    return power.fit(*map(list, zip(*training, strict=True))), sets
+    training = at_two_bases((left_out,))
+    return BoardPower(spread_from=CLOCKS_BY_OFFSETS).fit(*map(list, zip(*training, strict=True)))
 
 
-def power_held(model: Model, files: dict[str, Path]) -> dict[str, float]:
+def power_held(model: Model) -> dict[str, float]:
     """Share of power within the 90 % intervals [%] on the tables that time was learnt from.
 
     Power was not, or is left out here. From the mid-grid, over the whole grid but the base, with
@@ -152,8 +154,8 @@ def power_held(model: Model, files: dict[str, Path]) -> dict[str, float]:
     """
     held: dict[str, float] = {}
     for name in NVIDIA:
-        table, _ = measurements(files, name)
-        power, _ = power_of_any_gpu(files, left_out=table.device)
+        table = measurements(name)
+        power = power_of_any_gpu(left_out=table.device)
         held[name] = held_on(replace(model, predictors=model.predictors | {"power": power}), table)
         print(f"{name}: 90 % intervals of power hold {held[name]} %")
     return held
@@ -171,23 +173,25 @@ def held_on(model: Model, table: Measurements) -> float:
     return round(float(without_base(percent, table.grid.index(base)).mean()), 1)
 
 
-def nvidia_sampled(files: dict[str, Path]) -> Model:
-    """Time and power of a sampled run on any NVIDIA GPU, from its averages at two engine clocks.
+def nvidia_sampled() -> Model:
+    """Time and power of a sampled run on any GPU, from its averages at two engine clocks.
 
     Time is not learnt from the V100, whose clocks are not to be trusted, and power not from GPUs
     whose clocks cannot be locked; they are predicted all the same.
     """
-    training, sets = at_two_bases(files, (CLOCKS_NOT_KEPT,))
-    (table, base), *others = training
+    (table, base), *others = at_two_bases((CLOCKS_NOT_KEPT,))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # power is another predictor's
         model = train(table, base, "board-time", others=others)
-    power, of_power = power_of_any_gpu(files)
+    power = power_of_any_gpu()
     model = replace(model, predictors={"time": model.predictors["time"], "power": power})
     card = {
-        "sources": list(dict.fromkeys(map(source, (*sets, *of_power)))),
-        "for": "a run's averages at two engine clocks or more, on any NVIDIA GPU",
-        "errors_on_gpus_left_out": from_two_clocks(files),
+        "sources": sources(ALL_TABLES),
+        "for": "a run's averages at two engine clocks or more, on any GPU",
+        "other_vendors": (
+            "on others only its power was tried, of one kernel on an MI350X and an MI355X"
+        ),
+        "errors_on_gpus_left_out": from_two_clocks(),
         "errors_on_gpus_left_out_from": "python tools/train_shipped.py nvidia-sampled",
         "power_learnt_from": list(power.trained_devices()),
     }
@@ -195,18 +199,17 @@ def nvidia_sampled(files: dict[str, Path]) -> Model:
 
 
 def at_two_bases(
-    files: dict[str, Path], left_out: Collection[str | None] = ()
-) -> tuple[list[tuple[Measurements, HardwareConfig]], list[Dataset]]:
+    left_out: Collection[str | None],
+) -> list[tuple[Measurements, HardwareConfig]]:
     """All tables but those of some GPUs, each at its highest clocks and at its mid-grid."""
-    sets = [dataset(name) for name in (*SAMPLED, *NVIDIA, *HEADROOM)]
-    sets = [one for one in sets if one.device not in left_out]
     pairs = [
         (table, table.grid.config(base))
-        for one in sets
-        for table in tables_of(files, one.name)
+        for name in ALL_TABLES
+        if dataset(name).device not in left_out
+        for table in tables_of(name)
         for base in ("highest", "mid")
     ]
-    return [(at_memory_clock(table, base.memory_mhz), base) for table, base in pairs], sets
+    return [(at_memory_clock(table, base.memory_mhz), base) for table, base in pairs]
 
 
 @dataclass(frozen=True)
@@ -236,7 +239,7 @@ class LeftOut:
         }
 
 
-def from_two_clocks(files: dict[str, Path]) -> dict[str, dict[str, dict[str, float]]]:
+def from_two_clocks() -> dict[str, dict[str, dict[str, float]]]:
     """By table mean errors [%] of time and power, and their shares within 90 % intervals [%].
 
     Of runs on a GPU all of whose tables are left out, from the highest clock that they kept and one
@@ -244,19 +247,13 @@ def from_two_clocks(files: dict[str, Path]) -> dict[str, dict[str, dict[str, flo
     is that of the highest clock alone, with the measured times.
     """
     errors = {}
-    for name in (*SAMPLED, *NVIDIA, *HEADROOM):
+    for name in ALL_TABLES:
         device = dataset(name).device
-        training, _ = at_two_bases(files, (device, CLOCKS_NOT_KEPT))
+        training = at_two_bases((device, CLOCKS_NOT_KEPT))
         time = BoardTime().fit(*map(list, zip(*training, strict=True)))
-        power, _ = power_of_any_gpu(files, left_out=device)
-        tables = tables_of(files, name)
-        parts, rules = zip(*(left_out(time, power, table) for table in tables), strict=True)
-        errors[name] = {
-            quantity: LeftOut.of_all([part[quantity] for part in parts]) for quantity in parts[0]
-        }
-        simple = ", ".join(
-            f"{rule} {np.concatenate([own[rule] for own in rules]).mean():.2f}" for rule in rules[0]
-        )
+        power = power_of_any_gpu(left_out=device)
+        errors[name], rules = left_out(time, power, tables_of(name))
+        simple = ", ".join(f"{rule} {off.mean():.2f}" for rule, off in rules.items())
         words = (
             f"{quantity} {own['mean_error_percent']} % off, intervals hold "
             f"{own['intervals_hold_percent']} %"
@@ -267,9 +264,21 @@ def from_two_clocks(files: dict[str, Path]) -> dict[str, dict[str, dict[str, flo
 
 
 def left_out(
+    time: BoardTime, power: BoardPower, tables: Sequence[Measurements]
+) -> tuple[dict[str, dict[str, float]], dict[str, Floats]]:
+    """What models that did not learn from a GPU's tables are off [%], by quantity.
+
+    The errors of simple rules of time besides, by rule.
+    """
+    parts, rules = zip(*(of_table(time, power, table) for table in tables), strict=True)
+    errors = {quantity: LeftOut.of_all([part[quantity] for part in parts]) for quantity in parts[0]}
+    return errors, {rule: np.concatenate([own[rule] for own in rules]) for rule in rules[0]}
+
+
+def of_table(
     time: BoardTime, power: BoardPower, table: Measurements
 ) -> tuple[dict[str, LeftOut], dict[str, Floats]]:
-    """Errors of models that did not learn from a table, and those of simple rules of time [%]."""
+    """The errors on one table, and those of simple rules of time [%]."""
     base = table.grid.highest
     table = at_memory_clock(table, base.memory_mhz)
     clocks = np.array(table.grid.engine_mhz)
@@ -316,15 +325,15 @@ def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
     )
 
 
-def sampled(files: dict[str, Path], name: str, note: str | None = None) -> Model:
+def sampled(name: str, note: str | None = None) -> Model:
     """Time and power of sampled runs on one GPU, with the errors of applications held out."""
-    table, of_table = measurements(files, f"{name}-sampled")
+    table = measurements(f"{name}-sampled")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         model = train(table, "highest", "sampled")
         errors = {base: held_out_errors(table, base) for base in ("highest", "mid")}
     card = {
-        "sources": [source(of_table)],
+        "sources": sources([f"{name}-sampled"]),
         "for": f"sampled runs on {table.device} and boards of the same chip",
         "mean_errors_percent": errors,
         "errors_from": f"mlscale study errors {name}.parquet --predictor sampled --base BASE",
@@ -348,15 +357,17 @@ def held_out_errors(table: Measurements, base: str) -> dict[str, float]:
     return errors
 
 
-def source(one: Dataset) -> str:
-    """Where a data set is from, and under which licence."""
-    return f"{one.url or one.url_of_parts} ({one.licence or 'no licence stated'})"
+def sources(*names: Sequence[str]) -> list[str]:
+    """Where data sets are from, and under which licence."""
+    sets = map(dataset, chain(*names))
+    where = (f"{s.url or s.url_of_parts} ({s.licence or 'no licence stated'})" for s in sets)
+    return list(dict.fromkeys(where))
 
 
 NOT_THE_SET_CLOCK = (
     "below 700 MHz the GPU ran slower than it was set to: good for power, poor for time"
 )
-TRAINERS: dict[str, Callable[[dict[str, Path]], Model]] = {
+TRAINERS: dict[str, Callable[[], Model]] = {
     "nvidia-time": nvidia_time,
     "nvidia-sampled": nvidia_sampled,
     "a100": partial(sampled, name="a100"),

@@ -145,7 +145,7 @@ def read(
         profiles = profiles.profiled
     has_further = bool(getattr(arguments, "also", None))
     name, model = (str(model_text), named) if named else shipped_model(profiles, has_further)
-    notes += [] if named else [choice_note(name, profiles)]
+    notes += [] if named else [choice_note(name, model, profiles)]
     if (model.device, model.base) == (profiles.device, profiles.base):
         if peaks:
             options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")

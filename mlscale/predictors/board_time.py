@@ -11,14 +11,15 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, positive, shaped
-from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.arrays import Floats, Mask, positive, shaped
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import clocks_not_reached, is_engine_sweep, require_engine_sweep
+from mlscale.data.sampled import clocks_not_reached, require_engine_sweep
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
-from mlscale.predictors.base import Bases, Predictor, State, Training, training_grid, training_sets
+from mlscale.predictors.base import Bases, State, Training, training_grid, training_sets
+from mlscale.predictors.board import LEAST_CLOCKS, BoardPredictor
 from mlscale.predictors.conditioning import (
     RATIO_NOISE,
     ConditionedSurfaces,
@@ -37,9 +38,10 @@ from mlscale.predictors.intervals import (
 )
 from mlscale.predictors.sampled.curves import TimeCurve
 
-LATENT_SDS = np.array([2.0, 0.5])  # before there are runs, of the log odds of the share and of ln p
+# Before there are runs, of the log odds of the share and of ln p.
+LATENT_MEANS = np.array([*TimeCurve.prior.latent_means, *TimeCurve.prior.number_means])
+LATENT_SDS = np.array([TimeCurve.prior.latent_sd, 0.5])
 LOG_P_RANGE = (-1.0, 3.0)  # below, no sum of parts; above, no smoother than a maximum
-LEAST_CLOCKS = 3
 LEAST_SD = 0.05  # of a latent between runs
 LEAST_DRIFT = 0.01
 ONE_CLOCK = "no second engine clock was measured: time scales as in the training runs on average"
@@ -61,15 +63,13 @@ class TimePopulation:
     @classmethod
     def of(cls, runs: Sequence["GpuRuns"]) -> Self:
         """That of the runs of several GPUs, each GPU with the same weight."""
-        before = cls(_means_before(), LATENT_SDS, 0.0)
+        before = cls(LATENT_MEANS, LATENT_SDS, 0.0)
         latents, drifts = [], []
         for gpu in runs:
-            fitted = condition(
-                before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(gpu.positions)
-            )
-            left = fitted.logs - gpu.logs
-            off_base = gpu.positions != gpu.base
-            drifts.append((left[:, off_base] ** 2 / np.abs(gpu.log_clock[off_base])).mean(axis=1))
+            away = gpu.away
+            fitted = condition(before.prior(gpu.log_clock, len(gpu.logs)), gpu.points(away))
+            left = (fitted.logs - gpu.logs)[:, away]
+            drifts.append((left**2 / np.abs(gpu.log_clock[away])).mean(axis=1))
             latents.append(fitted.latents)
         weight = equal_weights([gpu.device for gpu in runs for _ in gpu.logs])
         latent = np.concatenate(latents, axis=1)
@@ -95,13 +95,9 @@ class TimePopulation:
     @classmethod
     def restore(cls, state: State) -> Self:
         """What `state` described; a damaged one raises KeyError or ValueError."""
-        drift = positive(shaped(np.array([float(state["drift"])]), 1), "the drift")
         sd = positive(shaped(state["sd"], 2), "a standard deviation")
-        return cls(shaped(state["mean"], 2), sd, float(drift[0]))
-
-
-def _means_before() -> Floats:
-    return np.concatenate([TimeCurve.prior.latent_means, TimeCurve.prior.number_means])
+        drift = positive(np.array(float(state["drift"])), "the drift")
+        return cls(shaped(state["mean"], 2), sd, float(drift))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,43 +122,28 @@ class GpuRuns:
         return cls(table.device, np.log(clocks / base.engine_mhz)[kept], logs)
 
     @property
-    def positions(self) -> Indices:
-        """Of all clocks, (M,)."""
-        return np.arange(len(self.log_clock))
+    def away(self) -> Mask:
+        """Which clocks are not the base, (M,)."""
+        return np.asarray(self.log_clock != 0)
 
-    @property
-    def base(self) -> int:
-        """The position of the base."""
-        return int(np.abs(self.log_clock).argmin())
-
-    @property
-    def farthest(self) -> int:
-        """The position of the clock that a second run is best made at."""
-        return int(np.abs(self.log_clock).argmax())
-
-    def points(self, at: Indices) -> MeasuredRatios:
-        """The measured ratios at these positions, but for the base."""
-        at = at[at != self.base]
-        return MeasuredRatios(np.eye(len(self.log_clock))[at], self.logs[:, at])
+    def points(self, at: Mask) -> MeasuredRatios:
+        """The measured ratios at these clocks (M,)."""
+        return MeasuredRatios(np.eye(len(at))[at], self.logs[:, at])
 
 
 @dataclass
-class BoardTime(Predictor):
+class BoardTime(BoardPredictor):
     """T / T_base = (1 - c + c (base / clock)^p)^(1/p) of a whole run, on any GPU.
 
     c and p of a run follow from its time at a second engine clock, and at more if there are; with
     one clock alone they are those of the training runs on average, and a flag says so. It predicts
-    other engine clocks alone, at the memory clock of the base.
+    other engine clocks alone, at the CU count and memory clock of the base. Intervals hold what
+    they promise on average over GPUs like those held out in training.
     """
 
     name = "board-time"
     quantities: ClassVar[tuple[str, ...]] = ("time",)
     quantity: str = "time"
-
-    @classmethod
-    def applies_to(cls, measurements: Measurements) -> bool:
-        """Whether these are sampled profiles over the engine clock alone."""
-        return is_engine_sweep(measurements) and len(measurements.grid.engine_mhz) >= LEAST_CLOCKS
 
     def fit(self, training: Training, base: Bases) -> Self:
         """Learn from the tables of one GPU or several; one table may come with several bases.
@@ -175,39 +156,14 @@ class BoardTime(Predictor):
         if not sets:
             raise InputError(f"'{self.name}' needs a training table")
         gpus = [GpuRuns.of(table, at) for table, at in sets]
-        self.trained_ = tuple((table.device, table.grid, at) for table, at in sets)
+        self._remember(sets)
         self.population_ = TimePopulation.of(gpus)
         self.scores_ = _held_out_scores(gpus)
         return self
 
-    def trained_devices(self) -> tuple[str, ...]:
-        """The GPUs that were learnt from."""
-        return tuple(dict.fromkeys(device for device, _, _ in self.trained_))
-
-    def trained_grids(self) -> tuple[ConfigGrid, ...]:
-        """The grid of each training table."""
-        return tuple(dict.fromkeys(grid for _, grid, _ in self.trained_))
-
     def learn_peaks(self, profiles: Profiles, grid: ConfigGrid) -> Self:  # noqa: ARG002
         """Nothing: the curve knows no peaks."""
         return self
-
-    def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
-        """The surfaces, on the grid of the training table where none is given. Raises InputError.
-
-        A grid has the CU count and memory clock of the base alone.
-        """
-        return self._surfaces(profiles, grid, None)
-
-    def predict_interval(
-        self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
-    ) -> Surfaces:
-        """Surfaces with low and high, which hold that share of runs x clocks.
-
-        They hold it on average over GPUs like those held out in training. low and high are None
-        after training on one GPU alone. Raises InputError.
-        """
-        return self._surfaces(profiles, grid, coverage)
 
     def widths_ahead(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -217,54 +173,42 @@ class BoardTime(Predictor):
         The mean over the clocks of half the interval of the log time; without calibrated intervals
         in standard deviations. Raises InputError.
         """
-        own = self._conditioned(profiles, self._grid(profiles, grid))
+        own = self._conditioned(profiles, grid or training_grid(self.trained_, profiles))
         return own.widths_ahead(score_at(self.scores_, coverage) * np.sqrt(own.posterior.before))
 
-    def _surfaces(
-        self, profiles: Profiles, grid: ConfigGrid | None, coverage: float | None
-    ) -> Surfaces:
-        own = self._conditioned(profiles, self._grid(profiles, grid))
+    def _surfaces(self, profiles: Profiles, grid: ConfigGrid, coverage: float | None) -> Surfaces:
+        own = self._conditioned(profiles, grid)
         if coverage is None or not self.scores_.size:
             return own.surfaces()
         return own.surfaces(score_at(self.scores_, coverage) * _scale(own.posterior))
 
     def _conditioned(self, profiles: Profiles, grid: ConfigGrid) -> ConditionedSurfaces:
-        """Surfaces given the points; a flag says where there are none."""
-        log_clock = np.log(np.array(grid.engine_mhz) / profiles.base.engine_mhz)
-        prior = self.population_.prior(log_clock, len(profiles.kernels))
-        posterior = condition(prior, measured_ratios(profiles, grid, with_power=False))
-        flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
-        return ConditionedSurfaces(grid, profiles.base, posterior, flags)
-
-    def _grid(self, profiles: Profiles, grid: ConfigGrid | None) -> ConfigGrid:
-        """The grid, or that of the training table. Raises InputError."""
-        if grid is None:
-            return training_grid(self.trained_, profiles)
+        """Surfaces given the points; a flag says where there are none. Raises InputError."""
         base = profiles.base
         if (grid.cu_count, grid.memory_mhz) != ((base.cu_count,), (base.memory_mhz,)):
             raise InputError(
                 f"'{self.name}' predicts other engine clocks alone, at "
                 f"cu={base.cu_count},memory={base.memory_mhz:g}"
             )
-        return grid
+        log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
+        prior = self.population_.prior(log_clock, len(profiles.kernels))
+        posterior = condition(prior, measured_ratios(profiles, grid, with_power=False))
+        flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
+        return ConditionedSurfaces(grid, base, posterior, flags)
 
     def state(self) -> State:
         """What was learnt, and from which GPUs."""
         return {
             **self.population_.state(),
             "scores": self.scores_,
-            "trained": [
-                {"device": device, **grid_state(grid, base)} for device, grid, base in self.trained_
-            ],
+            "trained": self._trained_state(),
         }
 
     def restore(self, state: State) -> Self:
         """Take over what `state` gave; shapes are checked."""
         self.population_ = TimePopulation.restore(state)
         self.scores_ = restored_scores(state["scores"])
-        self.trained_ = tuple((str(one["device"]), *restore_grid(one)) for one in state["trained"])
-        if not self.trained_:
-            raise ValueError("it does not say the GPUs that it learnt from")
+        self._restore_trained(state["trained"])
         return self
 
 
@@ -286,10 +230,10 @@ def _held_out_scores(gpus: Sequence[GpuRuns]) -> Floats:
             continue
         population = TimePopulation.of(others)
         for gpu in (gpu for gpu in gpus if gpu.device == device):
-            second = np.array([gpu.farthest])
+            second = np.arange(len(gpu.log_clock)) == np.abs(gpu.log_clock).argmax()
             prior = population.prior(gpu.log_clock, len(gpu.logs))
             posterior = condition(prior, gpu.points(second))
-            new = ~np.isin(gpu.positions, [gpu.base, gpu.farthest])
+            new = gpu.away & ~second
             error = np.abs(posterior.logs - gpu.logs)[:, new]
             scores += list(error / _scale(posterior)[:, new])
             devices += [gpu.device] * len(error)

@@ -1,6 +1,7 @@
 """How wide intervals must be, by scores of kernels held out in groups: NumPy."""
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 LEVELS = np.linspace(0, 1, 1001)  # of coverage, that scores are kept for
+LARGEST_LEVEL = 0.9995  # of coverage, that a Gaussian's score is finite for
 SPREAD_PER_LOG = 0.04  # what an exponent is off that nothing else tells
 MOST_GROUPS = 100  # that are left out in turn; more are joined, since one of many tells little
 
@@ -73,6 +75,14 @@ def largest_scores(scores: Sequence[Floats], groups: Sequence[str]) -> Floats:
         for name in names
     ]
     return np.asarray(np.max([np.quantile(own, LEVELS) for own in each], axis=0))
+
+
+def at_least_gaussian(scores: Floats) -> Floats:
+    """Return scores, empty or at LEVELS, none of them below that of a Gaussian's |value|."""
+    if not scores.size:
+        return scores
+    shares = (1 + np.minimum(LEVELS, LARGEST_LEVEL)) / 2
+    return np.maximum(scores, [NormalDist().inv_cdf(share) for share in shares.tolist()])
 
 
 def distance_from_base(grid: ConfigGrid, base: HardwareConfig) -> Floats:

@@ -8,6 +8,7 @@ most in proportion to f). CU counts have no such law: workgroups are dealt to CU
 one CU more can halve the time.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -24,12 +25,18 @@ LARGEST_EXPONENTS = {
 }
 
 
+def largest_change(quantity: str, log_clocks: Mapping[str, Floats]) -> Floats:
+    """How far the log of a quantity moves at most with these log ratios of clocks, by axis."""
+    exponents = LARGEST_EXPONENTS[quantity]
+    return np.asarray(sum(exponents[axis] * np.abs(logs) for axis, logs in log_clocks.items()))
+
+
 def reach(quantity: str, grid: ConfigGrid, base: HardwareConfig) -> Floats:
     """How far the log of a factor can be from 0, (C, E, M): 0 at the base, inf at other CUs."""
     settings, at_base = grid.settings(), base.as_dict()
-    distance = np.where(settings["cu_count"] == base.cu_count, 0.0, np.inf)
-    for axis, exponent in LARGEST_EXPONENTS[quantity].items():
-        distance += exponent * np.abs(np.log(settings[axis] / at_base[axis]))
+    logs = {axis: np.log(settings[axis] / at_base[axis]) for axis in LARGEST_EXPONENTS[quantity]}
+    distance = largest_change(quantity, logs)
+    distance = np.where(settings["cu_count"] == base.cu_count, distance, np.inf)
     return np.asarray(np.where(distance > 0, distance + NOISE, 0.0)).reshape(grid.shape)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.devices import known_device
-from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 
 WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory
@@ -47,21 +46,18 @@ def with_memory_clock(
 
 
 def on_grid(
-    profiles: Profiles, grid: ConfigGrid, times: Floats, limit_w: float
+    profiles: Profiles, memory: Floats, slowdown: Floats, limit_w: float
 ) -> Callable[[Floats], Floats]:
     """Return what gives log power ratios (K, N) on a grid by those at its engine clocks (K, E).
 
-    times (K, 1, E, M): ratios to the base.
+    memory (M,), slowdown (K, E, M) and limit_w: as of `with_memory_clock`.
     """
     device, base_w = known_device(profiles.device), profiles.base_power_w[:, None]
     base_mhz = profiles.base.memory_mhz
-    memory = np.array(grid.memory_mhz) / base_mhz
-    at_base = times[:, 0, :, int(np.abs(np.log(memory)).argmin())]
-    slowdown = times[:, 0] / at_base[..., None]
     rated = device.datasheet.memory_mhz / base_mhz if device and device.datasheet else 1.0
 
     def to_grid(logs: Floats) -> Floats:
         power_w = with_memory_clock(base_w * np.exp(logs), slowdown, memory, rated, limit_w)
-        return np.asarray(np.log(power_w.reshape(len(times), -1) / base_w))
+        return np.asarray(np.log(power_w.reshape(len(base_w), -1) / base_w))
 
     return to_grid

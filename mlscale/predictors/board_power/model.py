@@ -6,29 +6,36 @@ how far the voltage's steps are from the usual ones. A GPU's runs have a share o
 as every GPU weighs the same, the spread over all runs is that of a run on a new GPU.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, positive, shaped
+from mlscale.arrays import Floats, positive, require_rising, shaped
 from mlscale.data.devices import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import LOW
-from mlscale.predictors.board_power.inputs import COLUMNS, BoardInputs
+from mlscale.errors import InputError
+from mlscale.predictors.board import LEAST_CLOCKS
+from mlscale.predictors.bottleneck.process import range_flags
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.intervals import equal_weights
 from mlscale.predictors.sampled.curves import PowerCurve
 
+TOP = 3  # without a limit, it is the mean of so many largest powers
+COLUMNS = 3  # of inputs
 CLOCKS = 12  # of a training table, at most
-READING_NOISE = 0.03  # of training runs: standard deviation of the log of a ratio of two readings
-LATENT_MEANS, LATENT_SDS = np.array([-0.3, -1.5, 0.0]), np.array([1.5, 1.5, 0.7])  # before all runs
+TRAINING_NOISE = 0.03  # standard deviation of the log of a ratio of two powers of a training run
+LATENT_MEANS = np.array([*PowerCurve.prior.latent_means, 0.0])  # before there are runs
+LATENT_SDS = np.array([*[PowerCurve.prior.latent_sd] * 2, 0.7])
 FIRST_DRIFT, LEAST_DRIFT = 0.03, 0.005
 LEAST_SD = 0.02  # of a latent
 EXPECTATIONS = 15  # steps of expectation and maximisation
-GAUSS_NEWTON_STEPS, LONGEST_STEP = 4, 1.0
+STEPS, LONGEST_STEP = 4, 1.0  # of Gauss and Newton in each expectation
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,31 +57,43 @@ class BoardCurve:
         return np.concatenate([shares[1:] - weights[1:], shares[1:2] * log_voltage])
 
     def _log_voltage(self, latents: Floats) -> Floats:
-        usual = self.curve.log_voltage(PowerCurve.prior.number_means)
-        return np.asarray(np.exp(latents[2])[:, None] * usual)
+        return np.asarray(np.exp(latents[2])[:, None] * self._usual)
+
+    @cached_property
+    def _usual(self) -> Floats:
+        return self.curve.log_voltage(PowerCurve.prior.number_means)
 
 
 @dataclass(frozen=True, eq=False)
 class GpuSweep:
     """Training runs of one GPU at one base, at CLOCKS of its engine clocks.
 
-    share (n,): of the board's limit. base: ln(base / highest clock). log_clock (N,): ln(clock /
+    share (n,): of the board's limit. log_base: ln(base / highest clock). log_clock (N,): ln(clock /
     base). log_power (n, N): log ratios to the base.
     """
 
     device: str
     share: Floats
-    base: float
+    log_base: float
     log_clock: Floats
     log_power: Floats
     curve: BoardCurve
 
     @classmethod
     def of(cls, table: Measurements, base: HardwareConfig, limit_w: float) -> Self:
-        """Those of a table with one CU count and one memory clock. Raises InputError."""
+        """Those of a table with one CU count and one memory clock, at clocks that are not low.
+
+        Raises InputError where these are fewer than LEAST_CLOCKS.
+        """
         clocks = np.array(table.grid.engine_mhz)
         highest = highest_clock(table.device, clocks)
         known = np.flatnonzero((clocks >= LOW * highest) | (clocks == base.engine_mhz))
+        if len(known) < LEAST_CLOCKS:
+            raise InputError(
+                f"'board-power' learns from {LEAST_CLOCKS} engine clocks or more at {LOW:.0%} of "
+                f"the GPU's highest, {highest:g} MHz, or above; the table of '{table.device}' has "
+                f"{len(known)}, its base {base.engine_mhz:g} MHz included: measure higher clocks"
+            )
         even = known[np.linspace(0, len(known) - 1, CLOCKS).round().astype(int)]
         at = np.union1d(even, np.flatnonzero(clocks == base.engine_mhz))
         log_clock = np.log(clocks[at] / base.engine_mhz)
@@ -82,7 +101,7 @@ class GpuSweep:
         return cls(
             device=table.device,
             share=table.profiles(base).base_power_w / limit_w,
-            base=float(np.log(base.engine_mhz / highest)),
+            log_base=float(np.log(base.engine_mhz / highest)),
             log_clock=log_clock,
             log_power=table.log_ratios("power", base)[:, at],
             curve=BoardCurve(PowerCurve(log_clock, highest / base.engine_mhz, log_time)),
@@ -109,6 +128,56 @@ def is_listed(device: str, engine_mhz: float) -> bool:
     return engine_mhz <= (entry.max_clock_mhz or highest_mhz)
 
 
+def board_limit_w(device: str) -> float | None:
+    """The board's default power limit in the device table [W]; None where it is not known."""
+    known = known_device(device)
+    return known.tdp_w if known else None
+
+
+def limit_of(profiles: Profiles) -> float:
+    """The board's limit [W]; where the table has none, the mean of the three largest powers."""
+    largest = np.sort(profiles.base_power_w)[-TOP:]
+    return board_limit_w(profiles.device) or float(largest.mean())
+
+
+@dataclass(frozen=True)
+class BoardInputs:
+    """How a run's power and clock become the inputs of its latents.
+
+    mean: of the log of power's share of the limit, over the training runs. low and high: the
+    range of that share.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, share: Floats, weight: Floats) -> Self:
+        """Those of training runs (n,) with weights that sum to 1."""
+        return cls(float(np.log(share) @ weight), float(share.min()), float(share.max()))
+
+    def columns(self, share: Floats, log_base: float) -> Floats:
+        """1, the log of the share over the mean, and log_base: (K, 3).
+
+        share (K,): NaN where the limit is not known, which is taken for the mean. log_base:
+        ln(base / highest clock).
+        """
+        log_share = np.nan_to_num(np.log(share) - self.mean)
+        return np.column_stack([np.ones_like(log_share), log_share, 0 * log_share + log_base])
+
+    def flags(self, share: Floats) -> list[list[str]]:
+        """For each run whether the share is outside the range trained."""
+        return range_flags({"power share": share}, np.array([self.low]), np.array([self.high]))
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> Self:
+        """What `vars` gave; a damaged state raises KeyError or ValueError."""
+        mean, low, high = (float(state[name]) for name in ("mean", "low", "high"))
+        require_rising(np.array(low), np.array(high))
+        return cls(mean, low, high)
+
+
 @dataclass(frozen=True, eq=False)
 class PowerPopulation:
     """How runs differ, each GPU with the same weight.
@@ -129,7 +198,7 @@ class PowerPopulation:
         devices = [one.device for one in gpus for _ in one.share]
         weight = equal_weights(devices)
         inputs = BoardInputs.of(np.concatenate([one.share for one in gpus]), weight)
-        columns = [inputs.columns(one.share, one.base) for one in gpus]
+        columns = [inputs.columns(one.share, one.log_base) for one in gpus]
         coefficients = np.vstack([LATENT_MEANS, np.zeros((COLUMNS - 1, len(LATENT_MEANS)))])
         own = cls(inputs, coefficients, np.diag(LATENT_SDS**2), FIRST_DRIFT)
         latents = [(rows @ coefficients).T for rows in columns]
@@ -146,12 +215,12 @@ class PowerPopulation:
 
         latents: where to begin.
         """
-        away = np.abs(gpu.log_clock) > 1e-9
+        away = gpu.log_clock != 0
         misfit = random_walk(gpu.log_clock[away], self.drift)
-        spread = misfit.T @ misfit + READING_NOISE**2 * np.eye(away.sum())
+        spread = misfit.T @ misfit + TRAINING_NOISE**2 * np.eye(away.sum())
         inverse, known = np.linalg.inv(spread), np.linalg.inv(self.covariance)
         mean = (columns @ self.coefficients).T
-        for _ in range(GAUSS_NEWTON_STEPS):
+        for _ in range(STEPS):
             slopes = gpu.curve.slopes(latents)[:, :, away]
             left = (gpu.log_power - gpu.curve.log_ratios(latents))[:, away]
             uphill = np.einsum("lkp,pq,kq->kl", slopes, inverse, left) - (latents - mean).T @ known
@@ -215,13 +284,10 @@ class PowerPopulation:
         """What `state` described; a damaged one raises KeyError or ValueError."""
         size = len(LATENT_MEANS)
         covariance = shaped(state["covariance"], size, size)
-        if not np.allclose(covariance, covariance.T):
-            raise ValueError("a covariance is not symmetric")
         positive(np.asarray(np.linalg.eigvalsh(covariance)), "a variance")
-        drift = positive(shaped(np.array([float(state["drift"])]), 1), "the drift")
         return cls(
             BoardInputs.restore(state["inputs"]),
             shaped(state["coefficients"], COLUMNS, size),
             covariance,
-            float(drift[0]),
+            float(positive(np.array(float(state["drift"])), "the drift")),
         )

@@ -15,10 +15,7 @@ from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.base import NO_INTERVALS, predict_surfaces
 from mlscale.predictors.board_power.estimator import MEMORY_CLOCKS, OWN_TIMES, BoardPower
-from mlscale.predictors.board_power.model import (
-    highest_clock,
-    is_listed,
-)
+from mlscale.predictors.board_power.model import highest_clock, is_listed
 from mlscale.predictors.conditioning import RATIO_NOISE
 
 CLOCKS = np.array(made.CLOCKS)
@@ -251,6 +248,16 @@ class TestRefusals:
         grid = ConfigGrid((40,), (750.0, 1500.0), (1000.0,))
         with refused("on the grid and base of its times alone"):
             ready(trained, other).predict(other.profiles(made.TOP), grid)
+
+    def test_of_a_table_at_low_clocks(self) -> None:
+        """The data sheet says that an RTX 8000 reaches 1770 MHz, 40 % of which are 708."""
+        low = replace(made.GRID, engine_mhz=(400.0, 450.0, 500.0, 550.0, 600.0, 650.0, 700.0))
+        table = replace(gpu("rtx8000", 0), grid=low)
+        what = "3 engine clocks or more at 40% of the GPU's highest, 1770 MHz, or above; the table"
+        with refused(
+            f"{what} of 'rtx8000' has 1, its base 600 MHz included: measure higher clocks"
+        ):
+            BoardPower().fit(table, low.config((0, 4, 0)))
 
     def test_of_a_model_of_power_alone(self) -> None:
         with refused("'board-power' predicts power alone"):
