@@ -2,11 +2,12 @@
 
 import argparse
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, number, print_document
+from mlscale.cli.text import columns, number, print_document, written
 from mlscale.data.grid import HardwareConfig
 from mlscale.papers.nagasaka_inputs import (
     BASELINE,
@@ -72,19 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate every table, print the errors, draw the figures. Raises InputError."""
-    if not arguments.output:
-        figures = document(
-            _evaluate(_read(arguments), arguments.shuffles, arguments.penalty), arguments.counters
-        )
-    else:
-        from mlscale.report.nagasaka_figures import draw_figures
-
-        with options.output_folder(arguments.output) as folder:
-            cases = _evaluate(_read(arguments), arguments.shuffles, arguments.penalty)
-            figures = document(cases, arguments.counters)
-            figures["figures"] = [
-                str(path) for path in draw_figures(folder, cases, arguments.counters)
-            ]
+    with options.output_folder(arguments.output) if arguments.output else nullcontext() as folder:
+        if folder is not None:
+            from mlscale.report.nagasaka_figures import draw_figures
+        cases = _evaluate(_read(arguments), arguments.shuffles, arguments.penalty)
+        figures = document(cases, arguments.counters)
+        if folder is not None:
+            drawn = draw_figures(folder, cases, arguments.counters)
+            figures["figures"] = [str(path) for path in drawn]
     print_document(figures, arguments.json, _as_text)
 
 
@@ -133,9 +129,7 @@ def _as_text(document: dict[str, Any]) -> str:
         f"{table}: the model cannot see all of {', '.join(kernels)}\n  {counter}: {why}"
         for (table, counter, why), kernels in unseen.items()
     ]
-    if document.get("figures"):
-        blocks.append("\n".join(f"written: {path}" for path in document["figures"]))
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, *written(document)])
 
 
 def _left_out_text(model: dict[str, Any]) -> str:

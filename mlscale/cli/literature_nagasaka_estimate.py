@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mlscale.cli import options
 from mlscale.cli.text import (
     columns,
@@ -18,7 +16,6 @@ from mlscale.cli.text import (
 )
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
-from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.data.tables import is_tidy, read_table
 from mlscale.errors import InputError
 from mlscale.files import write_text
@@ -45,10 +42,9 @@ def run(arguments: argparse.Namespace) -> None:
     path = options.input_file(arguments.profile)
     profiles = _profiles(path, model)
     try:
-        estimates = model.estimate(profiles)
+        document = model.estimates_document(profiles)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    document = _document(model, profiles, estimates.estimated_w.tolist(), estimates.flags)
     if output is not None:
         rows = [{**row, "flags": "; ".join(row["flags"])} for row in document["estimates"]]
         write_text(output, csv_text(rows))
@@ -62,41 +58,6 @@ def _profiles(path: Path, model: FittedPowerModel) -> Profiles:
     from mlscale.profilers import import_profile
 
     return import_profile(path, device=model.device, base=model.base.as_dict())
-
-
-def _document(
-    model: FittedPowerModel,
-    profiles: Profiles,
-    estimated_w: list[float],
-    flags: tuple[tuple[str, ...], ...],
-) -> dict[str, Any]:
-    """Return the estimates as JSON values; where power was measured, that and the mean error."""
-    count = len(profiles.kernels)
-    actual_w = [None] * count if profiles.power_w is None else profiles.power_w.tolist()
-    rows = [
-        {
-            "kernel": profiles.kernels[k],
-            "time_ms": float(profiles.time_ms[k]),
-            "estimated_w": estimated_w[k],
-            "energy_mj": float(estimated_w[k] * profiles.time_ms[k]),
-            "actual_w": actual_w[k],
-            "flags": list(flags[k]),
-        }
-        for k in range(count)
-    ]
-    mape = None
-    if profiles.power_w is not None:
-        errors = absolute_percentage_error(np.array(estimated_w), profiles.power_w)
-        mape = float(errors.mean())
-    return {
-        "literature": "nagasaka-estimate",
-        "device": model.device,
-        "base": model.base.as_dict(),
-        "counters": model.counters,
-        "held_out_mape": model.mape,
-        "estimates": rows,
-        "mape": mape,
-    }
 
 
 def _text(document: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, number, or_dash, print_document
+from mlscale.cli.text import columns, number, or_dash, print_document, written
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
@@ -78,33 +78,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the models' throughput, errors and warps needed; draw the figures. InputError."""
-    if measured_gpu := _measured_gpu(arguments):
-        measured = _measured(measured_gpu, arguments)
-        print_document(measured, arguments.json, _measured_text)
+    if measured := _measured_gpu(arguments):
+        _survey_measured(measured, arguments)
         return
     intensities = sorted(set(arguments.alpha or INTENSITIES))
     warps = sorted(set(arguments.warps or WARPS))
+    document: dict[str, Any] = {"literature": "survey"}
     if arguments.cu is not None:
-        own: dict[str, Any] = {
-            "literature": "survey",
-            "compute_unit": asdict(arguments.cu),
-            "throughput": throughput_rows(intensities, warps, arguments.cu),
+        name, cu, note = OWN_CU, arguments.cu, OWN_NOTE
+        document |= {
+            "compute_unit": asdict(cu),
+            "throughput": throughput_rows(intensities, warps, cu),
         }
-        _draw(own, intensities, arguments, OWN_CU, arguments.cu)
-        print_document(own, arguments.json, _own_text)
-        return
-    most = load_device(DEVICE).max_waves_per_cu
-    if warps[-1] > most:
-        raise UsageError(f"--warps {warps[-1]}: a CU of {DEVICE} holds at most {most} warps")
-    document = {
-        "literature": "survey",
-        "device": DEVICE,
-        "throughput": throughput_rows(intensities, warps),
-        "errors": error_rows(),
-        "warps_needed": warps_needed_rows(intensities, most),
-    }
-    _draw(document, intensities, arguments, "GTX 980", GTX_980)
-    print_document(document, arguments.json, partial(_as_text, most=most))
+    else:
+        name, cu, note = "GTX 980", GTX_980, NOTE
+        most = load_device(DEVICE).max_waves_per_cu
+        if warps[-1] > most:
+            raise UsageError(f"--warps {warps[-1]}: a CU of {DEVICE} holds at most {most} warps")
+        document |= {
+            "device": DEVICE,
+            "throughput": throughput_rows(intensities, warps),
+            "errors": error_rows(),
+            "warps_needed": warps_needed_rows(intensities, most),
+        }
+    _draw(document, intensities, arguments, name, cu)
+    print_document(document, arguments.json, partial(_text, note=note))
 
 
 def _measured_gpu(arguments: argparse.Namespace) -> MeasuredGpu | None:
@@ -123,8 +121,8 @@ def _measured_gpu(arguments: argparse.Namespace) -> MeasuredGpu | None:
     return read_gpu_file(Path(arguments.gpu))
 
 
-def _measured(gpu: MeasuredGpu, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the models beside the measurements of a GPU; draws the figures. Raises InputError."""
+def _survey_measured(gpu: MeasuredGpu, arguments: argparse.Namespace) -> None:
+    """Print the models beside the measurements of a GPU; draw the figures. Raises InputError."""
     throughput = measured_rows(gpu.volkov, gpu.compute_unit)
     document = {
         "literature": "survey",
@@ -136,7 +134,7 @@ def _measured(gpu: MeasuredGpu, arguments: argparse.Namespace) -> dict[str, Any]
     }
     intensities = sorted({int(point["intensity"]) for point in gpu.volkov})
     _draw(document, intensities, arguments, gpu.name, gpu.compute_unit, gpu.volkov)
-    return document
+    print_document(document, arguments.json, _measured_text)
 
 
 def _draw(
@@ -155,19 +153,12 @@ def _draw(
         return
     from mlscale.report.survey_figures import draw_survey
 
-    with options.output_folder(arguments.output) as folder:
-        files = draw_survey(folder, intensities, name, cu, points)
-    document["figures"] = [str(path) for path in files]
-
-
-def _figures(document: dict[str, Any]) -> list[str]:
-    """The files of the figures, for the text; none where none were drawn."""
-    return ["\n".join(document["figures"])] if "figures" in document else []
-
-
-def _own_text(document: dict[str, Any]) -> str:
-    """Return the throughput of a CU that was given, and where the figures are."""
-    return "\n\n".join([OWN_NOTE, *_throughput_text(document["throughput"]), *_figures(document)])
+    options.write_into(
+        arguments,
+        document,
+        lambda folder: draw_survey(folder, intensities, name, cu, points),
+        "figures",
+    )
 
 
 def _measured_text(document: dict[str, Any]) -> str:
@@ -182,7 +173,7 @@ def _measured_text(document: dict[str, Any]) -> str:
             f"{document['name']}, measured: {unit}",
             f"Error against {counted(len(document['throughput']), 'measured throughput')} [%]\n"
             + columns(["model", "MAPE", "median", "worst"], errors),
-            *_figures(document),
+            *written(document),
         ]
     )
 
@@ -212,33 +203,37 @@ def _compute_unit(text: str) -> ComputeUnit:
         raise argparse.ArgumentTypeError(f"'{text}': {why}") from None
 
 
-def _as_text(document: dict[str, Any], most: int) -> str:
-    """Return three tables, a row for each model, and where the figures are."""
-    needed = document["warps_needed"]
-    blocks = [NOTE, *_throughput_text(document["throughput"])]
+def _text(document: dict[str, Any], note: str) -> str:
+    """Return the note, a table of throughput for each intensity, and what else there is."""
+    blocks = [note, *_throughput_text(document["throughput"])]
+    if "warps_needed" in document:
+        blocks += [_errors_text(document["errors"]), _needed_text(document["warps_needed"])]
+    return "\n\n".join([*blocks, *written(document)])
+
+
+def _errors_text(rows: list[dict[str, Any]]) -> str:
     headers = ["model", "MAPE", "worst", "latency-bound", "its largest", "throughput-bound"]
     errors = [
         [row["model"], f"{row['mape']:.1f}", f"{row['worst']:.1f}"]
         + [f"{value:.2f}" for name, value in row.items() if "ratio" in name]
-        for row in document["errors"]
+        for row in rows
     ]
-    blocks.append(
+    return (
         "Error against the simulation [%], 9 alpha x 14 occupancies, and mean ratio model / "
         f"simulation by what limits\n{columns(headers, errors)}"
     )
+
+
+def _needed_text(rows: list[dict[str, Any]]) -> str:
     lines = [
-        ["simulation", *(or_dash(row["simulation"]) for row in needed)],
-        *(
-            [name, *(or_dash(row["models"][name]) for row in needed)]
-            for name in needed[0]["models"]
-        ),
-        ["vendor's guide", *(number(row["vendor_guide"]) for row in needed)],
-        ["Saavedra-Barrera", *(number(row["saavedra_barrera"]) for row in needed)],
+        ["simulation", *(or_dash(row["simulation"]) for row in rows)],
+        *([name, *(or_dash(row["models"][name]) for row in rows)] for name in rows[0]["models"]),
+        ["vendor's guide", *(number(row["vendor_guide"]) for row in rows)],
+        ["Saavedra-Barrera", *(number(row["saavedra_barrera"]) for row in rows)],
     ]
-    headers = ["model", *(f"alpha = {row['alpha']}" for row in needed)]
-    blocks.append(
-        f"Warps needed for 99 % of the throughput bound; '-': not with {most}. The last two rows: "
-        f"for all of it, by rule of thumb\n{columns(headers, lines)}"
+    headers = ["model", *(f"alpha = {row['alpha']}" for row in rows)]
+    return (
+        "Warps needed for 99 % of the throughput bound; '-': not with "
+        f"{load_device(DEVICE).max_waves_per_cu}. The last two rows: for all of it, by rule of "
+        f"thumb\n{columns(headers, lines)}"
     )
-    blocks += _figures(document)
-    return "\n\n".join(blocks)

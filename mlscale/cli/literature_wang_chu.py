@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, print_document
+from mlscale.cli.text import columns, print_document, written
 from mlscale.data.devices import device_keys
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.measurements import Measurements, from_table, read
@@ -111,11 +111,9 @@ def run(arguments: argparse.Namespace) -> None:
         errors = table_errors(data, base, model, gpu, arguments.reading)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    document |= _document(errors, model, arguments.reading)
-    if arguments.output:
-        with options.output_folder(arguments.output) as folder:
-            files = _write(folder, f"{gpu.key}, base {base}\n{MODELS[model]}", errors, gpu)
-            document["files"] = [str(file) for file in files]
+    document |= {"model": model, "reading": arguments.reading, **errors.document()}
+    title = f"{gpu.key}, base {base}\n{MODELS[model]}"
+    options.write_into(arguments, document, lambda folder: _write(folder, title, errors, gpu))
     print_document(document, arguments.json, _as_text)
 
 
@@ -151,20 +149,6 @@ def _kernels(text: str) -> tuple[str, ...]:
     return TABLE_6 if text == TABLE_VI else values.names(text)
 
 
-def _document(errors: WangChuErrors, model: str, reading: str) -> dict[str, Any]:
-    """Return the errors as JSON values."""
-    largest, kernel, config = errors.largest
-    return {
-        "model": model,
-        "reading": reading,
-        "kernels": errors.by_kernel().to_dict("records"),
-        "n_configurations": errors.errors.shape[1],
-        **asdict(errors.summary),
-        "largest": {"percent": largest, "kernel": kernel, **asdict(config)},
-        "within_10_percent": errors.within_10,
-    }
-
-
 def _as_text(document: dict[str, Any]) -> str:
     lines = [
         [
@@ -196,7 +180,7 @@ def _as_text(document: dict[str, Any]) -> str:
             f"parameters: {document['parameters']}\n",
             f"{columns(headers, lines)}\n",
             "".join(summary),
-            *(f"written: {file}" for file in document.get("files", ())),
+            *written(document),
         ]
     )
 
@@ -229,12 +213,7 @@ def _clocks(config: dict[str, Any]) -> str:
 
 def _write(folder: Path, title: str, errors: WangChuErrors, gpu: GpuParameters) -> list[Path]:
     """Write both CSV files and the paper's figures. Raises InputError."""
-    from mlscale.report.wang_chu_figures import (
-        draw_instructions,
-        draw_kernel_errors,
-        draw_signed_errors,
-        draw_speedups,
-    )
+    from mlscale.report.wang_chu_figures import draw_figures
 
     tables = {
         "predictions.csv": errors.by_configuration(),
@@ -247,13 +226,4 @@ def _write(folder: Path, title: str, errors: WangChuErrors, gpu: GpuParameters) 
         for column in table.columns.intersection(["error_percent", "mape", "bias_percent"]):
             table[column] = table[column].map("{:.6g}".format)
         write_text(folder / name, table.to_csv(index=False, lineterminator="\n"))
-    data, signed = errors.data, errors.signed_errors[:, 0]
-    measured = f"{data.device}, measured"
-    compute_bound = (errors.base_case == 9) | (errors.base_case == 15)
-    return [
-        *(folder / name for name in tables),
-        *draw_speedups(folder, measured, data.grid, data.kernels, data.time_ms[:, 0]),
-        *draw_instructions(folder, measured, data.kernels, errors.instructions(gpu)),
-        *draw_signed_errors(folder, title, data.grid, data.kernels, signed),
-        *draw_kernel_errors(folder, title, data.kernels, errors.errors.mean(axis=1), compute_bound),
-    ]
+    return [*(folder / name for name in tables), *draw_figures(folder, title, errors, gpu)]

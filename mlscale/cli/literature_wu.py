@@ -2,10 +2,11 @@
 
 import argparse
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from mlscale.cli import options, values
-from mlscale.cli.text import columns, kernel_names, number, print_document
+from mlscale.cli.text import columns, kernel_names, number, print_document, written
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
@@ -51,9 +52,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         from mlscale.report.scaling_figures import draw_scaling
 
-        with options.output_folder(arguments.output) as folder:
-            drawn = [draw_scaling(folder, name, tables[name], shown[name]) for name in tables]
-            document["files"] = [str(path) for paths in drawn for path in paths]
+        options.write_into(
+            arguments,
+            document,
+            lambda folder: chain.from_iterable(
+                draw_scaling(folder, name, tables[name], shown[name]) for name in tables
+            ),
+        )
     print_document(document, arguments.json, partial(_as_text, tables=tables))
 
 
@@ -83,5 +88,4 @@ def _as_text(document: dict[str, Any], tables: dict[str, Measurements]) -> str:
             f"{name}: speed-up by each axis, the others at their highest, "
             f"{counted(len(rows), 'kernel')} on {data.device}\n{columns(headers, lines)}"
         )
-    blocks += ["\n".join(f"written: {file}" for file in document.get("files", ()))]
-    return "\n\n".join(filter(None, blocks))
+    return "\n\n".join([*blocks, *written(document)])

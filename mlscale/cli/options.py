@@ -3,7 +3,7 @@
 import argparse
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -318,6 +318,21 @@ def output_folder(text: str) -> Iterator[Path]:
         finally:
             if is_new and not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def write_into(
+    arguments: argparse.Namespace,
+    document: dict[str, Any],
+    draw: Callable[[Path], Iterable[Path]],
+    key: str = "files",
+) -> None:
+    """Draw into the folder of -o, where one is given; the document names the files by the key.
+
+    Raises InputError.
+    """
+    if arguments.output:
+        with output_folder(arguments.output) as folder:
+            document[key] = [str(path) for path in draw(folder)]
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.cli import options, subject
-from mlscale.cli.text import columns, kernel_names, number, print_document
+from mlscale.cli.text import columns, kernel_names, number, print_document, written
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.model import Model
@@ -47,9 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(
                 f"{arguments.model}: has no clusters to choose for a profile's kernels"
             )
-    if arguments.output:
-        with options.output_folder(arguments.output) as folder:
-            document["files"] = [str(path) for path in _draw(folder, model, arguments.model)]
+    options.write_into(arguments, document, lambda folder: _draw(folder, model, arguments.model))
     print_document(document, arguments.json, _as_text)
 
 
@@ -73,8 +71,7 @@ def _as_text(document: Row) -> str:
         blocks.append("\n".join(_predictor(quantity, predictor)))
         blocks += [_clusters(quantity, one) for one in predictor.get("cluster_sets", ())]
     blocks += _outputs(document.get("kernels", []))
-    blocks.append("\n".join(f"written: {file}" for file in document.get("files", ())))
-    return "\n\n".join(filter(None, blocks))
+    return "\n\n".join([*blocks, *written(document)])
 
 
 def _card(document: Row) -> Iterator[str]:

@@ -34,6 +34,7 @@ __all__ = [
     "print_or_write",
     "printable",
     "without_empty",
+    "written",
 ]
 
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
@@ -55,6 +56,13 @@ def print_document(
 ) -> None:
     """Print what a command found out, as JSON or for a reader."""
     print(json.dumps(document, indent=1) if as_json else as_text(document))
+
+
+def written(document: Mapping[str, Any]) -> list[str]:
+    """A paragraph of the files that were drawn or written; none where there are none."""
+    files = document.get("files") or document.get("figures", ())
+    lines = [f"written: {file}" for file in files]
+    return ["\n".join(lines)] if lines else []
 
 
 def json_text(document: Any) -> str:

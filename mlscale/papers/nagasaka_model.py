@@ -14,6 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.profiles import Profiles
+from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.errors import InputError
 from mlscale.file_kinds import POWER_MODEL, require_kind
 from mlscale.files import parse_json_object, read_bytes, write_text
@@ -110,6 +111,39 @@ class FittedPowerModel:
             },
         }
         return PowerEstimates(estimated, flags_of(conditions))
+
+    def estimates_document(self, profiles: Profiles) -> dict[str, Any]:
+        """The power of the profiles' kernels as JSON values; where it was measured, the mean error too.
+
+        Raises InputError as `estimate` does.
+        """
+        estimates = self.estimate(profiles)
+        estimated_w, count = estimates.estimated_w.tolist(), len(profiles.kernels)
+        actual_w = [None] * count if profiles.power_w is None else profiles.power_w.tolist()
+        rows = [
+            {
+                "kernel": profiles.kernels[k],
+                "time_ms": float(profiles.time_ms[k]),
+                "estimated_w": estimated_w[k],
+                "energy_mj": float(estimated_w[k] * profiles.time_ms[k]),
+                "actual_w": actual_w[k],
+                "flags": list(estimates.flags[k]),
+            }
+            for k in range(count)
+        ]
+        mape = None
+        if profiles.power_w is not None:
+            errors = absolute_percentage_error(estimates.estimated_w, profiles.power_w)
+            mape = float(errors.mean())
+        return {
+            "literature": "nagasaka-estimate",
+            "device": self.device,
+            "base": self.base.as_dict(),
+            "counters": self.counters,
+            "held_out_mape": self.mape,
+            "estimates": rows,
+            "mape": mape,
+        }
 
     @property
     def intercept_w(self) -> float:

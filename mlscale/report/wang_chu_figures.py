@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid
+from mlscale.papers.wang_chu_gpus import GpuParameters
 from mlscale.report.style import (
     COLOURS,
     HATCH,
@@ -24,6 +25,7 @@ from mlscale.report.style import (
     panels_in_rows,
     save_figure,
 )
+from mlscale.studies.wang_chu import WangChuErrors
 
 _COMPUTE, _MEMORY = COLOURS[1], COLOURS[0]
 _OTHERS = "#BBBBBB"
@@ -41,6 +43,19 @@ class _Sweep:
     def of(self, values: Floats) -> Floats:
         """Values (K, E, M) along the clock that moves, (K, clocks)."""
         return np.asarray(values[(slice(None), *self.index)])
+
+
+def draw_figures(folder: Path, title: str, errors: WangChuErrors, gpu: GpuParameters) -> list[Path]:
+    """All figures of the errors of a table; returns the files. Raises InputError."""
+    data, signed = errors.data, errors.signed_errors[:, 0]
+    measured = f"{data.device}, measured"
+    compute_bound = (errors.base_case == 9) | (errors.base_case == 15)
+    return [
+        *draw_speedups(folder, measured, data.grid, data.kernels, data.time_ms[:, 0]),
+        *draw_instructions(folder, measured, data.kernels, errors.instructions(gpu)),
+        *draw_signed_errors(folder, title, data.grid, data.kernels, signed),
+        *draw_kernel_errors(folder, title, data.kernels, errors.errors.mean(axis=1), compute_bound),
+    ]
 
 
 def draw_speedups(

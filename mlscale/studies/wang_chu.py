@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +98,17 @@ class WangChuErrors:
             "FP64": inputs.fp64_instructions,
             "global memory": inputs.memory_instructions,
             "shared memory, by transaction": inputs.shared_transactions,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Return the errors as JSON values."""
+        largest, kernel, config = self.largest
+        return {
+            "kernels": self.by_kernel().to_dict("records"),
+            "n_configurations": self.errors.shape[1],
+            **asdict(self.summary),
+            "largest": {"percent": largest, "kernel": kernel, **asdict(config)},
+            "within_10_percent": self.within_10,
         }
 
     def by_configuration(self) -> pd.DataFrame:
