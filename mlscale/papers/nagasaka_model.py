@@ -113,7 +113,7 @@ class FittedPowerModel:
         return PowerEstimates(estimated, flags_of(conditions))
 
     def estimates_document(self, profiles: Profiles) -> dict[str, Any]:
-        """The power of the profiles' kernels as JSON values; where it was measured, the mean error too.
+        """The power of the kernels as JSON values; where it was measured, the mean error too.
 
         Raises InputError as `estimate` does.
         """
