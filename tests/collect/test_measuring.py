@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from synthetic.tidy import refused
 
 from mlscale import read
 from mlscale.collect import recording
@@ -220,9 +221,12 @@ class TestHip:
     def test_without_power_of_any_row_there_is_no_column(
         self, play_back: PlayBack, tmp_path: Path
     ) -> None:
-        plan = replace(HIP, device=replace(MI210, sensors=""))
+        plan = replace(HIP, device=replace(MI210, name="Made", sensors=""), power_s=0.0)
         play_back(plan, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
         samples = recording.samples(tmp_path, plan)
+        sensors, device = recording.notes(samples, plan)
+        assert sensors.startswith("neither power nor clocks were observed: amdsmi is not installed")
+        assert device.startswith("'made' is not in the device table, so 'bottleneck' does not")
         table = recording.to_table(samples.drop(columns="cap_w"), plan)
         assert "power_w" not in table.numbers
         assert table.numbers["engine_mhz"][0] == 1700  # the highest, as the driver says
@@ -293,7 +297,9 @@ def test_a_kernel_without_power_is_left_out(
 ) -> None:
     """Where another has it; where none has it, all stay."""
     play_back(HIP, lambda _: {"time": 1.0, "times": [1.0, 1.0]})
-    assert recording.samples(tmp_path, HIP)["power_w"].isna().all()
+    silent = recording.samples(tmp_path, HIP)
+    assert silent["power_w"].isna().all()
+    assert [*recording.notes(silent, HIP)] == ["there is no power: the sensor (amdsmi) gave none"]
     other = replace(ENTRY, name="other")
     plan = replace(HIP, entries=(ENTRY, other))
     for cu_count in HIP.cu_counts:
@@ -303,6 +309,15 @@ def test_a_kernel_without_power_is_left_out(
     with pytest.warns(DataWarning, match=r"amdsmi.* gave no power of, and left out are: copy_1m"):
         rows = recording.samples(tmp_path, plan)
     assert rows["kernel"].tolist() == ["other", "other"]
+
+
+def test_a_folder_is_of_one_plan(tmp_path: Path) -> None:
+    record = recording.begin(tmp_path, HIP, resume=False)
+    with refused("holds a collection with another power_s, kernels .*; ask for the same again"):
+        recording.begin(tmp_path, replace(HIP, power_s=2.0, entries=()), resume=True)
+    recording.finish(tmp_path, record)
+    with refused("holds a finished collection; go on with --resume, or name another folder"):
+        recording.begin(tmp_path, HIP, resume=False)
 
 
 def test_a_failed_configuration_fails_the_kernel(play_back: PlayBack, tmp_path: Path) -> None:

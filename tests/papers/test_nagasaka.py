@@ -370,6 +370,8 @@ def test_what_some_training_kernels_had_is_learnt() -> None:
     assert fitted.estimate(new).estimated_w.tolist() == pytest.approx([46, 40, 100])
     zero = (f"instructions: {UNLEARNT}",)
     assert replace(fitted, highest=np.zeros(1)).estimate(new).flags == (zero, (), zero)
+    with refused("the model holds on made-gpu at cu=16,engine=1000,memory=1000, not on other at"):
+        fitted.estimate(replace(new, device="other"))
 
 
 def test_one_kernel_is_numbers() -> None:

@@ -1,6 +1,7 @@
 """Inputs per warp from nvprof counters: one kernel by hand, the fallbacks, and bad counters."""
 
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -42,6 +43,13 @@ def test_a_row_of_a_frame_has_numpy_numbers() -> None:
     """Whole numbers and fractions; what is text is no counter."""
     row = {name: np.int64(value) if value > 1 else value for name, value in KERNEL.items()}
     assert WarpInputs.of_row({"kernel": "k", **row}, GTX_980).compute_instructions == 42
+
+
+def test_arrays_of_other_lengths_are_no_kernels() -> None:
+    arrays = {field.name: np.ones(2) for field in fields(WarpInputs) if field.name != "flags"}
+    assert WarpInputs.of(**arrays).flags == ((), ())
+    with refused("the inputs are of different numbers of kernels"):
+        WarpInputs.of(**{**arrays, "warps": np.ones(3)})
 
 
 def test_fp64_instructions_are_counted_by_thread() -> None:
