@@ -19,7 +19,7 @@ from mlscale.data.sampled import is_sampled, second_clock_mhz
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load
-from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
+from mlscale.predictors.base import HasFeatures, PredictsOtherBases, PredictsOtherGpus
 from mlscale.unprofiled import refuse_times_alone
 
 ANY_GPU = "nvidia-time.mlscale"
@@ -40,7 +40,7 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
 
     Sampled profiles with DRAM's share take the model of a board with the same chip. has_further:
     they are measured at a further engine clock, from which runs on any other GPU are predicted
-    too. Raises InputError where none fits.
+    too, and kernels that a trace knows by their time alone. Raises InputError where none fits.
 
     Example:
         name, model = shipped_model(profiles)
@@ -48,6 +48,8 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
     """
     if is_sampled(profiles.metadata):
         name = _of_sampled_runs(profiles, has_further)
+    elif profiles.are_times_alone and (has_further or profiles.points):
+        name = ANY_SAMPLED_GPU
     else:
         name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)
     return name, load(path(name))
@@ -134,8 +136,10 @@ def model_for(
             f"the model is of {model.device} at {model.base}, the profile of {profiles.device} at "
             f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
         )
-    refuse_times_alone(profiles)
-    needs_peaks = not is_sampled(profiles.metadata)  # averages are shares of them already
+    if looks_at_counters := isinstance(predictor, HasFeatures):
+        refuse_times_alone(profiles)
+    # averages are shares of them already
+    needs_peaks = looks_at_counters and not is_sampled(profiles.metadata)
     device = device_with_peaks(profiles.device) if needs_peaks else find_device(profiles.device)
     trained = offered_grid(device, profiles, predictor.trained_grids())
     grid = trained

@@ -45,8 +45,9 @@ def refuse_times_alone(profiles: Profiles) -> None:
         for k in np.argsort(-times, kind="stable")[:MOST_NAMED]
     ]
     raise InputError(
-        "no kernel has counters, and times alone do not tell what clocks do: profile the kernels "
-        f"of most time and give that file too (docs/profiling.md): {', '.join(largest)}"
+        "no kernel has counters, and times at one clock do not tell what clocks do: give a trace "
+        "at a second engine clock too (--also FILE@engine=…), or profile the kernels of most time "
+        f"and give that file too (docs/profiling.md): {', '.join(largest)}"
     )
 
 

@@ -44,7 +44,7 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
         elif is_of_monitor(path):
             tables.append((_of_log(of, path, config, arguments), None))
         else:
-            tables.append((_of_trace(of, path, config), config))
+            tables.append((_of_trace(of, path, config, arguments.gpu), config))
     return add_points(of.profiles, tables, of.model.grid) if tables else of.profiles
 
 
@@ -81,7 +81,7 @@ def _of_log(
     return replace(table, source=str(path), text=table.text | names)
 
 
-def _of_trace(of: Subject, path: Path, config: HardwareConfig | None) -> Table:
+def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str | None) -> Table:
     """The times of a further run, by its trace, under the names of the first one's kernels."""
     from mlscale.profilers.importing import import_again
 
@@ -96,6 +96,6 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None) -> Table:
             "import these with this trace and give the table that comes out"
         )
     profiles = of.profiles
-    table = import_again(of.files, path, profiles.device, profiles.base, config)
+    table = import_again(of.files, path, profiles.device, profiles.base, config, gpu)
     known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]
     return table.select(known)

@@ -10,7 +10,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, in_application
-from mlscale.data.sampled import is_sampled, require_same_work
+from mlscale.data.sampled import is_sampled, require_same_trace, require_same_work
 from mlscale.data.table import Table
 from mlscale.data.tables import read_table
 from mlscale.errors import InputError
@@ -30,7 +30,7 @@ def add_points(
     Rows at the base are left out, repetitions aggregated by their median, counters not looked
     at. Raises InputError on a kernel that the profiles lack, another device, a configuration
     outside the grid's range, a table that has nothing at the configuration, and further runs that
-    cannot have done the same work as the sampled ones.
+    cannot have done the same work as the sampled ones, or as a trace without counters.
     """
     times_ms: Samples = defaultdict(list)
     powers_w: Samples = defaultdict(list)
@@ -40,14 +40,12 @@ def add_points(
         configs = _configs(table, config)
         wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
         rows = [row for row, at in enumerate(configs) if at in wanted]
+        runs = rows or list(range(len(table)))
+        of_runs = table.select(runs), [kernels[k] for k in runs], [configs[k] for k in runs]
         if is_sampled(profiles.metadata):
-            runs = rows or list(range(len(table)))
-            require_same_work(
-                profiles,
-                table.select(runs),
-                [kernels[row] for row in runs],
-                [configs[row] for row in runs],
-            )
+            require_same_work(profiles, *of_runs)
+        elif profiles.are_times_alone:
+            require_same_trace(profiles, *of_runs)
         if not rows:
             reason = _why_no_point(configs, config, profiles.base)
             raise InputError(f"{table.source}: {reason}")

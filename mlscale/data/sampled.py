@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.data.devices import find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -119,18 +120,7 @@ def require_same_work(
     """
     base = profiles.base
     _require_whole_runs(profiles, table)
-    if memories := sorted({at.memory_mhz for at in configs} - {base.memory_mhz}):
-        raise InputError(
-            f"{table.source}: ran at the memory clock {memories[0]:g} MHz, the base is at "
-            f"{base.memory_mhz:g}; both runs must be at the same one"
-        )
-    clocks = np.array([at.engine_mhz for at in configs]) / base.engine_mhz
-    if np.abs(np.log(clocks)).max() < np.log(LEAST_STEP):
-        raise InputError(
-            f"{table.source}: ran at {configs[0].engine_mhz:g} MHz, as the base at "
-            f"{base.engine_mhz:g} or nearly so, which does not tell how times scale; run the same "
-            f"work at about {second_clock_mhz(profiles)} MHz"
-        )
+    clocks = _clock_ratios(profiles, table, configs)
     positions = {name: k for k, name in enumerate(profiles.kernels)}
     known = [positions[kernel] for kernel in kernels]
     times = table.positive("time_ms") / profiles.time_ms[known]
@@ -151,18 +141,61 @@ def require_same_work(
     for row, (clock, time, power) in enumerate(zip(clocks, times, powers, strict=True)):
         where = f"{table.source}: '{kernels[row]}' at {configs[row].engine_mhz:g} MHz"
         at_base = f"at {base.engine_mhz:g} MHz"
-        least, most = sorted((1.0, 1 / clock))
-        if not least / UNEXPLAINED <= time <= most * UNEXPLAINED:
-            raise InputError(
-                f"{where} takes {time:.2f} times as long as {at_base}, the same work {least:.2f} "
-                f"to {most:.2f} times; give logs of runs that do the same work"
-            )
+        _require_explained(f"{where} takes", at_base, clock, time, "logs")
         if (power if clock < 1 else 1 / power) > POWER_NOISE:
             raise InputError(
                 f"{where} draws {power:.2f} times as much power as {at_base}, the same work draws "
                 "more at the higher clock; give logs of runs that do the same work, under no "
                 "power or thermal limit"
             )
+
+
+def require_same_trace(
+    profiles: Profiles, table: Table, kernels: Sequence[str], configs: Sequence[HardwareConfig]
+) -> None:
+    """Raise InputError unless a table's rows can be the profiled kernels at other engine clocks.
+
+    kernels and configs: of each row. At each clock the sum of their times, each as often as the
+    profiles' launches say, rises by no more than the clock falls.
+    """
+    clocks = _clock_ratios(profiles, table, configs)
+    positions = {name: k for k, name in enumerate(profiles.kernels)}
+    known = np.array([positions[kernel] for kernel in kernels])
+    times = profiles.weights[known] * table.positive("time_ms")
+    for clock in np.unique(clocks):
+        rows = clocks == clock
+        ratio = float(times[rows].sum() / profiles.run_times_ms[known[rows]].sum())
+        where = f"{table.source}: at {clock * profiles.base.engine_mhz:g} MHz"
+        at_base = f"at {profiles.base.engine_mhz:g} MHz"
+        _require_explained(f"{where} its kernels take", at_base, float(clock), ratio, "traces")
+
+
+def _clock_ratios(profiles: Profiles, table: Table, configs: Sequence[HardwareConfig]) -> Floats:
+    """Engine clocks over the base's, of each row. Raises InputError where they tell nothing."""
+    base = profiles.base
+    if memories := sorted({at.memory_mhz for at in configs} - {base.memory_mhz}):
+        raise InputError(
+            f"{table.source}: ran at the memory clock {memories[0]:g} MHz, the base is at "
+            f"{base.memory_mhz:g}; both runs must be at the same one"
+        )
+    clocks = np.array([at.engine_mhz for at in configs]) / base.engine_mhz
+    if np.abs(np.log(clocks)).max() < np.log(LEAST_STEP):
+        raise InputError(
+            f"{table.source}: ran at {configs[0].engine_mhz:g} MHz, as the base at "
+            f"{base.engine_mhz:g} or nearly so, which does not tell how times scale; run the same "
+            f"work at about {second_clock_mhz(profiles)} MHz"
+        )
+    return clocks
+
+
+def _require_explained(what: str, at_base: str, clock: float, time: float, files: str) -> None:
+    """Raise InputError on a ratio of times that a ratio of clocks does not explain."""
+    least, most = sorted((1.0, 1 / clock))
+    if not least / UNEXPLAINED <= time <= most * UNEXPLAINED:
+        raise InputError(
+            f"{what} {time:.2f} times as long as {at_base}, the same work {least:.2f} to "
+            f"{most:.2f} times; give {files} of runs that do the same work"
+        )
 
 
 def _require_whole_runs(profiles: Profiles, table: Table) -> None:

@@ -39,8 +39,8 @@ def warn_of_left_out(contents: Sequence[FileContent], records: Sequence[KernelRe
             )
     if not any(record.counters for record in records):
         warn(
-            f"{contents[0].source}: times without counters: no features; to predict, profile its "
-            "kernels too (docs/profiling.md) and give both files"
+            f"{contents[0].source}: times without counters: no features; to predict, give times at "
+            "a second engine clock too (--also), or a profile of its kernels (docs/profiling.md)"
         )
     for content in contents:
         warn_of_overlap(content)

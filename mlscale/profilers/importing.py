@@ -261,20 +261,24 @@ def _which_gpu(contents: Sequence[FileContent], gpu: str | None) -> dict[str, li
 
 
 def import_again(
-    paths: Sequence[Path], trace: Path, device: str, base: HardwareConfig, at: HardwareConfig
+    paths: Sequence[Path],
+    trace: Path,
+    device: str,
+    base: HardwareConfig,
+    at: HardwareConfig,
+    gpu: str | None = None,
 ) -> Table:
     """Read the trace of a further run of an application, under the names that its counters have.
 
     paths: what the first run was imported from, at `base`; its traces are left aside. at: what
-    the GPU was set to in the further run; the counters stay those of the first. Raises
-    InputError, also where the first run has no counters.
+    the GPU was set to in the further run; the counters, if there are any, stay those of the first.
+    gpu: as in import_profile. Raises InputError.
     """
-    counting = [path for path in paths if _read(path, False, None, no_progress)[0].has_counters]
-    if not counting:
-        raise InputError(f"{trace}: the first run has no counters to name its kernels by")
+    counting = [path for path in paths if _read(path, False, gpu, no_progress)[0].has_counters]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the import of the first run told them
-        table = import_exports([*counting, trace], device=device, base=base.as_dict()).table
+        files = [*counting, trace]
+        table = import_exports(files, device=device, base=base.as_dict(), gpu=gpu).table
     settings = {axis: np.full(len(table), value) for axis, value in at.as_dict().items()}
     return replace(table, numbers=table.numbers | settings)
 

@@ -1,0 +1,122 @@
+"""Traces of a run at two engine clocks, of which neither has counters."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Capture, succeed
+
+from mlscale.cli.main import main
+
+Times = Mapping[str, float]  # of each kernel [us]
+BASE = ("--base", "engine=1980,memory=2619")
+FAST = {"gemm": 800.0, "axpy": 600.0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL": 100.0}
+
+
+def trace(path: Path, times: Times, gpus: int = 1) -> Path:
+    """PyTorch's of an H100, or of several, 100 launches of each kernel one after the other."""
+    events: list[dict[str, Any]] = []
+    for gpu in range(gpus):
+        begin = 0.0
+        for name, us in [*times.items()] * 100:
+            where = {"device": gpu, "grid": [132, 1, 1], "block": [256, 1, 1]}
+            sizes = {**where, "registers per thread": 32}
+            event = {"ph": "X", "cat": "kernel", "name": name, "ts": begin, "dur": us}
+            events.append({**event, "args": sizes})
+            begin += us
+    names = [{"id": gpu, "name": "NVIDIA H100 80GB HBM3", "numSms": 132} for gpu in range(gpus)]
+    path.write_text(json.dumps({"deviceProperties": names, "traceEvents": events}))
+    return path
+
+
+def at(gemm_mhz: float, **others: float) -> dict[str, float]:
+    """Times where gemm follows the engine clock and axpy none."""
+    return {**FAST, "gemm": 800.0 * 1980 / gemm_mhz, **others}
+
+
+@pytest.fixture
+def fast(tmp_path: Path) -> Path:
+    return trace(tmp_path / "fast.json", FAST)
+
+
+def advise(capsys: Capture, *arguments: object) -> Any:
+    return json.loads(succeed(capsys, "advise", *arguments, "--format", "json")[0])
+
+
+def refused(capsys: Capture, *arguments: object) -> str:
+    """The complaint, below a warning that there are no counters."""
+    assert main(["advise", *map(str, arguments)]) == 2
+    *_, complaint = capsys.readouterr().err.splitlines()
+    return complaint
+
+
+def test_each_kernel_follows_its_own_two_times(capsys: Capture, tmp_path: Path, fast: Path) -> None:
+    """At 2/3 of the clock gemm takes 1.5 times as long; at the best, in between, by its law."""
+    slow = trace(tmp_path / "slow.json", at(1320))
+    document = advise(capsys, fast, *BASE, "--also", f"{slow}@engine=1320", "--max-slowdown", 10)
+    run = document["whole_run"]
+    mhz = run["best"]["engine_mhz"]
+    assert (document["device"], document["objective"]) == ("h100-sxm5", "clock")
+    assert run["at_base"]["time_ms"] == pytest.approx(150.0)
+    assert run["launches"] == 300
+    assert 1320 < mhz < 1980
+    slowdowns = {
+        kernel["kernel"]: kernel["at_whole_run_best"]["slowdown_percent"]
+        for kernel in document["kernels"]
+    }
+    assert slowdowns["gemm"] == pytest.approx(100 * (1980 / mhz - 1), abs=0.6)
+    assert slowdowns["axpy"] == pytest.approx(0, abs=0.6)
+    assert run["slowdown_percent"] == pytest.approx(800 / 1500 * slowdowns["gemm"], abs=0.6)
+
+
+def test_power_gives_energy(capsys: Capture, tmp_path: Path, fast: Path) -> None:
+    slow = trace(tmp_path / "slow.json", at(1320))
+    given = (fast, *BASE, "--power", 600, "--also", f"{slow}@engine=1320")
+    document = advise(capsys, *given, "--max-slowdown", 5)
+    assert document["objective"] == "energy"
+    assert document["whole_run"]["at_base"]["energy_mj"] == pytest.approx(150 * 600)
+
+
+def test_a_kernel_of_one_trace_alone_is_as_others_are(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    """Its interval is wide, gemm's is not."""
+    times = at(1320)
+    del times["axpy"]
+    slow = trace(tmp_path / "slow.json", times)
+    document = advise(capsys, fast, *BASE, "--also", f"{slow}@engine=1320")
+    spans = {k["kernel"]: k for k in document["kernels"]}
+    widths = {
+        name: k["slowdown_high_percent"] - k["slowdown_low_percent"] for name, k in spans.items()
+    }
+    assert widths["axpy"] > 2 * widths["gemm"]
+
+
+def test_of_several_gpus_one_is_taken_of_both(capsys: Capture, tmp_path: Path) -> None:
+    fast = trace(tmp_path / "fast.json", FAST, gpus=2)
+    slow = trace(tmp_path / "slow.json", at(1320), gpus=2)
+    given = (fast, *BASE, "--also", f"{slow}@engine=1320")
+    assert "is of GPUs 0 (300 launches), 1 (300 launches)" in refused(capsys, *given)
+    assert advise(capsys, *given, "--gpu", 1)["whole_run"]["launches"] == 300
+
+
+@pytest.mark.parametrize(
+    ("times", "config", "match"),
+    [
+        (FAST, "engine=1950", "ran at 1950 MHz, as the base at 1980 or nearly so"),
+        (at(1320), "engine=1320,memory=1593", "the base is at 2619; both runs must be at the same"),
+        # (1200 + 600 + 100) / 1500 = 1.27, and 1980 / 1800 = 1.1
+        (at(1320), "engine=1800", "kernels take 1.27 times as long as at 1980 MHz, the same work"),
+    ],
+)
+def test_what_cannot_be_the_same_work_is_refused(
+    capsys: Capture, tmp_path: Path, fast: Path, times: Times, config: str, match: str
+) -> None:
+    slow = trace(tmp_path / "slow.json", times)
+    assert match in refused(capsys, fast, *BASE, "--also", f"{slow}@{config}")
+
+
+def test_without_a_second_clock_it_is_asked_for(capsys: Capture, fast: Path) -> None:
+    assert "give a trace at a second engine clock too (--also" in refused(capsys, fast, *BASE)
