@@ -8,46 +8,31 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import TRAFFIC_NEEDED
-from mlscale.data.devices import facts_to_carry, find_device
+from mlscale.data.devices import facts_to_carry
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, only_config, profiles_at
 from mlscale.data.table import Table
-from mlscale.data.traffic import LARGEST_SHARE
-from mlscale.errors import DataWarning, InputError, warn
+from mlscale.errors import DataWarning, InputError
 from mlscale.files import ByteProgress, no_progress
-from mlscale.profilers.configuration import RunConfiguration, run_configuration
+from mlscale.profilers.configuration import run_configuration
 from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.exports.layouts import ExportLayout
 from mlscale.profilers.exports.reader import Export, NoTableError, open_export
-from mlscale.profilers.joining import KernelRecord, join
+from mlscale.profilers.joining import join
+from mlscale.profilers.kernel_features import (
+    check_traffic,
+    features_of_run,
+    lack_of_traffic,
+    share_sources,
+    with_features,
+)
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, facts_of
-from mlscale.profilers.mapping import (
-    FormulaScope,
-    Share,
-    TableFeature,
-    needed_counters,
-    peak_shares,
-    table_features,
-)
+from mlscale.profilers.mapping import TableFeature, needed_counters
 from mlscale.profilers.run_table import launches_by_kernel, run_table
-from mlscale.profilers.sampled import (
-    RunFacts,
-    join_power,
-    log_format,
-    logs_at_one_clock,
-)
-from mlscale.profilers.tools import (
-    codexl,
-    ncu,
-    nsys,
-    nvprof,
-    pytorch,
-    rocprof,
-)
-from mlscale.text import shortened, without_controls
+from mlscale.profilers.sampled import RunFacts, join_power, log_format, logs_at_one_clock
+from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocprof
+from mlscale.text import without_controls
 
 _Reader = Callable[
     [Export, FileContent, Collection[str]], Iterator[LaunchRecord] | Iterator[LaunchBatch]
@@ -210,24 +195,20 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         layouts.append(layout)
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
-    lacks = _lack_of_traffic(counter_tool, records)
+    lacks = lack_of_traffic(counter_tool, records)
     run = run_configuration(contents[0].source, facts_of(contents), device, base or {}, lacks)
-    of_records = [_features_and_shares(counter_tool, record, run) for record in records]
-    features = [of_record[0] for of_record in of_records]
-    shares = [of_record[1] for of_record in of_records]
-    _check_traffic(paths[0], records, shares, run)
-    of_run = {name: _least_near([of_kernel[name] for of_kernel in features]) for name in TABLE_2}
+    records = with_features(counter_tool, records, run)
+    check_traffic(paths[0], records, run)
+    of_run = features_of_run(records)
     programs = [content.application for content in contents if content.application]
     name = without_controls(application or next(iter(programs), paths[0].stem))
-    table = replace(
-        run_table(counter_tool, records, features, shares, run, name), source=str(paths[0])
-    )
+    table = run_table(str(paths[0]), counter_tool, records, run, name)
     table.metadata.update(
         origin="measured",
         counter_tool=counter_tool,
         source=", ".join(path.name for path in paths),
         feature_status={name: feature.status for name, feature in of_run.items()},
-        utilisation_sources=_sources(shares),
+        utilisation_sources=share_sources(records),
         clocks={"requested": run.requested, "observed": run.observed},
         launches=launches_by_kernel(records),
         **facts_to_carry(run.device),
@@ -323,84 +304,6 @@ def _counter_tool(
                 "has counters of one tool, beside them traces of the same maker's GPUs"
             )
     return layout.tool
-
-
-def _features_and_shares(
-    tool: str, record: KernelRecord, run: RunConfiguration
-) -> tuple[dict[str, TableFeature], dict[str, Share]]:
-    peak = None
-    device = find_device(run.device)
-    if device is not None:
-        peak = device.peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
-    facts: dict[str, float | None] = {
-        "time_s": record.counted_time_s or record.time_s,
-        "workgroups": record.workgroups,
-        "cu_count": run.config.cu_count,
-        "engine_hz": run.config.engine_mhz * 1e6,
-        "peak_bytes_per_s": peak,
-        "xcd_count": device.xcd_count if device else None,
-        "se_count": device.se_count if device else None,
-    }
-    scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
-    features = table_features(tool, scope)
-    known = facts | {name: feature.value for name, feature in features.items()}
-    of_shares = FormulaScope.of(tool, record.counters, record.cycles, known)
-    return features, peak_shares(tool, of_shares)
-
-
-def _lack_of_traffic(tool: str, records: list[KernelRecord]) -> str:
-    """What to say where no kernel has a measure of DRAM use, whatever the GPU; else nothing."""
-    for record in records:
-        facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
-        scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
-        if "dram_utilisation" in peak_shares(tool, scope):
-            return ""
-    if tool != "ncu" and not any(record.counters for record in records):  # which counts always
-        return (
-            "it has times and no counters: to predict, profile its kernels too (docs/profiling.md "
-            "has the commands) and give both files"
-        )
-    return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
-
-
-def _check_traffic(
-    path: Path,
-    records: list[KernelRecord],
-    shares: list[dict[str, Share]],
-    run: RunConfiguration,
-) -> None:
-    """Raise InputError where more bytes are said to pass than can; AMD's L2 counts cache hits."""
-    above = [
-        (share.value, record.kernel)
-        for record, of_kernel in zip(records, shares, strict=True)
-        if (share := of_kernel.get("dram_utilisation")) and share.value > LARGEST_SHARE
-    ]
-    if not above:
-        return
-    most, kernel = max(above)
-    which = "" if len(above) == 1 else f"{len(above)} kernels, most of all "
-    text = (
-        f"{path}: {which}'{shortened(kernel)}': its DRAM traffic is {most:.2f} times what "
-        f"{run.device} passes at memory={run.config.memory_mhz:g}"
-    )
-    device = find_device(run.device)
-    if device is None or device.vendor != "AMD":
-        raise InputError(f"{text}; give the clock and the GPU that it ran on")
-    warn(f"{text}; hits of a last-level cache are in it")
-
-
-def _sources(shares: list[dict[str, Share]]) -> dict[str, str]:
-    """By column from what its shares were computed, where kernels differ all of it."""
-    sources: dict[str, dict[str, None]] = {}
-    for of_kernel in shares:
-        for name, share in of_kernel.items():
-            sources.setdefault(name, {})[share.source] = None
-    return {name: "; ".join(texts) for name, texts in sources.items()}
-
-
-def _least_near(features: list[TableFeature]) -> TableFeature:
-    """One feature over all kernels: the least near of those that have it."""
-    return min(features, key=lambda feature: ("nearest", "exact", "missing").index(feature.status))
 
 
 def _idle(contents: list[FileContent]) -> dict[str, float]:

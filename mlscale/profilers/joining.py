@@ -4,10 +4,11 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
+from mlscale.profilers.mapping import Share, TableFeature
 from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.text import listed
 
@@ -28,7 +29,8 @@ class KernelRecord:
     launches: how many it stands for, by the trace where there is one, since counter passes see
     only some; time_s: their mean; is_traced: whether a trace says both; counted_time_s: a launch's
     time in the counters' own passes, None where they do not say it; cycles: GRBM_GUI_ACTIVE by the
-    counter of its pass.
+    counter of its pass; features and shares: what the tool's mapping makes of the counters, none
+    before the run's configuration is known.
     """
 
     kernel: str
@@ -40,6 +42,8 @@ class KernelRecord:
     counted_time_s: float | None
     counters: dict[str, float]
     cycles: dict[str, float]
+    features: dict[str, TableFeature] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
 
 
 def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRecord]:

@@ -15,19 +15,18 @@ from mlscale.data.table import LEAST, MOST, Table
 from mlscale.errors import InputError
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import FormulaScope, Share, TableFeature, nvprof_counters
+from mlscale.profilers.mapping import FormulaScope, nvprof_counters
 from mlscale.profilers.tools import nvprof
 
 
 def run_table(
+    source: str,
     counter_tool: str,
-    records: list[KernelRecord],
-    features: list[dict[str, TableFeature]],
-    shares: list[dict[str, Share]],
+    records: Sequence[KernelRecord],
     run: RunConfiguration,
     application: str,
 ) -> Table:
-    """The table; features and shares of each record as `mapping` gives them."""
+    """The table of records with their features. Raises InputError on a time that cannot be."""
     rows = len(records)
     numbers = {
         "cu_count": np.full(rows, float(run.config.cu_count)),
@@ -35,14 +34,18 @@ def run_table(
         "memory_mhz": np.full(rows, run.config.memory_mhz),
         "time_ms": np.array([record.time_s * 1e3 for record in records]),
     }
-    columns = {name: floats_of(of_kernel[name].value for of_kernel in features) for name in TABLE_2}
-    for name in dict.fromkeys(name for of_kernel in shares for name in of_kernel):
-        of_name = [of_kernel.get(name) for of_kernel in shares]
+    columns = {name: floats_of(r.features[name].value for r in records) for name in TABLE_2}
+    for name in dict.fromkeys(name for record in records for name in record.shares):
+        of_name = [record.shares.get(name) for record in records]
         columns[name] = floats_of(None if share is None else share.value for share in of_name)
     columns["workgroups"] = floats_of(record.workgroups for record in records)
     columns["workgroup_size"] = floats_of(record.workgroup_size for record in records)
     numbers |= {name: values for name, values in columns.items() if not np.isnan(values).all()}
-    of_nvprof = [_nvprof_counters(counter_tool, record) for record in records]
+    scopes = [
+        FormulaScope.of(counter_tool, record.counters, record.cycles, {"warps": _warps(record)})
+        for record in records
+    ]
+    of_nvprof = [nvprof_counters(counter_tool, scope) for scope in scopes]
     if (counter_tool == "nvprof" or any(of_nvprof)) and "workgroups" in numbers:
         numbers["warps"] = floats_of(_warps(record) for record in records)
     for name in dict.fromkeys(counter for record in records for counter in record.counters):
@@ -58,23 +61,17 @@ def run_table(
     }
     numbers |= _of_run(text["kernel"], records)
     for name in ("time_ms", "total_time_ms"):
-        _check_times(text["kernel"], numbers.get(name, np.empty(0)))
-    return Table("import", text, numbers)
+        _check_times(source, text["kernel"], numbers.get(name, np.empty(0)))
+    return Table(source, text, numbers)
 
 
-def _check_times(kernels: list[str], times_ms: Floats) -> None:
+def _check_times(source: str, kernels: list[str], times_ms: Floats) -> None:
     """Raise InputError on a time that no kernel takes."""
     for row in np.flatnonzero((times_ms < LEAST) | (times_ms > MOST)):
         raise InputError(
-            f"the kernel '{kernels[row]}' takes {times_ms[row]:g} ms; it must be from {LEAST:g} to "
-            f"{MOST:g}: look for a damaged number in its rows"
+            f"{source}: the kernel '{kernels[row]}' takes {times_ms[row]:g} ms; it must be from "
+            f"{LEAST:g} to {MOST:g}: look for a damaged number in its rows"
         )
-
-
-def _nvprof_counters(tool: str, record: KernelRecord) -> dict[str, float]:
-    """A record's counters by nvprof's names, where the tool is another that has them all."""
-    facts = {"warps": _warps(record)}
-    return nvprof_counters(tool, FormulaScope.of(tool, record.counters, record.cycles, facts))
 
 
 def _warps(record: KernelRecord) -> float | None:
@@ -84,7 +81,7 @@ def _warps(record: KernelRecord) -> float | None:
     return record.workgroups * math.ceil(record.workgroup_size / 32)
 
 
-def _of_run(kernels: list[str], records: list[KernelRecord]) -> dict[str, Floats]:
+def _of_run(kernels: list[str], records: Sequence[KernelRecord]) -> dict[str, Floats]:
     """How much of the run each row's kernel is: its launches, and their time where traced [ms]."""
     launches: dict[str, float] = dict.fromkeys(kernels, 0.0)
     total_ms: dict[str, float] = dict.fromkeys(kernels, 0.0)
@@ -115,7 +112,7 @@ def _kernel_names(records: Sequence[KernelRecord]) -> list[str]:
     ]
 
 
-def launches_by_kernel(records: list[KernelRecord]) -> dict[str, dict[str, Any]]:
+def launches_by_kernel(records: Sequence[KernelRecord]) -> dict[str, dict[str, Any]]:
     """By kernel: the function's name, its geometry, and how many launches the row stands for."""
     launches: dict[str, dict[str, Any]] = {}
     for name, record in zip(_kernel_names(records), records, strict=True):

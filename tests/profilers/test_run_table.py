@@ -7,7 +7,7 @@ from mlscale import HardwareConfig
 from mlscale.data.table import Table
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.mapping import FormulaScope, table_features
+from mlscale.profilers.kernel_features import with_features
 from mlscale.profilers.run_table import launches_by_kernel, run_table
 
 RUN = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 500.0), {}, {}, {})
@@ -24,9 +24,7 @@ def record(
 
 
 def table(*records: KernelRecord) -> Table:
-    scopes = [FormulaScope.of("nvprof", each.counters, {}, {}) for each in records]
-    features = [table_features("nvprof", scope) for scope in scopes]
-    return run_table("nvprof", list(records), features, [{}] * len(records), RUN, "app")
+    return run_table("run.csv", "nvprof", with_features("nvprof", records, RUN), RUN, "app")
 
 
 class TestNames:

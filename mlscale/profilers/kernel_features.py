@@ -1,0 +1,96 @@
+"""Features and shares of peak of a run's kernels, and whether their DRAM traffic can be."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mlscale.counters.features import TABLE_2
+from mlscale.counters.kernel_use import TRAFFIC_NEEDED
+from mlscale.data.devices import find_device
+from mlscale.data.traffic import LARGEST_SHARE
+from mlscale.errors import InputError, warn
+from mlscale.profilers.configuration import RunConfiguration
+from mlscale.profilers.joining import KernelRecord
+from mlscale.profilers.mapping import FormulaScope, TableFeature, peak_shares, table_features
+from mlscale.text import shortened
+
+
+def with_features(
+    tool: str, records: Sequence[KernelRecord], run: RunConfiguration
+) -> list[KernelRecord]:
+    """The records with what their counters give at the run's configuration."""
+    device = find_device(run.device)
+    of_run: dict[str, float | None] = {
+        "cu_count": run.config.cu_count,
+        "engine_hz": run.config.engine_mhz * 1e6,
+    }
+    if device is not None:
+        of_run["peak_bytes_per_s"] = device.peak_bandwidth_gb_per_s(run.config.memory_mhz) * 1e9
+        of_run |= {"xcd_count": device.xcd_count, "se_count": device.se_count}
+    records_with: list[KernelRecord] = []
+    for record in records:
+        facts = of_run | {
+            "time_s": record.counted_time_s or record.time_s,
+            "workgroups": record.workgroups,
+        }
+        scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
+        features = table_features(tool, scope)
+        known = facts | {name: feature.value for name, feature in features.items()}
+        scope = FormulaScope.of(tool, record.counters, record.cycles, known)
+        shares = peak_shares(tool, scope)
+        records_with.append(replace(record, features=features, shares=shares))
+    return records_with
+
+
+def lack_of_traffic(tool: str, records: Sequence[KernelRecord]) -> str:
+    """What to say where no kernel has a measure of DRAM use, whatever the GPU; else nothing."""
+    for record in records:
+        facts = {"time_s": record.counted_time_s or record.time_s, "peak_bytes_per_s": 1.0}
+        scope = FormulaScope.of(tool, record.counters, record.cycles, facts)
+        if "dram_utilisation" in peak_shares(tool, scope):
+            return ""
+    if tool != "ncu" and not any(record.counters for record in records):  # which counts always
+        return (
+            "it has times and no counters: to predict, profile its kernels too (docs/profiling.md "
+            "has the commands) and give both files"
+        )
+    return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
+
+
+def check_traffic(path: Path, records: Sequence[KernelRecord], run: RunConfiguration) -> None:
+    """Raise InputError where more bytes are said to pass than can; AMD's L2 counts cache hits."""
+    above = [
+        (share.value, record.kernel)
+        for record in records
+        if (share := record.shares.get("dram_utilisation")) and share.value > LARGEST_SHARE
+    ]
+    if not above:
+        return
+    most, kernel = max(above)
+    which = "" if len(above) == 1 else f"{len(above)} kernels, most of all "
+    text = (
+        f"{path}: {which}'{shortened(kernel)}': its DRAM traffic is {most:.2f} times what "
+        f"{run.device} passes at memory={run.config.memory_mhz:g}"
+    )
+    device = find_device(run.device)
+    if device is None or device.vendor != "AMD":
+        raise InputError(f"{text}; give the clock and the GPU that it ran on")
+    warn(f"{text}; hits of a last-level cache are in it")
+
+
+def share_sources(records: Sequence[KernelRecord]) -> dict[str, str]:
+    """By column from what its shares were computed, where kernels differ all of it."""
+    sources: dict[str, dict[str, None]] = {}
+    for record in records:
+        for name, share in record.shares.items():
+            sources.setdefault(name, {})[share.source] = None
+    return {name: "; ".join(texts) for name, texts in sources.items()}
+
+
+def features_of_run(records: Sequence[KernelRecord]) -> dict[str, TableFeature]:
+    """Each feature of Table II over all kernels: the least near of those that have it."""
+    rank = ("nearest", "exact", "missing")
+    return {
+        name: min((record.features[name] for record in records), key=lambda f: rank.index(f.status))
+        for name in TABLE_2
+    }

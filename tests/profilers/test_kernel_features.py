@@ -1,0 +1,62 @@
+"""Features over a run's kernels, and traffic that cannot be; records made by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from synthetic.tidy import refused
+
+from mlscale import DataWarning, HardwareConfig
+from mlscale.counters.features import TABLE_2
+from mlscale.profilers.configuration import RunConfiguration
+from mlscale.profilers.joining import KernelRecord
+from mlscale.profilers.kernel_features import check_traffic, features_of_run, share_sources
+from mlscale.profilers.mapping import Share, TableFeature
+
+MISSING = dict.fromkeys(TABLE_2, TableFeature(None, "missing", ""))
+
+
+def record(kernel: str, *, status: str = "missing", dram: float = 0.5) -> KernelRecord:
+    """Of that status is 'VALUInsts'."""
+    features = MISSING | {"VALUInsts": TableFeature(1.0, status, "a")}
+    shares = {"dram_utilisation": Share(dram, f"of {kernel}")}
+    return KernelRecord(kernel, 8, 64, 1.0, 1e-3, True, None, {}, {}, features, shares)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "of_run"),
+    [
+        (["exact", "nearest", "missing"], "nearest"),
+        (["missing", "exact"], "exact"),
+        (["missing", "missing"], "missing"),
+    ],
+)
+def test_a_feature_of_the_run_is_the_least_near_that_a_kernel_has(
+    statuses: list[str], of_run: str
+) -> None:
+    features = features_of_run([record(status, status=status) for status in statuses])
+    assert features["VALUInsts"].status == of_run
+    assert features["SALUInsts"].status == "missing"
+    assert tuple(features) == TABLE_2
+
+
+def test_sources_of_a_share_are_said_once_each() -> None:
+    records = [record("f"), record("g"), record("f"), replace(record("h"), shares={})]
+    assert share_sources(records) == {"dram_utilisation": "of f; of g"}
+
+
+class TestTraffic:
+    """A share is of the bytes that pass at the base: above 1, but for what the clocks drift."""
+
+    RECORDS = (record("f", dram=1.5), record("g", dram=2.0), record("h", dram=1.0))
+
+    def test_of_several_kernels_is_refused_by_the_worst(self) -> None:
+        run = RunConfiguration("gtx980", HardwareConfig(16, 1000.0, 1000.0), {}, {}, {})
+        with refused("^run.csv: 2 kernels, most of all 'g': its DRAM traffic is 2.00 times what"):
+            check_traffic(Path("run.csv"), self.RECORDS, run)
+        check_traffic(Path("run.csv"), self.RECORDS[2:], run)
+
+    def test_of_amds_gpus_counts_hits_of_a_cache_too(self) -> None:
+        run = RunConfiguration("mi300x", HardwareConfig(304, 2100.0, 1300.0), {}, {}, {})
+        with pytest.warns(DataWarning, match="2.00 times what mi300x passes at memory=1300; hits"):
+            check_traffic(Path("run.csv"), self.RECORDS, run)
