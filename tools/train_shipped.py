@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,7 @@ from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import all_datasets, dataset, identify, path
 from mlscale.data.sampled import SECOND_CLOCK, clocks_not_reached
-from mlscale.data.surfaces import Surfaces, without_base
+from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table
 from mlscale.data.tables import read_table
 from mlscale.errors import DataWarning
@@ -167,10 +167,8 @@ def held_on(model: Model, table: Measurements) -> float:
     profiles = table.profiles(base)
     turned = model.for_gpu(table.device, table.grid, base, profiles)
     power = turned.predict(profiles, 0.9).surfaces["power"]
-    actual = table.relative("power", base)
-    within = (power.low <= actual) & (actual <= power.high)
-    percent = np.where(within, 100.0, 0.0)
-    return round(float(without_base(percent, table.grid.index(base)).mean()), 1)
+    _, held = off_and_held(power, table.relative("power", base))
+    return round(float(without_base(held, table.grid.index(base)).mean()), 1)
 
 
 def nvidia_sampled() -> Model:
@@ -212,33 +210,6 @@ def at_two_bases(
     return [(at_memory_clock(table, base.memory_mhz), base) for table, base in pairs]
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """Of runs at several clocks: errors [%], and whether the 90 % intervals hold the truth."""
-
-    off: Floats
-    within: Floats
-
-    @classmethod
-    def of(cls, predicted: Surfaces, actual: Floats, new: list[bool]) -> "LeftOut":
-        """Those of surfaces at some engine clocks."""
-        off = 100 * np.abs(predicted.values / actual - 1)
-        within = (predicted.low <= actual) & (actual <= predicted.high)
-        return cls(off[:, :, new].ravel(), 100.0 * within[:, :, new].ravel())
-
-    @classmethod
-    def of_all(cls, parts: Sequence["LeftOut"]) -> dict[str, float]:
-        """The mean error, and the share that is held [%]."""
-        off, within = (
-            np.concatenate(own)
-            for own in zip(*((part.off, part.within) for part in parts), strict=True)
-        )
-        return {
-            "mean_error_percent": round(float(np.nanmean(off)), 2),
-            "intervals_hold_percent": round(float(within.mean()), 1),
-        }
-
-
 def from_two_clocks() -> dict[str, dict[str, dict[str, float]]]:
     """By table mean errors [%] of time and power, and their shares within 90 % intervals [%].
 
@@ -271,14 +242,23 @@ def left_out(
     The errors of simple rules of time besides, by rule.
     """
     parts, rules = zip(*(of_table(time, power, table) for table in tables), strict=True)
-    errors = {quantity: LeftOut.of_all([part[quantity] for part in parts]) for quantity in parts[0]}
+    errors = {}
+    for quantity in parts[0]:
+        off, within = np.hstack([part[quantity] for part in parts])
+        errors[quantity] = {
+            "mean_error_percent": round(float(np.nanmean(off)), 2),
+            "intervals_hold_percent": round(float(within.mean()), 1),
+        }
     return errors, {rule: np.concatenate([own[rule] for own in rules]) for rule in rules[0]}
 
 
 def of_table(
     time: BoardTime, power: BoardPower, table: Measurements
-) -> tuple[dict[str, LeftOut], dict[str, Floats]]:
-    """The errors on one table, and those of simple rules of time [%]."""
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """The errors on one table and where 90 % intervals hold, (2, n) [%] by quantity.
+
+    The errors of simple rules of time besides, (n,) [%] by rule.
+    """
     base = table.grid.highest
     table = at_memory_clock(table, base.memory_mhz)
     clocks = np.array(table.grid.engine_mhz)
@@ -294,10 +274,16 @@ def of_table(
     of_both = power.with_times(times).predict_interval(both, 0.9, table.grid)
     of_one = power.with_times(measured).predict_interval(one, 0.9, table.grid)
     return {
-        "time": LeftOut.of(times, measured.values, new),
-        "power": LeftOut.of(of_both, actual, new),
-        "power from one reading": LeftOut.of(of_one, actual, new),
+        "time": off_and_held(times, measured.values)[:, :, :, new].reshape(2, -1),
+        "power": off_and_held(of_both, actual)[:, :, :, new].reshape(2, -1),
+        "power from one reading": off_and_held(of_one, actual)[:, :, :, new].reshape(2, -1),
     }, simple_rules(both, table, new)
+
+
+def off_and_held(predicted: Surfaces, actual: Floats) -> Floats:
+    """The errors [%], and 100 where the intervals hold the truth, else 0: (2, K, C, E, M)."""
+    within = (predicted.low <= actual) & (actual <= predicted.high)
+    return np.array([absolute_percentage_error(predicted.values, actual), 100.0 * within])
 
 
 def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> dict[str, Floats]:
@@ -314,15 +300,8 @@ def simple_rules(profiles: Profiles, table: Measurements, new: list[bool]) -> di
 
 def at_memory_clock(table: Measurements, memory_mhz: float) -> Measurements:
     """The table's rows at one of its memory clocks."""
-    step = [table.grid.memory_mhz.index(memory_mhz)]
-    power = table.power_samples
-    return replace(
-        table,
-        grid=replace(table.grid, memory_mhz=(memory_mhz,)),
-        time_samples=table.time_samples[..., step],
-        power_samples=None if power is None else power[..., step],
-        counter_samples=table.counter_samples[..., step, :],
-    )
+    step = table.grid.memory_mhz.index(memory_mhz)
+    return table.at_steps("memory_mhz", slice(step, step + 1))
 
 
 def sampled(name: str, note: str | None = None) -> Model:

@@ -146,6 +146,17 @@ class Measurements:
             counter_samples=self.counter_samples[:, positions],
         )
 
+    def at_steps(self, axis: str, kept: slice) -> "Measurements":
+        """Return the measurements at some steps of an axis, `engine_mhz` for example."""
+        cut = (slice(None),) * (2 + AXES.index(axis)) + (kept,)
+        return replace(
+            self,
+            grid=replace(self.grid, **{axis: getattr(self.grid, axis)[kept]}),
+            time_samples=self.time_samples[cut],
+            power_samples=None if self.power_samples is None else self.power_samples[cut],
+            counter_samples=self.counter_samples[cut],
+        )
+
     def without_counters(self, names: Collection[str]) -> "Measurements":
         """Return the measurements without the named counters."""
         others = [f for f, name in enumerate(self.counter_names) if name not in names]

@@ -1,7 +1,7 @@
 """Errors beyond the trained settings: the outermost step of an axis is left out, and predicted."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -151,15 +151,7 @@ def _mean(kernels: Rows, name: str, figure: str) -> float:
 def without_edge(data: Measurements, edge: Edge) -> Measurements:
     """Return the measurements without the outermost step of an axis."""
     axis, _ = edge
-    kept = slice(1, None) if _position(edge) == 0 else slice(None, -1)
-    cut = (slice(None),) * (2 + AXES.index(axis)) + (kept,)
-    return replace(
-        data,
-        grid=replace(data.grid, **{axis: getattr(data.grid, axis)[kept]}),
-        time_samples=data.time_samples[cut],
-        power_samples=None if data.power_samples is None else data.power_samples[cut],
-        counter_samples=data.counter_samples[cut],
-    )
+    return data.at_steps(axis, slice(1, None) if _position(edge) == 0 else slice(None, -1))
 
 
 def on_edge(grid: ConfigGrid, edge: Edge) -> Mask:

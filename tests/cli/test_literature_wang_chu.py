@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic.warps import GRID, GTX_980, gpu_file, measurements
+from synthetic.warps import GTX_980, gpu_file, measurements
 
 import mlscale
 from mlscale.cli import literature_wang_chu as command
 from mlscale.cli.main import main
-from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError
 from mlscale.papers.wang_chu_readings import READINGS
@@ -71,28 +70,14 @@ def test_relative_writes_tables_and_figures(relative: tuple[Path, str]) -> None:
 
 def test_one_memory_clock(tmp_path: Path, relative: tuple[Path, str]) -> None:
     """As the public P100 data: panels along the engine clock alone."""
-    data = measurements()
-    one = replace(
-        data,
-        grid=ConfigGrid((16,), GRID.engine_mhz, (700.0,)),
-        time_samples=data.time_samples[..., 1:2],
-        power_samples=None,
-        counter_samples=data.counter_samples[..., 1:2, :],
-    )
+    one = measurements().at_steps("memory_mhz", slice(1, 2))
     run(write(tmp_path, one), "-o", str(tmp_path / "out"))
     drawn = (tmp_path / "out" / "fig2-speedup.svg").stat().st_size
     assert 0 < drawn < (relative[0] / "fig2-speedup.svg").stat().st_size
 
 
 def test_one_configuration(tmp_path: Path) -> None:
-    data = measurements()
-    one = replace(
-        data,
-        grid=ConfigGrid((16,), (700.0,), (700.0,)),
-        time_samples=data.time_samples[..., 1:2, 1:2],
-        power_samples=None,
-        counter_samples=data.counter_samples[..., 1:2, 1:2, :],
-    )
+    one = measurements().at_steps("memory_mhz", slice(1, 2)).at_steps("engine_mhz", slice(1, 2))
     table = write(tmp_path, one)
     with pytest.raises(InputError, match="only: nothing to predict from it"):
         run(table)

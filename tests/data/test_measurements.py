@@ -1,5 +1,6 @@
 """Measurements: from rows in any order to kernels x grid."""
 
+import dataclasses
 import math
 import tempfile
 from pathlib import Path
@@ -308,6 +309,19 @@ class TestParts:
         np.testing.assert_array_equal(chosen.power_w, every.power_w[[5, 0]])
         np.testing.assert_array_equal(chosen.counters, every.counters[[5, 0]])
         assert (chosen.grid, chosen.metadata) == (every.grid, every.metadata)
+
+    @pytest.mark.parametrize(
+        ("axis", "at"), [("engine_mhz", np.s_[:, :, 1:]), ("memory_mhz", np.s_[..., 1:])]
+    )
+    def test_at_steps_keeps_a_part_of_one_axis(self, axis: str, at: Any) -> None:
+        every = made.measurements()
+        part = every.at_steps(axis, slice(1, None))
+        steps = getattr(every.grid, axis)[1:]
+        assert part.grid == dataclasses.replace(every.grid, **{axis: steps})
+        np.testing.assert_array_equal(part.time_ms, every.time_ms[at])
+        np.testing.assert_array_equal(part.power_w, every.power_w[at])
+        counters = np.moveaxis(every.counters, -1, 0)[(slice(None), *at)]
+        np.testing.assert_array_equal(part.counters, np.moveaxis(counters, 0, -1))
 
     def test_power_where_it_was_not_measured(self) -> None:
         with refused("the measurements of 'made-gpu' have no column 'power_w'"):

@@ -135,13 +135,7 @@ class TestFlagsAndRefusals:
 
     def test_what_it_cannot_learn_from(self) -> None:
         table = gpu("one", 0)
-        few = replace(
-            table,
-            grid=replace(made.GRID, engine_mhz=made.CLOCKS[-2:]),
-            time_samples=table.time_samples[:, :, :, -2:],
-            power_samples=None,
-            counter_samples=table.counter_samples[:, :, :, -2:],
-        )
+        few = table.at_steps("engine_mhz", slice(-2, None))
         with refused("3 engine clocks or more; the table of 'one' has 60 kernels, 1 CU counts"):
             BoardTime().fit(few, few.grid.highest)
 
