@@ -21,8 +21,7 @@ def device_key(text: str) -> str:
 
     text: a key or another name of the device table, or a device file, which is made known.
     """
-    from mlscale.data.device_file import load_device_file
-    from mlscale.data.devices import find_device
+    from mlscale.data.devices import find_device, load_device_file
 
     try:
         device = load_device_file(text) if text.endswith(".json") else find_device(text)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.utilisation import UTILISATIONS, dram_utilisation
+from mlscale.counters.utilisation import UTILISATIONS
+from mlscale.data.device import IMPOSSIBLE_SHARE
 from mlscale.data.devices import Device, device_keys, devices_named, load_device
 from mlscale.data.profiles import Profiles
-from mlscale.data.traffic import IMPOSSIBLE_SHARE
 from mlscale.errors import InputError
 from mlscale.text import shortened
 
@@ -205,8 +205,8 @@ def _column(column: str, name: str | None = None, scale: float = 1.0) -> _Source
 
 
 def _bandwidth(profiles: Profiles, device: Device) -> Floats:
-    of = profiles.counter
-    return dram_utilisation(of("ReadBandwidth") + of("WriteBandwidth"), 1.0, profiles, device)
+    bytes_per_s = profiles.counter("ReadBandwidth") + profiles.counter("WriteBandwidth")
+    return device.share_of_bandwidth(bytes_per_s, 1.0, profiles.base.memory_mhz)
 
 
 def _written(profiles: Profiles, _: Device) -> Floats:

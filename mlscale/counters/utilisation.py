@@ -12,7 +12,6 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.devices import SECTOR_BYTES, Device
 from mlscale.data.profiles import Profiles
-from mlscale.data.traffic import share_of_peak
 
 # Counters whose product stands in for a counter that is not there.
 _SUBSTITUTES = {
@@ -20,13 +19,6 @@ _SUBSTITUTES = {
     "ipc": ("executed_ipc",),
     "sm_efficiency": ("sm_activity",),
 }
-
-
-def dram_utilisation(
-    dram_bytes: Floats, seconds: Floats | float, profiles: Profiles, device: Device
-) -> Floats:
-    """DRAM bytes as a share of what passes in that time at the base's memory clock, (K,)."""
-    return share_of_peak(dram_bytes, seconds, device, profiles.base.memory_mhz)
 
 
 class _CountedRun:
@@ -117,7 +109,10 @@ _L2 = ("l2_read_transactions", "l2_write_transactions")
 
 UTILISATIONS: dict[str, Utilisation] = {
     "dram_utilisation": Utilisation(
-        _DRAM, lambda run: dram_utilisation(run.dram_bytes, run.seconds, run.profiles, run.device)
+        _DRAM,
+        lambda run: run.device.share_of_bandwidth(
+            run.dram_bytes, run.seconds, run.profiles.base.memory_mhz
+        ),
     ),
     "l2_bytes_per_cycle": _per_cycle(*_L2, bytes_each=SECTOR_BYTES),
     "texture_bytes_per_cycle": _per_cycle("tex_cache_transactions", bytes_each=SECTOR_BYTES),

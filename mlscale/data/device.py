@@ -11,10 +11,15 @@ from functools import partial
 from types import UnionType
 from typing import Any, get_args
 
+import numpy as np
+
+from mlscale.arrays import Floats
 from mlscale.errors import InputError
 
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
 CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3")  # no tool of AMD's sets it
+IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
+LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
 
 
 def _is_text(value: object) -> bool:
@@ -159,6 +164,13 @@ class Device:
     def peak_bandwidth_gb_per_s(self, memory_mhz: float) -> float:
         """Peak DRAM bandwidth [GB/s, 1e9 bytes] at a memory clock as the vendor's tool lists it."""
         return self.memory_bus_bits / 8 * self.memory_transfers_per_cycle * memory_mhz / 1e3
+
+    def share_of_bandwidth(
+        self, dram_bytes: Floats, seconds: Floats | float, memory_mhz: Floats | float
+    ) -> Floats:
+        """DRAM bytes as a share of what the bus passes in that time at that memory clock."""
+        peak_bytes_per_s = self.peak_bandwidth_gb_per_s(1.0) * 1e9 * np.asarray(memory_mhz)
+        return np.asarray(dram_bytes / (peak_bytes_per_s * seconds))
 
     def peak_fp32_gflops(self, engine_mhz: float) -> float:
         """Peak FP32 rate of all CUs [GFLOPS]; a multiply-add counts as two operations."""

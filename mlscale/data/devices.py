@@ -2,18 +2,21 @@
 
 devices.json holds physical parameters only; every peak is derived (mlscale/data/device.py) and
 tested against the vendor's data sheet. devices_sources.json says where each number is from. A
-device of one's own (mlscale/data/device_file.py) is in the table of this process once it is
-registered; tables and models made with it carry its facts and register it where they are read.
+device of one's own, a JSON file with the fields of a device, is in the table of this process once
+it is registered; tables and models made with it carry its facts and register it where they are
+read.
 """
 
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 from mlscale.data.device import Datasheet, Device
 from mlscale.errors import InputError
-from mlscale.files import shipped_json
+from mlscale.files import parse_json_object, read_bytes, shipped_json
 
 __all__ = [
     "SECTOR_BYTES",
@@ -26,6 +29,7 @@ __all__ = [
     "find_device",
     "known_device",
     "load_device",
+    "load_device_file",
     "own_devices",
     "register_device",
     "register_facts",
@@ -39,6 +43,20 @@ _BRANDS = {"nvidia", "geforce", "tesla", "quadro", "amd", "radeon", "instinct", 
 _MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
 _PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
 _CLOCK_TOLERANCE = 0.01
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # of a device file
+
+# What a device file may leave out although every device has it.
+FILE_DEFAULTS: dict[str, Any] = {
+    "vendor": "unknown",
+    "architecture": "unknown",
+    "datasheet": None,
+    "note": "",
+}
+FILE_REQUIRED = tuple(
+    field.name
+    for field in fields(Device)
+    if field.default is MISSING and field.name not in {"name", *FILE_DEFAULTS}
+)
 
 
 def device_keys() -> tuple[str, ...]:
@@ -109,12 +127,12 @@ def devices_named(
     keys = own or shared
     if cu_count is not None and (shared or len(keys) > 1):
         keys = tuple(key for key in keys if _table()[key]["cu_count"] == cu_count)
-    for fields, clock_mhz in (
+    for names, clock_mhz in (
         (("engine_mhz", "max_clock_mhz"), engine_mhz),
         (("memory_mhz", "supported_memory_mhz"), memory_mhz),
     ):
         if clock_mhz is not None and len(keys) > 1:
-            keys = tuple(key for key in keys if _has_clock(key, fields, clock_mhz)) or keys
+            keys = tuple(key for key in keys if _has_clock(key, names, clock_mhz)) or keys
     return keys
 
 
@@ -131,10 +149,10 @@ def are_same_chip(one: str, other: str) -> bool:
     return one == other or (len(chips) == 2 and chips[0] == chips[1])
 
 
-def _has_clock(key: str, fields: tuple[str, str], clock_mhz: float) -> bool:
+def _has_clock(key: str, names: tuple[str, str], clock_mhz: float) -> bool:
     """Whether the data sheet's clock, or one of another field, is that one."""
     entry = _table()[key]
-    of_sheet, of_entry = (entry["datasheet"] or {}).get(fields[0]), entry.get(fields[1])
+    of_sheet, of_entry = (entry["datasheet"] or {}).get(names[0]), entry.get(names[1])
     clocks = [of_sheet, *(of_entry if isinstance(of_entry, list) else [of_entry])]
     return any(clock and abs(clock_mhz / clock - 1) < _CLOCK_TOLERANCE for clock in clocks)
 
@@ -197,6 +215,38 @@ def register_device(device: Device) -> None:
         lookup.cache_clear()
 
 
+def load_device_file(path: Path | str) -> Device:
+    """Read a device file and make its device known by its key in this process.
+
+    The file is a JSON object with the fields of Device. Those that peaks need are required
+    (FILE_REQUIRED); `name` is the key, where it is left out. `sources`, from field to text, is for
+    readers. Raises InputError, one line with all that is missing or wrong.
+
+    Example:
+        device = load_device_file("my-gpu.json")
+        imported = mlscale.import_profile("export.csv", device=device.key)
+    """
+    path = Path(path)
+    values = parse_json_object(read_bytes(path), str(path))
+    values.pop("sources", None)
+    key = values.get("key")
+    if key in shipped_keys():
+        raise InputError(f"{path}: key '{key}' is in the device table; give yours another key")
+    try:
+        device = Device.from_dict({"name": key, **FILE_DEFAULTS, **values})
+    except InputError as error:
+        raise InputError(
+            f"{path}: {error}; docs/devices.md says what each field is, 'mlscale devices show KEY "
+            "--format json' prints an entry to start from"
+        ) from None
+    if not _KEY.fullmatch(device.key):
+        raise InputError(
+            f"{path}: key '{device.key}' must be small letters, digits, '.', '-' and '_'"
+        )
+    register_device(device)
+    return device
+
+
 def own_devices() -> tuple[Device, ...]:
     """The devices that were registered in this process."""
     return tuple(map(load_device, _registered))
@@ -234,8 +284,7 @@ def _shipped() -> dict[str, dict[str, Any]]:
 def device_sources(key: str) -> dict[str, tuple[str, ...]]:
     """By field of a device of the shipped table: what its number was taken from, spelt out."""
     document = shipped_json(__file__, "devices_sources.json")
-    fields = document["devices"].get(key, {})
     return {
         name: tuple(document["sources"][source] for source in sources)
-        for name, sources in fields.items()
+        for name, sources in document["devices"].get(key, {}).items()
     }

@@ -11,9 +11,8 @@ import numpy as np
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
-from mlscale.data.repetitions import Aggregate, over_repetitions, spread
 from mlscale.data.surfaces import relative_values
-from mlscale.data.table import IDENTITY, Table
+from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, spread
 from mlscale.data.tables import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
 

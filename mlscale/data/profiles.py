@@ -10,8 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.repetitions import over_repetitions, spread
-from mlscale.data.table import IDENTITY, MOST, Table
+from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, spread
 from mlscale.data.tables import read_table, table_from_frame
 from mlscale.errors import InputError
 

@@ -1,13 +1,17 @@
-"""The tidy table as columns, and what its values must be."""
+"""The tidy table as columns, what its values must be, and repeated rows made one number."""
 
+import math
+import warnings
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
+
+Aggregate = Literal["median", "mean", "min"]
 
 IDENTITY = ("device", "application", "kernel")
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
@@ -134,3 +138,34 @@ def missing_column(name: str, present: Iterable[str]) -> str:
 
 def _and_more(count: int) -> str:
     return f" (and {count - 1} more rows)" if count > 1 else ""
+
+
+def spread(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:
+    """Spread rows of values (rows, …) to samples (R, *shape, …), repetitions in order.
+
+    cells: where each row belongs in `shape`. R is the largest number of rows of one cell; the
+    rest of the others is NaN.
+    """
+    cell = np.ravel_multi_index(cells, shape)
+    order = np.argsort(cell, kind="stable")
+    counts = np.bincount(cell, minlength=math.prod(shape))
+    repetition = np.empty(len(cell), dtype=np.intp)
+    repetition[order] = np.arange(len(cell)) - np.repeat(np.cumsum(counts) - counts, counts)
+    samples = np.full((int(counts.max(initial=0)), *shape, *values.shape[1:]), np.nan)
+    samples[(repetition, *cells)] = values
+    return samples
+
+
+def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
+    """Make one number of the repetitions (R, …) of each cell; NaN where all are missing."""
+    if len(samples) == 1:
+        return np.asarray(samples[0])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(All-NaN|Mean of empty)", RuntimeWarning)
+        match how:
+            case "median":
+                return np.asarray(np.nanmedian(samples, axis=0))
+            case "mean":
+                return np.asarray(np.nanmean(samples, axis=0))
+            case "min":
+                return np.asarray(np.nanmin(samples, axis=0))

@@ -13,8 +13,14 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from mlscale.data.device import multiples_mhz
-from mlscale.data.device_file import DEFAULTS, REQUIRED
-from mlscale.data.devices import Device, find_device, load_device, shipped_keys
+from mlscale.data.devices import (
+    FILE_DEFAULTS,
+    FILE_REQUIRED,
+    Device,
+    find_device,
+    load_device,
+    shipped_keys,
+)
 from mlscale.errors import InputError
 from mlscale.files import read_bytes
 
@@ -79,13 +85,13 @@ def describe(paths: Sequence[Path], key: str | None = None) -> Description:
     if ratio and "lanes_per_cu" in assumed:
         assumed["fp64_lanes_per_cu"] = max(1, int(assumed["lanes_per_cu"] / ratio))
     known = facts | assumed
-    lacking = tuple(field for field in REQUIRED if field != "key" and field not in known)
+    lacking = tuple(field for field in FILE_REQUIRED if field != "key" and field not in known)
     name = str(facts["name"])
     values = {
         "key": key or _key(name),
         "name": name,
-        **DEFAULTS,
-        **dict.fromkeys(REQUIRED[1:]),
+        **FILE_DEFAULTS,
+        **dict.fromkeys(FILE_REQUIRED[1:]),
         **known,
         "aliases": [name],
         "unverified": sorted(assumed),

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlscale.data.device_file import REQUIRED, load_device_file
 from mlscale.data.devices import (
+    FILE_REQUIRED,
     device_keys,
     facts_to_carry,
     find_device,
     load_device,
+    load_device_file,
     own_devices,
     register_device,
 )
@@ -50,7 +51,7 @@ def written(folder: Path, **changes: Any) -> Path:
 
 def test_the_required_fields_are_enough(tmp_path: Path) -> None:
     """Peaks by hand: 10 x 128 x 2 x 1 GHz, and 256 / 8 x 2 bytes x 1 GHz."""
-    assert set(UNITS) == set(REQUIRED)
+    assert set(UNITS) == set(FILE_REQUIRED)
     device = load_device_file(written(tmp_path))
     assert device.peak_fp32_gflops(1000) == 2560
     assert device.peak_bandwidth_gb_per_s(1000) == 64

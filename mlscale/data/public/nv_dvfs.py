@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats
+from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.devices import SECTOR_BYTES, load_device
 from mlscale.data.grid import AXES
 from mlscale.data.measurements import Incomplete, Measurements, from_table
@@ -20,7 +21,6 @@ from mlscale.data.public.sampled_forms import sampled_form, sampled_table
 from mlscale.data.sampled import clocks_not_reached, power_faults
 from mlscale.data.table import Table
 from mlscale.data.tables import parse_numbers, read_csv_rows
-from mlscale.data.traffic import LARGEST_SHARE, share_of_peak
 from mlscale.errors import InputError, warn
 from mlscale.files import read_bytes
 
@@ -193,7 +193,7 @@ def _warn_of_traffic(table: Table) -> None:
         return
     device = load_device(table.text["device"][0])
     dram_bytes, seconds = SECTOR_BYTES * (counts[0] + counts[1]), table.numbers["time_ms"] / 1e3
-    share = share_of_peak(dram_bytes, seconds, device, table.numbers["memory_mhz"])
+    share = device.share_of_bandwidth(dram_bytes, seconds, table.numbers["memory_mhz"])
     if (above := share > LARGEST_SHARE).any():
         warn(
             f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "

@@ -9,10 +9,10 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask, shaped
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import KernelUse, UseSources, kernel_use
+from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.extrapolation import carried, positions
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
-from mlscale.data.traffic import LARGEST_SHARE
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.predictors.bottleneck.correction import Correction
