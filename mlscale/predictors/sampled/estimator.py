@@ -12,7 +12,12 @@ from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import is_engine_sweep, power_faults, without_power_faults
+from mlscale.data.sampled import (
+    is_engine_sweep,
+    power_faults,
+    require_engine_sweep,
+    without_power_faults,
+)
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.predictors.base import (
@@ -73,15 +78,11 @@ class Sampled(Predictor):
         and profiles without DRAM's share; ImportError without scikit-learn, which training needs.
         """
         table, self.base_ = single_gpu(self, training, base)
-        table = _without_faults(table)
-        cus, engines, memories = table.grid.shape
-        if len(table.kernels) < 2 or engines < 2:
-            raise InputError(f"'{self.name}' needs two training kernels and two engine clocks")
-        if cus > 1 or memories > 1:
-            raise InputError(
-                f"'{self.name}' learns from one CU count and one memory clock, not from "
-                f"{cus} and {memories}"
-            )
+        _warn_of_faults(table)
+        table = without_power_faults(table)
+        require_engine_sweep(self.name, table, least=2)
+        if len(table.kernels) < 2:
+            raise InputError(f"'{self.name}' needs two training kernels")
         table.quantity(self.quantity)
         from mlscale.predictors.sampled.training import SampledKernels, train
 
@@ -248,16 +249,11 @@ def _at_bases(table: Measurements, base: HardwareConfig, count: int) -> list[Tra
     return sets
 
 
-def _without_faults(table: Measurements) -> Measurements:
-    """Return the kernels whose power does not fall at a higher clock.
-
-    Warns by name of the others that the table's `faults` do not name.
-    """
-    faults = power_faults(table)
-    unknown = [name for name in faults if name not in table.metadata.get("faults", {})]
+def _warn_of_faults(table: Measurements) -> None:
+    """Warn by name of kernels whose power is faulty and that the table's `faults` do not name."""
+    unknown = [name for name in power_faults(table) if name not in table.metadata.get("faults", {})]
     if unknown:
         warn(
             f"'{table.device}': not trained on, for their power falls where the clock rises: "
             + ", ".join(unknown)
         )
-    return without_power_faults(table)

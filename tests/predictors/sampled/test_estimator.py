@@ -309,8 +309,24 @@ class TestRefusals:
             Sampled().fit(made.measurements().without_counters(["dram_active"]), made.TOP)
 
     def test_training_on_one_kernel(self) -> None:
-        with refused("needs two training kernels and two engine clocks"):
+        with refused("needs two training kernels$"):
             Sampled().fit(made.measurements(count=1), made.TOP)
+
+    def test_training_on_two_memory_clocks(self) -> None:
+        table = made.measurements()
+        time, power, counters = (
+            np.repeat(own, 2, axis=4)
+            for own in (table.time_samples, table.power_samples, table.counter_samples)
+        )
+        twice = replace(
+            table,
+            grid=ConfigGrid((40,), made.CLOCKS, (500.0, 1000.0)),
+            time_samples=time,
+            power_samples=power,
+            counter_samples=counters,
+        )
+        with refused("'sampled' learns from kernels at one CU count, one memory clock and 2"):
+            Sampled().fit(twice, HardwareConfig(40, made.CLOCKS[-1], 1000.0))
 
     def test_power_without_power(self) -> None:
         table = replace(made.measurements(), power_samples=None)
