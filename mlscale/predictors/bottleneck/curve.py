@@ -21,19 +21,14 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.counters.kernel_use import SCHEDULERS, KernelUse, inputs
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, step_weights
-
-Array = Any  # of NumPy or torch
+from mlscale.predictors.bottleneck.kernels import TYPICAL_SOFTNESS, Array, KernelLoad
 
 LEAST_USE = 1e-3  # a use below is not told from none
 LEAST_SHARE = 1e-9
-TOP = 3  # peaks are the mean of so many largest uses
-LEAST_PEAK = 1e-6  # of a use that no kernel shows
 SLOWING_SCALE = 0.05  # of the kernel's own exponent in CU count, per unit of its latent
 CLOCK_TABLES = ("cu", "engine", "memory")
 # Prior means: how sharp bottlenecks are, by the number of shares, and how soft the CUs' capacity.
-TYPICAL_SOFTNESS = 0.7
 SHARPNESS, SOFTNESS = {1: float(np.log(5)), 2: float(np.log(3))}, float(np.log(TYPICAL_SOFTNESS))
 
 
@@ -77,78 +72,6 @@ def table_weights(
     return np.where(steps == getattr(base, axis), 0.0, step_weights(steps, to, going_on)).T
 
 
-@dataclass(frozen=True, eq=False)
-class GpuPeaks:
-    """One GPU at one base: its grid, and the largest uses that kernels reach on it.
-
-    memory_peak: of the DRAM bandwidth; issue_peak: of a CU's issue, for many waves.
-    """
-
-    device: str
-    grid: ConfigGrid
-    base: HardwareConfig
-    memory_peak: float
-    issue_peak: float
-
-    @classmethod
-    def of(cls, device: str, grid: ConfigGrid, base: HardwareConfig, use: KernelUse) -> Self:
-        """Take the peaks that some kernels show at the base; no times are looked at."""
-        waves = waves_per_simd(use, np.array([float(base.cu_count)]))[:, 0]
-        issue = active_issue(use, base.cu_count) / (1 + TYPICAL_SOFTNESS / waves)
-        return cls(device, grid, base, _top(use.memory), _top(issue))
-
-    def inputs(self, use: KernelUse) -> dict[str, Floats]:
-        """Return the named inputs of kernels on this GPU, (K,) each, NaN where missing."""
-        return inputs(use, use.memory / self.memory_peak)
-
-
-def _top(values: Floats) -> float:
-    """Return the mean of the largest few, and above 0."""
-    return float(max(np.sort(np.nan_to_num(values))[-TOP:].mean(), LEAST_PEAK))
-
-
-@dataclass(frozen=True, eq=False)
-class KernelLoad:
-    """What kernels ask of the parts of a GPU, at the base unless said otherwise.
-
-    memory, issue (K,): use of the DRAM bandwidth, and of the issue of the CUs that have work, as
-    a share of what the GPU reaches. waves_at_base (K,) and waves (K, C): waves per SIMD of the
-    fullest CU, at C CU counts.
-    """
-
-    memory: Array
-    issue: Array
-    waves_at_base: Array
-    waves: Array
-
-    @classmethod
-    def of(cls, use: KernelUse, gpu: GpuPeaks, cu_count: Floats) -> Self:
-        """Take what kernels use. A launch that is not known fills every CU alike."""
-        base = gpu.base.cu_count
-        return cls(
-            memory=use.memory / gpu.memory_peak,
-            issue=active_issue(use, base) / gpu.issue_peak,
-            waves_at_base=waves_per_simd(use, np.array([float(base)]))[:, 0],
-            waves=waves_per_simd(use, cu_count),
-        )
-
-
-def waves_per_simd(use: KernelUse, cu_count: Floats) -> Floats:
-    """Return waves per SIMD of the fullest CU, (K, C): a CU without a workgroup idles.
-
-    A SIMD works at one wave at least.
-    """
-    workgroups = np.where(np.isnan(use.workgroups), 1e9, use.workgroups)[:, None]
-    waves = np.where(np.isnan(use.waves_per_workgroup), 1.0, use.waves_per_workgroup)[:, None]
-    return np.asarray(np.maximum(np.maximum(workgroups / cu_count, 1) * waves / SCHEDULERS, 1))
-
-
-def active_issue(use: KernelUse, base_cu_count: int) -> Floats:
-    """Return the issue rate of the CUs that have work, (K,); 0 where it is not known."""
-    workgroups = np.where(np.isnan(use.workgroups), np.inf, use.workgroups)
-    return np.nan_to_num(use.issue) / np.minimum(1, workgroups / base_cu_count)
-
-
 def log_capacity(xp: Any, waves: Array, softness: Array) -> Array:
     """Return the log of what a CU can issue with so many waves per SIMD, relative to very many.
 
@@ -182,13 +105,19 @@ def p_norm(xp: Any, logits: list[Array], slowdowns: list[Array], sharpness: Arra
     return xp.log(parts) * (1 / p)  # whose gradient takes half the passes of a quotient's
 
 
+def blended(log_time: Array, other: Array, weight: Array) -> Array:
+    """Return log time ratios (K, N) of two kinds as one; weight: of the other, or (K, 1)."""
+    return (1 - weight) * log_time + weight * other
+
+
 @dataclass(frozen=True, eq=False)
 class BottleneckCurve:
     """The curve of K kernels on one GPU, all but their latents.
 
     sharpness (1,); logits: of each share (K,); rest (F,): log time of the rest relative to the
     base; slowdowns: see `p_norm`. slowing (1,): the exponent of the CU count that all kernels have;
-    cu (C,): log ratio of the CU count; cu_table (C,): what is added to the log time.
+    cu (C,): log ratio of the CU count; cu_table (C,): what is added to the log time. rule: log time
+    ratios (K, N) and weights (K, 1) of max-overlap, which stands beside; None without.
     """
 
     xp: Any
@@ -199,6 +128,7 @@ class BottleneckCurve:
     slowing: Array
     cu: Array
     cu_table: Array
+    rule: tuple[Array, Array] | None
 
     @classmethod
     def of(
@@ -208,6 +138,7 @@ class BottleneckCurve:
         number: int | None,
         load: KernelLoad,
         ratios: GridRatios,
+        rule: tuple[Array, Array] | None = None,
     ) -> Self:
         """Make a curve of the trained numbers by name; see `curve_priors`.
 
@@ -241,7 +172,7 @@ class BottleneckCurve:
             for j, log_use in enumerate(log_uses)
         ]
         slowing = values["slowing"]
-        return cls(xp, sharpness, logits, rest, slowdowns, slowing, ratios.cu, cu_table)
+        return cls(xp, sharpness, logits, rest, slowdowns, slowing, ratios.cu, cu_table, rule)
 
     def log_time(self, latents: Array) -> Array:
         """Return log time ratios (K, N) at `latents` (J, K), with a CU axis (J + 1, K).
@@ -257,7 +188,8 @@ class BottleneckCurve:
             by_cu = slowing[..., None] * self.cu + self.cu_table[..., None, :]
             surfaces = surfaces + by_cu[..., None]
         *outer, cus, clocks = surfaces.shape
-        return surfaces.reshape(*outer, cus * clocks)
+        log_time = surfaces.reshape(*outer, cus * clocks)
+        return log_time if self.rule is None else blended(log_time, *self.rule)
 
 
 def latent_count(shares: int) -> int:

@@ -25,10 +25,10 @@ from mlscale.predictors.base import (
     training_sets,
 )
 from mlscale.predictors.bottleneck import latency
-from mlscale.predictors.bottleneck.curve import LEAST_PEAK, GpuPeaks
+from mlscale.predictors.bottleneck.kernels import LEAST_PEAK, GpuPeaks, KernelTraits
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.scores import IntervalScores
-from mlscale.predictors.bottleneck.time import KernelTraits, TimeModel
+from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
 from mlscale.predictors.features import Explanation
 

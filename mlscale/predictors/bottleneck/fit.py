@@ -18,13 +18,12 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
-    GpuPeaks,
     GridRatios,
-    KernelLoad,
     Prior,
     curve_priors,
     latent_count,
 )
+from mlscale.predictors.bottleneck.kernels import GpuPeaks, KernelLoad, KernelTraits
 from mlscale.predictors.bottleneck.posterior import Posterior, Tensor, Values, robust_loss
 from mlscale.predictors.bottleneck.power import (
     INPUTS,
@@ -34,12 +33,7 @@ from mlscale.predictors.bottleneck.power import (
     power_inputs,
 )
 from mlscale.predictors.bottleneck.process import Process, scaling, standardised
-from mlscale.predictors.bottleneck.time import (
-    KernelTraits,
-    TimeModel,
-    blended,
-    rule_and_weight,
-)
+from mlscale.predictors.bottleneck.time import TimeModel
 
 CURVE_STEPS, POWER_STEPS = 120, 200
 NUMBERS_PER_BATCH = 250_000  # kernels x configurations of the fits that run together
@@ -283,24 +277,24 @@ def _gpu_loss(
 
     number: of the GPU. kernels: of each fit. start: where they stand among all kernels.
     """
-    gpu, traits = kernels[0].gpu, [own.traits for own in kernels]
+    gpu = kernels[0].gpu
     ratios = GridRatios.of(gpu.grid, gpu.base)
     tables = tuple(map(torch.from_numpy, ratios.tables))
     rest = {n: torch.from_numpy(own) for n, own in vars(ratios).items() if n != "tables"}
     on_torch = GridRatios(**rest, tables=tables)
     loads = [vars(KernelLoad.of(o.traits.use, o.gpu, ratios.cu_count)) for o in kernels]
     load = KernelLoad(**{name: _stacked([own[name] for own in loads]) for name in loads[0]})
+    rules = [own.traits.rule_and_weight for own in kernels]
     rule = None
-    if traits[0].rule is not None:
-        rule = [_stacked(parts) for parts in zip(*map(rule_and_weight, traits), strict=True)]
+    if None not in rules:
+        logs, weights = zip(*rules, strict=True)
+        rule = _stacked(logs), _stacked(weights)
     log_time = _stacked([own.log_ratios["time"] for own in kernels])
     real = _stacked([np.ones(len(own)) for own in kernels], fill=0.0)
 
     def loss(values: Values, latents: Tensor) -> Tensor:
-        curve = BottleneckCurve.of(torch, values, number, load, on_torch)
+        curve = BottleneckCurve.of(torch, values, number, load, on_torch, rule)
         predicted = curve.log_time(latents[..., start : start + real.shape[1]])
-        if rule is not None:
-            predicted = blended(predicted, *rule)
         return robust_loss(predicted, log_time, real)
 
     return loss

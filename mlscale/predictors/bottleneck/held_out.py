@@ -9,9 +9,10 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.predictors.bottleneck.correction import Correction
-from mlscale.predictors.bottleneck.curve import GpuPeaks
+from mlscale.predictors.bottleneck.curve import blended
 from mlscale.predictors.bottleneck.fit import GpuKernels
-from mlscale.predictors.bottleneck.time import TimeModel, blended
+from mlscale.predictors.bottleneck.kernels import GpuPeaks
+from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
 from mlscale.predictors.conditioning import SurfacePrior
 

@@ -1,106 +1,30 @@
 """What a trained time model of `bottleneck` knows, and how it predicts: NumPy only."""
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask, shaped
-from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import KernelUse, UseSources, kernel_use
+from mlscale.arrays import Floats, shaped
 from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.extrapolation import carried, positions
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
-from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
-from mlscale.papers.wang_chu_gpus import load_gpu, require_cu_count
 from mlscale.predictors.bottleneck.correction import Correction
 from mlscale.predictors.bottleneck.curve import (
-    Array,
     BottleneckCurve,
-    GpuPeaks,
     GridRatios,
-    KernelLoad,
+    blended,
     curve_priors,
     latent_count,
 )
+from mlscale.predictors.bottleneck.kernels import GpuPeaks, KernelLoad, KernelTraits
 from mlscale.predictors.bottleneck.process import Process
 from mlscale.predictors.bottleneck.time_trees import TimeTrees
 from mlscale.predictors.conditioning import SurfacePrior
 from mlscale.predictors.intervals import distance_from_base, least_scale
 
-RULE_WEIGHT = 0.25  # of max-overlap in the log time
 ABOVE_PEAK = "{:.2f} times the DRAM bytes that can pass: time, clocks, GPU or counters are wrong"
 UNEXPLAINED_VARIANCE = 0.5  # of the latents, whatever the inputs
-
-
-@dataclass(frozen=True, eq=False)
-class KernelTraits:
-    """What profiles tell of K kernels, before any model of them.
-
-    rule (K, N): log time ratios by max-overlap, NaN for a kernel whose counters it cannot
-    use; None where it knows none. launch: logs of the launch, and Table II's counters, (K,) each,
-    by which kernels are told to be alike.
-    """
-
-    use: KernelUse
-    rule: Floats | None
-    launch: dict[str, Floats]
-
-    @classmethod
-    def of(
-        cls,
-        profiles: Profiles,
-        grid: ConfigGrid,
-        with_rule: bool,
-        trained: UseSources | None = None,
-    ) -> Self:
-        """Take those of profiled kernels. Raises InputError, see `kernel_use`."""
-        use = kernel_use(profiles, trained)
-        with np.errstate(divide="ignore"):
-            launch = {
-                "log workgroups": np.log(use.workgroups),
-                "log waves": np.log(use.waves_per_workgroup),
-            }
-        table_2 = {name: profiles.counter(name) for name in TABLE_2 if profiles.has_counter(name)}
-        rule = rule_log_times(profiles, grid) if with_rule else None
-        return cls(use, rule, {**launch, **table_2})
-
-    def select(self, rows: Indices) -> Self:
-        """Return the same of some kernels."""
-        return type(self)(
-            KernelUse(**{name: values[rows] for name, values in vars(self.use).items()}),
-            None if self.rule is None else self.rule[rows],
-            {name: values[rows] for name, values in self.launch.items()},
-        )
-
-    def at(self, configurations: Indices) -> Self:
-        """Return the same with the rule's log time ratios at some configurations."""
-        return replace(self, rule=None if self.rule is None else self.rule[:, configurations])
-
-    @property
-    def without_rule(self) -> Mask:
-        """Which kernels the rule has nothing to say of, (K,)."""
-        count = len(self.use.memory)
-        return np.ones(count, bool) if self.rule is None else np.isnan(self.rule[:, 0])
-
-    def similarity(self, gpu: GpuPeaks) -> dict[str, Floats]:
-        """Return what makes kernels alike: the curve's inputs, the launch, Table II's counters."""
-        return {**gpu.inputs(self.use), **self.launch}
-
-
-def blended(log_time: Array, rule: Array, weight: Array) -> Array:
-    """Return log time ratios (K, N) of the curve and the rule; weight (K, 1) of the rule."""
-    return (1 - weight) * log_time + weight * rule
-
-
-def rule_and_weight(kernels: KernelTraits) -> tuple[Floats, Floats] | None:
-    """Return the rule's log time ratios (K, N), 0 where it has none, and its weight (K, 1)."""
-    if kernels.rule is None:
-        return None
-    weight = np.where(kernels.without_rule, 0.0, RULE_WEIGHT)[:, None]
-    return np.nan_to_num(kernels.rule), weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +69,12 @@ class TimeModel:
             misfit = carried(self.misfits[number], trained, gpu.grid)
         ratios = GridRatios.of(gpu.grid, gpu.base, trained)
         load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
-        curve = BottleneckCurve.of(np, self.values, number, load, ratios)
-        rule = rule_and_weight(kernels) if self.uses_rule else None
+        rule = kernels.rule_and_weight if self.uses_rule else None
+        curve = BottleneckCurve.of(np, self.values, number, load, ratios, rule)
         base = [gpu.grid.position(gpu.base)] if gpu.base in gpu.grid else None
 
         def log_ratios(latents: Floats) -> Floats:
             log_time: Floats = curve.log_time(latents)
-            if rule is not None:
-                log_time = blended(log_time, *rule)
             return log_time if base is None else log_time - log_time[:, base]
 
         missed = np.zeros(gpu.grid.size)
@@ -205,8 +127,8 @@ class TimeModel:
         if self.uses_rule and kernels.rule is None:
             for own in flags:
                 own.append("max-overlap does not know this GPU: left out")
-        elif self.uses_rule:
-            for k in np.flatnonzero(kernels.without_rule):
+        elif self.uses_rule and kernels.rule is not None:
+            for k in np.flatnonzero(np.isnan(kernels.rule[:, 0])):
                 flags[k].append("max-overlap left out: its counters lack or contradict")
         return flags
 
@@ -271,55 +193,3 @@ class TimeModel:
             ),
             parts=parts,
         )
-
-
-def rule_log_times(profiles: Profiles, grid: ConfigGrid) -> Floats | None:
-    """Return log time ratios (K, N) by max-overlap; None where it does not know the GPU.
-
-    NaN for a kernel whose counters it needs are not there or contradict one another.
-    """
-    if not rule_knows(profiles, grid):
-        return None
-    from mlscale.papers.max_overlap import max_overlap_factor
-    from mlscale.papers.wang_chu_inputs import derive_inputs, missing_counters
-
-    gpu = load_gpu(profiles.device)
-    engine, memory = (
-        mesh.ravel() for mesh in np.meshgrid(grid.engine_mhz, grid.memory_mhz, indexing="ij")
-    )
-    clocks = (profiles.base.engine_mhz, profiles.base.memory_mhz)
-    logs = np.full((len(profiles.kernels), engine.size), np.nan)
-
-    def fill(rows: list[int]) -> None:
-        """Halve the kernels until those that the rule refuses are alone."""
-        part = profiles.select(rows)
-        with suppress(InputError):
-            known = derive_inputs(part, gpu)
-            factors = max_overlap_factor(known, gpu, clocks, part.time_ms, engine, memory)
-            logs[rows] = np.log(factors)
-            return
-        if len(rows) > 1:
-            fill(rows[: len(rows) // 2])
-            fill(rows[len(rows) // 2 :])
-
-    if not missing_counters(profiles.counter_names):
-        fill(list(range(len(logs))))
-    return logs
-
-
-def rule_knows(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Return whether max-overlap knows the GPU and all these CU counts."""
-    try:
-        require_cu_count(load_gpu(profiles.device), (profiles.base.cu_count, *grid.cu_count))
-    except InputError:
-        return False
-    return True
-
-
-def rule_applies(profiles: Profiles, grid: ConfigGrid) -> bool:
-    """Return whether max-overlap knows the GPU, and the profiles have its counters."""
-    if not rule_knows(profiles, grid):
-        return False
-    from mlscale.papers.wang_chu_inputs import missing_counters
-
-    return not missing_counters(profiles.counter_names)

@@ -26,9 +26,10 @@ from mlscale.predictors.bottleneck.fit import (
     fit_powers,
 )
 from mlscale.predictors.bottleneck.held_out import HeldOutGroup, HeldOutKernels, others
+from mlscale.predictors.bottleneck.kernels import rule_applies
 from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.scores import IntervalScores
-from mlscale.predictors.bottleneck.time import TimeModel, rule_applies
+from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.intervals import calibrated_scores
 

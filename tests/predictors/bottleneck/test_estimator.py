@@ -27,8 +27,8 @@ from mlscale.counters.kernel_use import kernel_use
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.estimator import Bottleneck
+from mlscale.predictors.bottleneck.kernels import KernelTraits
 from mlscale.predictors.bottleneck.latency import FLAG
-from mlscale.predictors.bottleneck.time import KernelTraits
 
 MID = made.CLOCKS.mid
 GRID = ConfigGrid((16, 32), (700.0,), (700.0,))

@@ -18,7 +18,6 @@ from mlscale.arrays import Floats
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GridRatios,
-    KernelLoad,
     curve_priors,
     p_norm,
     physics_logit,
@@ -31,6 +30,7 @@ from mlscale.predictors.bottleneck.fit import (
     fit_curves,
     power_posterior,
 )
+from mlscale.predictors.bottleneck.kernels import KernelLoad
 from mlscale.predictors.bottleneck.posterior import (
     DATA_WEIGHT,
     ROBUST_SCALE,
@@ -69,7 +69,8 @@ def with_the_rule() -> CurveFit:
     """max-overlap beside the curve, but for one kernel that lacks a counter."""
     lacking = made.changed(made.with_all_counters(5), 2, "inst_per_warp", np.nan)
     kernels = kernels_of(lacking, with_rule=True)
-    assert kernels.traits.without_rule.tolist() == [False, False, True, False, False]
+    assert kernels.traits.rule is not None
+    assert np.isnan(kernels.traits.rule[:, 0]).tolist() == [False, False, True, False, False]
     return CurveFit((kernels,), 1.0)
 
 

@@ -8,7 +8,7 @@ from synthetic import bottleneck_kernels as made
 from synthetic.profiled import some_of
 
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.time import KernelTraits
+from mlscale.predictors.bottleneck.kernels import KernelTraits
 
 MID = made.CLOCKS.mid
 LEFT_OUT = "max-overlap left out: its counters lack or contradict"

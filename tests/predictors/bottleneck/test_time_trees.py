@@ -10,7 +10,7 @@ from synthetic.tidy import same_bits
 
 from mlscale import Measurements, load, save, train
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.time import KernelTraits
+from mlscale.predictors.bottleneck.kernels import KernelTraits
 from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
 
 
