@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-import numpy as np
-
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
 from mlscale.data.extrapolation import positions
-from mlscale.data.grid import ConfigGrid, grid_state
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
@@ -27,6 +25,7 @@ from mlscale.predictors.base import (
 from mlscale.predictors.bottleneck import latency
 from mlscale.predictors.bottleneck.kernels import LEAST_PEAK, GpuPeaks, KernelTraits
 from mlscale.predictors.bottleneck.power import PowerModel
+from mlscale.predictors.bottleneck.process import columns_of
 from mlscale.predictors.bottleneck.scores import IntervalScores
 from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.conditioning import ConditionedSurfaces, condition, measured_ratios
@@ -97,8 +96,7 @@ class Bottleneck(Predictor):
 
         tasks = [(p, p._training_sets(training, base)) for p, training, base in jobs]  # noqa: SLF001
         for (predictor, sets), trained in zip(tasks, train_together(tasks), strict=True):
-            predictor.time_, predictor.power_ = trained.time, trained.power
-            predictor.scores_ = trained.scores
+            predictor.time_, predictor.power_, predictor.scores_ = trained
             predictor._remember(sets)  # noqa: SLF001
 
     def _remember(self, sets: Sequence[TrainingSet]) -> None:
@@ -148,7 +146,7 @@ class Bottleneck(Predictor):
 
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """Return the surfaces, on the training grid or on another GPU's. Raises InputError."""
-        own, _, _ = self._conditioned(profiles, grid)
+        own, _ = self._conditioned(profiles, grid)
         return own.surfaces()
 
     def predict_interval(
@@ -160,11 +158,10 @@ class Bottleneck(Predictor):
         applications. On a GPU without training data those of kernels that use no unit or are
         short reach further, see `latency`. Raises InputError unless coverage is between 0 and 1.
         """
-        own, scale, target = self._conditioned(profiles, grid)
+        own, half_width = self._conditioned(profiles, grid)
         if not self.scores_:
             return own.surfaces()
-        width = self._score(coverage, target) * scale() * own.narrowing()
-        surfaces = own.surfaces(width)
+        surfaces = own.surfaces(half_width(coverage) * own.narrowing())
         if profiles.device in self.trained_devices():
             return surfaces
         return latency.widened(surfaces, profiles, kernel_use(profiles, self.sources_))
@@ -199,12 +196,11 @@ class Bottleneck(Predictor):
         grid = None if is_trained else ConfigGrid.spanning([profiles.base])
         gpu = self._target(profiles, grid).gpu
         named, process = gpu.inputs(kernel_use(profiles, self.sources_)), self.time_.process
-        values = np.column_stack([named[name] for name in process.names])
         trained = process.mean + process.spread * process.points
         return Explanation.of(
             self.name,
             process.names,
-            values,
+            columns_of(named, process.names),
             (process.low, process.high),
             usual=process.mean,
             trained=(tuple(self.kernels_[row] for row in process.rows), trained),
@@ -219,16 +215,13 @@ class Bottleneck(Predictor):
         configuration what measuring time there is expected to leave. Without calibrated intervals
         in units of the score. What `latency` adds to intervals is not in them. Raises InputError.
         """
-        own, scale, target = self._conditioned(profiles, grid)
-        return own.widths_ahead(self._score(coverage, target) * scale())
-
-    def _score(self, coverage: float, target: Target) -> float:
-        return self.scores_.at(coverage, target.number, target.has_own_peaks)
+        own, half_width = self._conditioned(profiles, grid)
+        return own.widths_ahead(half_width(coverage))
 
     def _conditioned(
         self, profiles: Profiles, grid: ConfigGrid | None
-    ) -> tuple[ConditionedSurfaces, Callable[[], Floats], Target]:
-        """Return surfaces given the points, the intervals' scale (K, N) without them, and where."""
+    ) -> tuple[ConditionedSurfaces, Callable[[float], Floats]]:
+        """Return surfaces given the points, and from a coverage half-widths (K, N) without them."""
         target = self._target(profiles, grid)
         gpu = target.gpu
         kernels = KernelTraits.of(profiles, gpu.grid, self.time_.uses_rule, self.sources_)
@@ -244,10 +237,11 @@ class Bottleneck(Predictor):
         pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
         flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)
 
-        def scale() -> Floats:
-            return self.time_.interval_scale(kernels, gpu, time)
+        def half_width(coverage: float) -> Floats:
+            score = self.scores_.at(coverage, target.number, target.has_own_peaks)
+            return score * self.time_.interval_scale(kernels, gpu, time)
 
-        return ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags), scale, target
+        return ConditionedSurfaces(gpu.grid, profiles.base, posterior, flags), half_width
 
     def _target(self, profiles: Profiles, grid: ConfigGrid | None) -> Target:
         """Return where the profiles are predicted. Raises InputError."""
@@ -311,9 +305,7 @@ class Bottleneck(Predictor):
         """Take over what `state` gave; shapes are checked."""
         self.time_ = TimeModel.restore(state["time"])
         first = self.time_.gpus[0]
-        if {k: state[k] for k in grid_state(first.grid, first.base)} != grid_state(
-            first.grid, first.base
-        ):
+        if restore_grid(state) != (first.grid, first.base):
             raise ValueError("the grid is not that of the time model")
         power = state["power"]
         if (power is None) != (self.quantity == "time"):

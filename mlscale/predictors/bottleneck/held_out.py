@@ -8,12 +8,11 @@ from typing import Self
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
-from mlscale.predictors.bottleneck.correction import Correction
+from mlscale.predictors.bottleneck.corrections import Correction, TimeTrees, weight_of_trees
 from mlscale.predictors.bottleneck.curve import blended
 from mlscale.predictors.bottleneck.fit import GpuKernels
 from mlscale.predictors.bottleneck.kernels import GpuPeaks
 from mlscale.predictors.bottleneck.time import TimeModel
-from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
 from mlscale.predictors.conditioning import SurfacePrior
 
 

@@ -11,7 +11,7 @@ from mlscale.data.extrapolation import carried
 from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.predictors.bottleneck.curve import table_weights
 from mlscale.predictors.bottleneck.kernels import Array, GpuPeaks
-from mlscale.predictors.bottleneck.process import standardised
+from mlscale.predictors.bottleneck.process import columns_of, standardised
 from mlscale.predictors.conditioning import SurfacePrior
 
 INPUTS = (
@@ -150,4 +150,4 @@ class PowerModel:
 def power_inputs(use: KernelUse, gpu: GpuPeaks) -> Floats:
     """Return what tells core from memory energy, (K, D), NaN where missing."""
     named = {**gpu.inputs(use), "memory share": use.memory / gpu.memory_peak}
-    return np.column_stack([named[name] for name in INPUTS])
+    return columns_of(named, INPUTS)

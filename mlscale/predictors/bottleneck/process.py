@@ -58,8 +58,8 @@ class Process:
         normal numbers (L, n) into the latents of all K kernels, as `whitening` into weights.
         """
         joined = {name: np.concatenate([own[name] for own in inputs]) for name in inputs[0]}
-        names = tuple(name for name, values in joined.items() if not np.isnan(values).all())
-        raw = np.column_stack([joined[name] for name in names])
+        names = known_names(joined)
+        raw = columns_of(joined, names)
         mean, spread = scaling(raw)
         points = standardised(raw, mean, spread)
         sizes = [len(next(iter(own.values()))) for own in inputs]
@@ -86,8 +86,7 @@ class Process:
 
     def points_of(self, values: dict[str, Floats]) -> Floats:
         """Return points (K, D) from named inputs; a missing one is taken at the training mean."""
-        raw = np.column_stack([values[name] for name in self.names])
-        return standardised(raw, self.mean, self.spread)
+        return standardised(columns_of(values, self.names), self.mean, self.spread)
 
     def distance(self, points: Floats) -> Floats:
         """Return how far points (K, D) are from the nearest that stands for training kernels, (K,).
@@ -170,6 +169,17 @@ def range_flags(values: dict[str, Floats], lows: Floats, highs: Floats) -> list[
             for k, value in zip(np.flatnonzero(beyond).tolist(), own[beyond], strict=True):
                 flags[k].append(f"{name} {value:.4g} {side} trained {limit:.4g}")
     return flags
+
+
+def known_names(named: dict[str, Floats]) -> tuple[str, ...]:
+    """Return the names of inputs that some kernel has; named: (K,) each, NaN where missing."""
+    return tuple(name for name, values in named.items() if not np.isnan(values).all())
+
+
+def columns_of(named: dict[str, Floats], names: Sequence[str]) -> Floats:
+    """Return named inputs (K,) as columns (K, D), NaN where there is none of a name."""
+    missing = np.full(len(next(iter(named.values()))), np.nan)
+    return np.column_stack([named.get(name, missing) for name in names])
 
 
 def scaling(raw: Floats) -> tuple[Floats, Floats]:

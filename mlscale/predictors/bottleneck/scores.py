@@ -1,6 +1,6 @@
 """The scores that a trained `bottleneck` makes its intervals of: NumPy only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -15,17 +15,13 @@ class IntervalScores:
 
     trained (G, L): of each trained GPU, with applications held out. known_peaks, mean_peaks (L,):
     of GPUs held out together with applications, whose peaks other kernels of them show, or that
-    are taken to reach what the others do. These two are empty where training had one GPU alone.
+    are taken to reach what the others do. These two are empty where training had one GPU alone;
+    all are where it was without intervals.
     """
 
-    trained: Floats
-    known_peaks: Floats
-    mean_peaks: Floats
-
-    @classmethod
-    def none(cls) -> Self:
-        """Return those of a training without intervals."""
-        return cls(np.empty((0, LEVELS.size)), np.empty(0), np.empty(0))
+    trained: Floats = field(default_factory=lambda: np.empty((0, LEVELS.size)))
+    known_peaks: Floats = field(default_factory=lambda: np.empty(0))
+    mean_peaks: Floats = field(default_factory=lambda: np.empty(0))
 
     def __bool__(self) -> bool:
         """Whether there are intervals."""
@@ -54,8 +50,7 @@ class IntervalScores:
         """Return what `state` described; older files have one row for all. Raises ValueError."""
         if not isinstance(state, dict):
             scores = restored_scores(state)
-            rows = np.tile(scores, (gpus, 1)) if scores.size else cls.none().trained
-            return cls(rows, np.empty(0), np.empty(0))
+            return cls(np.tile(scores, (gpus, 1))) if scores.size else cls()
         trained = shaped(state["trained"], None, LEVELS.size)
         if len(trained) not in (0, gpus):
             raise ValueError("the scores of the intervals are not of each GPU")

@@ -9,7 +9,7 @@ from mlscale.arrays import Floats, shaped
 from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.extrapolation import carried, positions
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
-from mlscale.predictors.bottleneck.correction import Correction
+from mlscale.predictors.bottleneck.corrections import Correction, TimeTrees
 from mlscale.predictors.bottleneck.curve import (
     BottleneckCurve,
     GridRatios,
@@ -19,7 +19,6 @@ from mlscale.predictors.bottleneck.curve import (
 )
 from mlscale.predictors.bottleneck.kernels import GpuPeaks, KernelLoad, KernelTraits
 from mlscale.predictors.bottleneck.process import Process
-from mlscale.predictors.bottleneck.time_trees import TimeTrees
 from mlscale.predictors.conditioning import SurfacePrior
 from mlscale.predictors.intervals import distance_from_base, least_scale
 
@@ -122,14 +121,13 @@ class TimeModel:
     def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
         """Return what each kernel's prediction rests on that the reader should know."""
         flags = self.process.flags(gpu.inputs(kernels.use))
-        for k in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
-            flags[k].append(ABOVE_PEAK.format(kernels.use.memory[k]))
-        if self.uses_rule and kernels.rule is None:
-            for own in flags:
+        for k, own in enumerate(flags):
+            if kernels.use.memory[k] > LARGEST_SHARE:
+                own.append(ABOVE_PEAK.format(kernels.use.memory[k]))
+            if self.uses_rule and kernels.rule is None:
                 own.append("max-overlap does not know this GPU: left out")
-        elif self.uses_rule and kernels.rule is not None:
-            for k in np.flatnonzero(np.isnan(kernels.rule[:, 0])):
-                flags[k].append("max-overlap left out: its counters lack or contradict")
+            elif kernels.rule is not None and np.isnan(kernels.rule[k, 0]):
+                own.append("max-overlap left out: its counters lack or contradict")
         return flags
 
     def state(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ together run together.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,7 +31,7 @@ from mlscale.predictors.bottleneck.power import PowerModel
 from mlscale.predictors.bottleneck.scores import IntervalScores
 from mlscale.predictors.bottleneck.time import TimeModel
 from mlscale.predictors.conditioning import misfit_of
-from mlscale.predictors.intervals import calibrated_scores
+from mlscale.predictors.intervals import LEVELS, calibrated_scores
 
 if TYPE_CHECKING:
     from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -42,38 +42,17 @@ AMPLITUDES = (0.1, 1.0, 3.0)
 LEAST_APPLICATIONS = 3  # that intervals can be learnt from
 RISING = 1.02
 
+Trained = tuple[TimeModel, PowerModel | None, IntervalScores]
 Fit = TypeVar("Fit")
 Model = TypeVar("Model")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What training gives; scores are none without intervals."""
-
-    time: TimeModel
-    power: PowerModel | None
-    scores: IntervalScores
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """What a time model is with kernels held out.
-
-    gpus: of each GPU all kernels, in groups of applications. elsewhere: of GPUs held out
-    together with applications, by models of the other GPUs: pairs with the peaks that the GPU's
-    other kernels show, and with those that the others reach.
-    """
-
-    gpus: list[HeldOutKernels]
-    elsewhere: list[tuple[HeldOutGroup, HeldOutGroup]]
-
-
 def train_together(jobs: Sequence[tuple["Bottleneck", Sequence[TrainingSet]]]) -> list[Trained]:
     """Train many predictors, their fits of time as one batch and those of power as another.
 
-    Predictors of the same tables, as for time and for power, share their fits of time.
-    Raises InputError.
+    Predictors of the same tables, as for time and for power, share their fits of time. Scores are
+    none without intervals. Raises InputError.
     """
     keys = [(job.amplitude, tuple((id(table), base) for table, base in sets)) for job, sets in jobs]
     distinct = {key: sets for key, (_, sets) in zip(keys, jobs, strict=True)}
@@ -106,12 +85,14 @@ def _run(
 
 
 def _train_time(
-    sets: Sequence[TrainingSet], amplitude: float | None, with_other_gpus: bool
-) -> Generator[list[CurveFit], list[TimeModel], tuple[TimeModel, HeldOut]]:
-    """Return the time model, and what it is with kernels held out. Raises InputError.
+    sets: Sequence[TrainingSet], amplitude: float | None, with_scores: bool
+) -> Generator[
+    list[CurveFit], list[TimeModel], tuple[TimeModel, list[HeldOutKernels], IntervalScores]
+]:
+    """Return the time model, each GPU's kernels held out, and scores of time. Raises InputError.
 
     amplitude: of the process; None is 1, and with several CU counts the one of AMPLITUDES that
-    predicts held-out training applications best. with_other_gpus: whether GPUs are held out too.
+    predicts held-out training applications best. with_scores: GPUs are held out too.
     """
     for table, _ in sets:
         _warn_of_rising_times(table)
@@ -125,7 +106,7 @@ def _train_time(
     without = [
         [others(own, rows) for own, rows in zip(tables, group, strict=True)] for group in groups
     ]
-    of_gpus = _gpus_to_hold_out(tables) if with_other_gpus else []
+    of_gpus = _gpus_to_hold_out(tables) if with_scores else []
     trained_on = [tables, *without, *(rest for rest, _ in of_gpus)]
     models = yield [CurveFit(tuple(own), tried) for tried in amplitudes for own in trained_on]
     candidates = []
@@ -147,12 +128,15 @@ def _train_time(
     corrections = tuple(held.correction for held in held_out)
     trees = tuple(held.trees for held in held_out)
     model = replace(model, corrections=corrections, trees=trees, misfits=tuple(misfits))
-    pairs = [
-        _as_another_gpu(own, rows, trained)
-        for trained, (_, parts) in zip(elsewhere, of_gpus, strict=True)
-        for own, rows in parts
-    ]
-    return model, HeldOut(held_out, pairs)
+    scores = IntervalScores()
+    if with_scores:
+        pairs = [
+            _as_another_gpu(own, rows, trained)
+            for trained, (_, parts) in zip(elsewhere, of_gpus, strict=True)
+            for own, rows in parts
+        ]
+        scores = time_scores(held_out, pairs)
+    return model, held_out, scores
 
 
 def _groups(tables: Sequence[GpuKernels], count: int) -> list[list[Indices]]:
@@ -215,15 +199,17 @@ def _held_out(
 
 
 def _train(
-    job: "Bottleneck", time: TimeModel, held_out: HeldOut
+    job: "Bottleneck",
+    time: TimeModel,
+    held_out: Sequence[HeldOutKernels],
+    scores: IntervalScores,
 ) -> Generator[list[PowerFit], list[PowerModel], Trained]:
-    """Return the rest of a training: the power where it is asked for, and the scores."""
+    """Return the whole training: besides time's what is of the power, where that is asked for."""
     if job.quantity == "time":
         yield []
-        scores = time_scores(held_out) if job.intervals else IntervalScores.none()
-        return Trained(time, None, scores)
+        return time, None, scores if job.intervals else IntervalScores()
     # Power is better with the time as it is before its corrections: decision 0008.
-    time, first = time.alone, held_out.gpus[0]
+    time, first = time.alone, held_out[0]
     kernels, gpu = first.kernels, time.gpus[0]
     groups = first.groups if job.intervals else ()
     fits = [PowerFit(others(kernels, g.rows), g.model.gpus[0]) for g in groups]
@@ -236,37 +222,29 @@ def _train(
         for part, g in zip(parts, groups, strict=True)
     ]
     of_power = [own[:, gpu.grid.size :] for own in of_groups]
-    return Trained(time, whole, power_scores(groups, of_power))
+    of_gpu = _application_scores("power", list(zip(groups, of_power, strict=True)))
+    return time, whole, IntervalScores(of_gpu.reshape(-1, LEVELS.size))
 
 
-def time_scores(held_out: HeldOut) -> IntervalScores:
+def time_scores(
+    held_out: Sequence[HeldOutKernels], elsewhere: Sequence[tuple[HeldOutGroup, HeldOutGroup]]
+) -> IntervalScores:
     """Return the scores of held-out kernels, each as it will be predicted: corrected, with trees.
 
     But the other kernels' corrections come from curves that saw them, and the amplitude was
-    chosen with them. A GPU with fewer than three applications takes the scores of all.
+    chosen with them. A GPU with fewer than three applications takes the scores of all. elsewhere:
+    kernels of GPUs held out together with applications, see `_as_another_gpu`.
     """
-    of_gpus = [
-        (own.groups, own.predicted) for own in held_out.gpus if own.kernels.gpu.grid.size > 1
-    ]
-    everyone = [pair for pairs in of_gpus for pair in zip(*pairs, strict=True)]
+    of_gpus = [list(zip(own.groups, own.predicted, strict=True)) for own in held_out]
+    sizes = [own.kernels.gpu.grid.size for own in held_out]
+    everyone = [pair for own, size in zip(of_gpus, sizes, strict=True) if size > 1 for pair in own]
     of_all = _application_scores("time", everyone)
     if not of_all.size:
-        return IntervalScores.none()
-    rows = []
-    for own in held_out.gpus:
-        scores = _application_scores("time", list(zip(own.groups, own.predicted, strict=True)))
-        rows.append(scores if scores.size else of_all)
-    known, mean = ([pair[i] for pair in held_out.elsewhere] for i in (0, 1))
-    return IntervalScores(np.array(rows), _gpu_scores(known), _gpu_scores(mean))
-
-
-def power_scores(groups: Sequence[HeldOutGroup], predicted: Sequence[Floats]) -> IntervalScores:
-    """Return the scores of one GPU's groups, whose log power ratios (n, N) were predicted."""
-    scores = _application_scores("power", list(zip(groups, predicted, strict=True)))
-    nothing = np.empty(0)
-    if not scores.size:
-        return IntervalScores.none()
-    return IntervalScores(scores[None], nothing, nothing)
+        return IntervalScores()
+    each = [_application_scores("time", own) for own in of_gpus]
+    rows = np.array([own if own.size else of_all for own in each])
+    known, mean = ([pair[i] for pair in elsewhere] for i in (0, 1))
+    return IntervalScores(rows, _gpu_scores(known), _gpu_scores(mean))
 
 
 def _application_scores(quantity: str, predicted: Sequence[tuple[HeldOutGroup, Floats]]) -> Floats:

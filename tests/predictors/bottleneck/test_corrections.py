@@ -9,9 +9,9 @@ from synthetic import bottleneck_kernels as made
 from synthetic.tidy import same_bits
 
 from mlscale import Measurements, load, save, train
+from mlscale.predictors.bottleneck.corrections import TimeTrees, weight_of_trees
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.kernels import KernelTraits
-from mlscale.predictors.bottleneck.time_trees import TimeTrees, weight_of_trees
 
 
 def overflowing(kernels: int, seed: int) -> Measurements:
