@@ -118,10 +118,10 @@ class Model:
         if has_power:
             power_kind(self, profiles)
         profiled = profiles.profiled
-        surfaces = {"time": self._surfaces(self.predictors["time"], profiled, coverage)}
+        times = self._surfaces(self.predictors["time"], profiled, coverage)
+        surfaces = {"time": times}
         if has_power:
-            power = self.predictors["power"]
-            surfaces["power"] = self._power(power, profiled, surfaces["time"], coverage)
+            surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, times)
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
             profiles, surfaces = with_unprofiled(profiles, surfaces)
@@ -129,23 +129,22 @@ class Model:
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 
     def _surfaces(
-        self, predictor: Predictor, profiles: Profiles, coverage: float | None
+        self,
+        predictor: Predictor,
+        profiles: Profiles,
+        coverage: float | None,
+        times: Surfaces | None = None,
     ) -> Surfaces:
+        """Return one quantity's surfaces; times: those of time, where it is power."""
+        if times is not None and isinstance(predictor, PredictsFromTimes):
+            from_times = predictor.with_times(times)
+            surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
+            beyond = self.trained_range
+            return surfaces if beyond is None else widened(surfaces, beyond, predictor.quantity)
         if self.trained_range is not None:
             return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
         grid = self.grid if self.untrained else None
         return predict_surfaces(predictor, profiles, grid, coverage)
-
-    def _power(
-        self, predictor: Predictor, profiles: Profiles, times: Surfaces, coverage: float | None
-    ) -> Surfaces:
-        if not isinstance(predictor, PredictsFromTimes):
-            return self._surfaces(predictor, profiles, coverage)
-        from_times = predictor.with_times(times)
-        surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
-        if self.trained_range is None:
-            return surfaces
-        return widened(surfaces, self.trained_range, predictor.quantity)
 
     def why_no_power(self, profiles: Profiles) -> str | None:
         """Return why power of these profiles is not predicted, None where it is."""
