@@ -173,7 +173,7 @@ def _for_tool(
 ) -> tuple["Measurements", str | None]:
     """Leave out what the target tool cannot give; also the kind of features. Raises InputError."""
     from mlscale.counters.features import TABLE_2
-    from mlscale.counters.kernel_use import LAUNCH
+    from mlscale.data.profiles import OF_LAUNCH
     from mlscale.profilers import obtainable_features
 
     if arguments.features_of is None:
@@ -182,5 +182,5 @@ def _for_tool(
         raise InputError(f"{arguments.table[0]}: has no feature of Table II")
     lost = set(TABLE_2) - set(obtainable_features(arguments.features_of))
     if measurements.metadata.get("counter_tool") != arguments.features_of:
-        lost |= set(measurements.counter_names) - {*TABLE_2, *LAUNCH}
+        lost |= set(measurements.counter_names) - {*TABLE_2, *OF_LAUNCH}
     return measurements.without_counters(lost), "table2"

@@ -33,8 +33,6 @@ TRAFFIC_NEEDED = (
     "counters dram_read_transactions and dram_write_transactions (nvprof), or ReadBandwidth and "
     "WriteBandwidth (Table II)"
 )
-# What a launch is, known without counting.
-LAUNCH = ("workgroups", "workgroup_size", "waves", "n_launches")
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.grid import HardwareConfig
 from mlscale.data.parquet import is_parquet, parquet_file, read_row_group
-from mlscale.data.profiles import OF_LAUNCH, OF_RUN, QUANTITIES, Profiles, profiles_by_row
-from mlscale.data.table import IDENTITY, Table
+from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH, Profiles, profiles_by_row
+from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-
-NO_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN)
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Fleet:
         if self.profiled_only:
             yield from self.profiles(group, most)
             return
-        for table in group.tables(most, [n for n in self.columns if n in NO_COUNTERS]):
+        for table in group.tables(most, [n for n in self.columns if n in NOT_COUNTERS]):
             profiles = profiles_by_row(table, self.base, self.device)
             self._check_power(group, profiles)
             yield profiles

@@ -12,7 +12,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
 from mlscale.data.surfaces import relative_values
-from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, spread
+from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
 from mlscale.data.tables import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
 
@@ -244,10 +244,10 @@ def from_table(
         grid=grid,
         kernels=kernels,
         applications=tuple(applications.values()),
-        time_samples=spread(table.positive("time_ms"), where, shape),
-        power_samples=spread(table.positive("power_w"), where, shape) if has_power else None,
+        time_samples=to_samples(table.positive("time_ms"), where, shape),
+        power_samples=to_samples(table.positive("power_w"), where, shape) if has_power else None,
         counter_names=counter_names,
-        counter_samples=spread(counters, where, shape),
+        counter_samples=to_samples(counters, where, shape),
         metadata=dict(table.metadata),
         aggregate=aggregate,
     )

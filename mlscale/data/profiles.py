@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, spread
+from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
 from mlscale.data.tables import read_table, table_from_frame
 from mlscale.errors import InputError
 
@@ -36,7 +36,7 @@ CONDITIONS = (
 # How much of a run a kernel is: its launches, and their time as a trace sums it up [ms].
 OF_RUN = ("launches", "total_time_ms")
 # Counters' columns that a trace fills too: what a launch is, known without counting.
-OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "warps")
+OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 
 
@@ -222,7 +222,7 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
     kernels = _names(list(positions))
 
     def median(values: Floats) -> Floats:
-        samples = spread(values, (of_kernel,), (len(kernels),))
+        samples = to_samples(values, (of_kernel,), (len(kernels),))
         return over_repetitions(samples, "median")
 
     applications = [application for application, _ in positions]

@@ -140,8 +140,8 @@ def _and_more(count: int) -> str:
     return f" (and {count - 1} more rows)" if count > 1 else ""
 
 
-def spread(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:
-    """Spread rows of values (rows, …) to samples (R, *shape, …), repetitions in order.
+def to_samples(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:
+    """Make of rows of values (rows, …) samples (R, *shape, …), repetitions in order.
 
     cells: where each row belongs in `shape`. R is the largest number of rows of one cell; the
     rest of the others is NaN.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.counters.kernel_use import LAUNCH
 from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import OF_LAUNCH
 from mlscale.errors import InputError, warn
 from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 
@@ -67,7 +67,7 @@ def default_predictor(measurements: Measurements) -> str:
     `mean-surface` where the table has no counters, with a warning; `sampled` for sampled profiles;
     `bottleneck` where it knows the GPU's peaks and the counters, else `wu` (decisions 0008, 0015).
     """
-    counters = [n for n in measurements.counter_names if n not in (*LAUNCH, "warps")]
+    counters = [n for n in measurements.counter_names if n not in OF_LAUNCH]
     positions = [measurements.counter_names.index(name) for name in counters]
     if np.isnan(measurements.counters[..., positions]).all():
         warn(

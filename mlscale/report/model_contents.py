@@ -18,8 +18,8 @@ from mlscale.predictors.base import (
     Savable,
     UsesMeasuredPoints,
 )
+from mlscale.predictors.wu.clusters import ClusterSurfaces
 from mlscale.predictors.wu.estimator import Wu
-from mlscale.predictors.wu.surfaces import ClusterSurfaces
 
 Row = dict[str, Any]
 

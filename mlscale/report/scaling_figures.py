@@ -18,7 +18,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_values
 from mlscale.files import whole_file
 from mlscale.predictions import Predictions
-from mlscale.predictors.wu.surfaces import ClusterSurfaces
+from mlscale.predictors.wu.clusters import ClusterSurfaces
 from mlscale.report.style import (
     AXIS_LABELS,
     DPI,

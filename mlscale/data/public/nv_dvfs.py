@@ -14,8 +14,8 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.device import LARGEST_SHARE
 from mlscale.data.devices import SECTOR_BYTES, load_device
-from mlscale.data.grid import AXES
 from mlscale.data.measurements import Incomplete, Measurements, from_table
+from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH
 from mlscale.data.public.registry import identify
 from mlscale.data.public.sampled_forms import sampled_form, sampled_table
 from mlscale.data.sampled import clocks_not_reached, power_faults
@@ -35,7 +35,6 @@ _ONE_APPLICATION = ("backprop", "scan", "matrixMul")
 _BLOCKS = re.compile(r"\((\d+) (\d+) (\d+)\) \((\d+) (\d+) (\d+)\)")
 _REPEATED = ("l2_tex_write_throughput",)  # the benchmark's scripts ask for it twice
 _DISAGREEMENT = 0.10
-_NOT_COUNTED = (*AXES, "time_ms", "power_w", "workgroups", "workgroup_size", "warps")
 
 
 def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error") -> Measurements:
@@ -162,7 +161,7 @@ def _warn_of_clocks(measurements: Measurements, source: str) -> None:
 
 def _warn_of_counters(table: Table) -> None:
     """Warn where there are none, and of throughputs that the profiler's own counts contradict."""
-    if set(table.numbers) <= set(_NOT_COUNTED):
+    if set(table.numbers) <= {*NOT_COUNTERS, *OF_LAUNCH}:
         warn(
             f"{table.source}: has no counters: it serves for predictors that need none "
             "(mean-surface, no-scaling and the other rules) and for studies of them, not for those "

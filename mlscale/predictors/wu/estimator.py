@@ -24,15 +24,17 @@ from mlscale.predictors.features import ClusterChoice, Explanation, FeatureScali
 from mlscale.predictors.wu.clusters import (
     LOSSES,
     ClusterSet,
+    ClusterSurfaces,
     Network,
     WalkTables,
+    cluster_surfaces,
     cu_axis_last,
     probabilities,
+    region_name,
     region_sizes,
     region_values,
 )
 from mlscale.predictors.wu.scaling import scaling_values
-from mlscale.predictors.wu.surfaces import ClusterSurfaces, cluster_surfaces, region_name
 
 DEFAULT_CLUSTERS = 8  # from there on the errors are flat within their standard error
 AUTO, AUTO_COUNTS, AUTO_FOLDS = "auto", (2, 4, 6, 8, 12, 16, 20), 3
