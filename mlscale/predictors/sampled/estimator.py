@@ -20,14 +20,7 @@ from mlscale.data.sampled import (
 )
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named, warn
-from mlscale.predictors.base import (
-    Bases,
-    Predictor,
-    State,
-    Training,
-    TrainingSet,
-    single_gpu,
-)
+from mlscale.predictors.base import Bases, Predictor, State, Training, TrainingSet, single_gpu
 from mlscale.predictors.conditioning import (
     ConditionedSurfaces,
     SurfacePrior,
@@ -36,11 +29,7 @@ from mlscale.predictors.conditioning import (
 )
 from mlscale.predictors.features import Explanation
 from mlscale.predictors.intervals import score_at
-from mlscale.predictors.sampled.bases import (
-    Belief,
-    belief,
-    inputs_at,
-)
+from mlscale.predictors.sampled.bases import Belief, belief, inputs_at
 from mlscale.predictors.sampled.model import BaseModel
 
 SAME_MEMORY_CLOCK = 0.01  # by which a profile's may differ from the trained one
@@ -84,12 +73,15 @@ class Sampled(Predictor):
         if len(table.kernels) < 2:
             raise InputError(f"'{self.name}' needs two training kernels")
         table.quantity(self.quantity)
+        from threadpoolctl import ThreadpoolController
+
         from mlscale.predictors.sampled.training import SampledKernels, train
 
-        trained = [
-            train(SampledKernels.of(own, base), self.quantity, self.seed)
-            for own, base in _at_bases(table, self.base_, self.bases)
-        ]
+        with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
+            trained = [
+                train(SampledKernels.of(own, base), self.quantity, self.seed)
+                for own, base in _at_bases(table, self.base_, self.bases)
+            ]
         self.device_, self.grid_ = table.device, table.grid
         if not self.intervals:
             trained = [replace(own, scores=np.empty(0)) for own in trained]

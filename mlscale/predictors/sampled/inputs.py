@@ -14,8 +14,8 @@ UTILISATIONS = ("gpu_utilisation", "gr_engine_active")  # the first that a table
 LEAST_DRAM_PEAK, LARGEST_DRAM_SHARE = 0.3, 1.1
 TOP = 3  # peaks are the mean of so many largest values
 LEAST_SHARE = 1e-3
-POWER_INPUTS = ("root dram", "log power", "1 / power", "dram / power")
-INPUTS = ("sm active", *POWER_INPUTS)  # beside the utilisation, in this order
+# Beside the utilisation, in this order.
+INPUTS = ("sm active", "root dram", "log power", "1 / power", "dram / power")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,20 +143,12 @@ def _top(values: Floats) -> Floats:
 
 
 def _inputs(columns: dict[str, Floats], dram_peak: Floats, peak_w: Floats) -> Floats:
-    """All inputs (K, D'), NaN where missing, from what was measured and the peaks."""
+    """All inputs (K, D'), NaN where missing, from what was measured and the peaks.
+
+    Shares of DRAM's peak and of the largest power are taken within what can be told apart.
+    """
     sm_active, dram_active, power_w, *utilisation = columns.values()
-    shares = peak_shares(dram_active, dram_peak, power_w, peak_w)
-    return np.column_stack([sm_active, *share_inputs(*shares), *utilisation])
-
-
-def peak_shares(
-    dram_active: Floats, dram_peak: Floats | float, power_w: Floats, peak_w: Floats | float
-) -> tuple[Floats, Floats]:
-    """DRAM's share of its peak and power's of the largest, within what can be told apart, (K,)."""
     dram = np.minimum(dram_active / np.maximum(dram_peak, LEAST_DRAM_PEAK), LARGEST_DRAM_SHARE)
-    return dram, np.maximum(power_w / peak_w, LEAST_SHARE)
-
-
-def share_inputs(dram: Floats, power: Floats) -> tuple[Floats, ...]:
-    """What models learn of these shares: POWER_INPUTS, (K,) each."""
-    return np.sqrt(dram), np.log(power), 1 / power, dram / power
+    power = np.maximum(power_w / peak_w, LEAST_SHARE)
+    shares = (np.sqrt(dram), np.log(power), 1 / power, dram / power)
+    return np.column_stack([sm_active, *shares, *utilisation])

@@ -1,6 +1,6 @@
 """What `sampled` learns at one base: of each quantity a curve with latents, and trees: NumPy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -51,7 +51,6 @@ class QuantityModel:
     kernels' median log ratio is above the curve, the GPU's own table of clocks.
     """
 
-    quantity: str
     inputs: SampledInputs
     fits: tuple[Latents, ...]
     residual: Floats
@@ -67,9 +66,9 @@ class QuantityModel:
         settings = SETTINGS[quantity]
         fits = tuple(Latents.fit(curve, logs, inputs.points, setting) for setting in settings)
         forest = Forest.grow(inputs.points, logs, TREES, LEAST_LEAF, seed).rounded()
-        model = cls(quantity, inputs, fits, np.zeros(logs.shape[1]), forest)
+        model = cls(inputs, fits, np.zeros(logs.shape[1]), forest)
         missed = np.median(logs - model._curve(curve, inputs.points), axis=0)
-        return cls(quantity, inputs, fits, missed, forest)
+        return replace(model, residual=missed)
 
     def opinions(self, profiles: Profiles, curve: Curve) -> Opinions:
         """The log ratios of new kernels; curve: with their predicted times where it is of power.
@@ -100,7 +99,6 @@ class QuantityModel:
         kernels, width = inputs.points.shape
         pairs = zip(state["fits"], SETTINGS[quantity], strict=True)
         return cls(
-            quantity=quantity,
             inputs=inputs,
             fits=tuple(
                 Latents.restore(own, setting, PRIORS[quantity], kernels) for own, setting in pairs

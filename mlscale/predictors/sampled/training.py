@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.grid import HardwareConfig
@@ -14,12 +13,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.predictors.conditioning import misfit_of
 from mlscale.predictors.intervals import calibrated_scores
 from mlscale.predictors.sampled.curves import TimeCurve
-from mlscale.predictors.sampled.model import (
-    BaseModel,
-    Opinions,
-    QuantityModel,
-    power_curve,
-)
+from mlscale.predictors.sampled.model import BaseModel, Opinions, QuantityModel, power_curve
 
 GROUPS = 5  # of applications that are held out in turn
 BLEND, CLEARLY_BETTER = 0.5, 0.97  # weight of the trees; error of a pure one that ends the blend
@@ -61,11 +55,6 @@ class SampledKernels:
 
 def train(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
     """Train on all kernels, and on those without each group of applications. Raises InputError."""
-    with ThreadpoolController().limit(limits=1):  # matrices this small are slower on several
-        return _train(kernels, quantity, seed)
-
-
-def _train(kernels: SampledKernels, quantity: str, seed: int) -> BaseModel:
     groups = application_groups(kernels.profiles.applications)
     everyone = np.arange(len(kernels))
     parts = [kernels.select(np.setdiff1d(everyone, group)) for group in groups]
