@@ -11,10 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.text import shortened
 
@@ -71,10 +70,11 @@ def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles,
         base_w = np.where(profiles.has_counters | np.isfinite(base_w), base_w, mean_w)
     surfaces = {}
     for quantity, of_profiled in predicted.items():
-        weights, extremes = times, _extremes(of_profiled.grid, of_profiled.base)
         if quantity == "power" and base_w is not None:
-            weights, extremes = times * base_w[rows], []
-        surfaces[quantity] = _joined(profiles, of_profiled, weights, extremes)
+            surfaces[quantity] = _joined(profiles, of_profiled, times * base_w[rows], ())
+        else:
+            bounds = scaling_bounds(of_profiled.grid, of_profiled.base)
+            surfaces[quantity] = _joined(profiles, of_profiled, times, bounds)
     return replace(profiles, power_w=base_w), surfaces
 
 
@@ -96,11 +96,11 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
         kept &= ~np.isfinite(point.time_ms)
     if not kept.any():
         return times
-    extremes = _extremes(times.grid, times.base)
+    bounds = scaling_bounds(times.grid, times.base)
     rows = kept[:, None, None, None]
     low, high = (
-        None if own is None else np.where(rows, end(extremes, axis=0), own)
-        for own, end in ((times.low, np.min), (times.high, np.max))
+        None if own is None else np.where(rows, bound, own)
+        for own, bound in zip((times.low, times.high), bounds, strict=True)
     )
     flags = zip(kept, times.flags, strict=True)
     return replace(
@@ -113,18 +113,18 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
 
 
 def _joined(
-    profiles: Profiles, of_profiled: Surfaces, weights: Floats, extremes: Sequence[Floats]
+    profiles: Profiles, of_profiled: Surfaces, weights: Floats, bounds: Sequence[Floats]
 ) -> Surfaces:
     """Surfaces of all kernels: each profiled one's own, and for the others the weighted mean.
 
-    weights (profiled kernels,); extremes (C, E, M): what the others' intervals span besides.
+    weights (profiled kernels,); bounds (C, E, M): what the others' intervals span besides.
     """
     has_counters = profiles.has_counters
     values, low, high = of_profiled.values, of_profiled.low, of_profiled.high
     ends: list[Floats | None] = [None, None]
     if low is not None and high is not None:
-        lowest = np.min([low.min(axis=0), values.min(axis=0), *extremes], axis=0)
-        highest = np.max([high.max(axis=0), values.max(axis=0), *extremes], axis=0)
+        lowest = np.min([low.min(axis=0), values.min(axis=0), *bounds], axis=0)
+        highest = np.max([high.max(axis=0), values.max(axis=0), *bounds], axis=0)
         ends = [_filled(low, lowest, has_counters), _filled(high, highest, has_counters)]
     flags = iter(of_profiled.flags)
     return replace(
@@ -141,13 +141,3 @@ def _filled(own: Floats, others: Floats, has_counters: Mask) -> Floats:
     filled = np.broadcast_to(others, (len(has_counters), *others.shape)).copy()
     filled[has_counters] = own
     return filled
-
-
-def _extremes(grid: ConfigGrid, base: HardwareConfig) -> list[Floats]:
-    """Time factors (C, E, M) of kernels bound by the CUs alone, by memory alone, by neither."""
-    settings = grid.settings()
-    cu, engine, memory = (
-        getattr(base, axis) / settings[axis].reshape(grid.shape)
-        for axis in ("cu_count", "engine_mhz", "memory_mhz")
-    )
-    return [cu * engine, memory, np.ones(grid.shape)]

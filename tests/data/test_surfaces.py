@@ -11,7 +11,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Surfaces
-from mlscale.data.surfaces import configuration_weights, interpolate
+from mlscale.data.surfaces import configuration_weights, interpolate, scaling_bounds
 
 BASE = HardwareConfig(8, 800.0, 700.0)
 exponents = st.floats(-2.0, 1.0)
@@ -159,3 +159,14 @@ def test_configuration_weights_on_a_large_grid_need_little_memory() -> None:
     weights = configuration_weights(grid, HardwareConfig(4, 2**0.5, 2**0.5)).reshape(500, 500)
     assert weights[:2, :2] == pytest.approx(0.25)
     assert weights.sum() == pytest.approx(1)
+
+
+def test_bounds_by_hand() -> None:
+    """4 CUs at 500 MHz: the core's part takes 4 times as long; half the memory clock: twice."""
+    grid = ConfigGrid((4, 8), (500.0, 1000.0), (700.0, 1400.0))
+    least, most = scaling_bounds(grid, grid.highest)
+    assert most[0, 0].tolist() == pytest.approx([4, 4])
+    assert most[1, 1].tolist() == pytest.approx([2, 1])
+    assert least.ravel() == pytest.approx(np.ones(grid.size))
+    faster, _ = scaling_bounds(grid, grid.config((0, 0, 0)))
+    assert faster[1, 1, 1] == pytest.approx(1 / 4)

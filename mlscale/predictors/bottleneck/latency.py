@@ -15,7 +15,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.counters.kernel_use import KernelUse, device_with_peaks
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
-from mlscale.data.surfaces import Surfaces
+from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.predictors.conditioning import SurfacePrior
 
 LEAST_USE = 0.3  # of the busiest unit's peak
@@ -129,15 +129,3 @@ def _with_bounds(
     each = zip(surfaces.flags, rows.tolist(), strict=True)
     flags = tuple((*own, flag) if is_told else own for own, is_told in each)
     return replace(surfaces, low=low, high=high, flags=flags)
-
-
-def scaling_bounds(grid: ConfigGrid, base: HardwareConfig) -> tuple[Floats, Floats]:
-    """Return the least and most time ratio of a sum of parts, (C, E, M) each.
-
-    A part is constant, or follows the memory clock, or the core: engine clock times CUs.
-    """
-    settings = grid.settings()
-    core = base.cu_count * base.engine_mhz / (settings["cu_count"] * settings["engine_mhz"])
-    memory = base.memory_mhz / settings["memory_mhz"]
-    parts = np.array([np.ones_like(core), core, memory]).reshape(3, *grid.shape)
-    return parts.min(axis=0), parts.max(axis=0)

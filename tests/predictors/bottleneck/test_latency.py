@@ -19,7 +19,6 @@ from mlscale.predictors.bottleneck.latency import (
     SHORT_FLAG,
     dram_share,
     log_ratios,
-    scaling_bounds,
     shifted,
     waits,
     widened,
@@ -127,16 +126,6 @@ def test_only_kernels_that_use_no_unit_are_shifted() -> None:
     assert shifted(prior, GRID, profiles, idle) is prior
     unknown = use(memory=0.0, issue=0.1)
     assert shifted(prior, grid, profiles, unknown).predicted() == pytest.approx(np.zeros((2, 4)))
-
-
-def test_bounds_by_hand() -> None:
-    """4 CUs at 500 MHz: the core's part takes 4 times as long; half the memory clock: twice."""
-    least, most = scaling_bounds(GRID, BASE)
-    assert most[0, 0].tolist() == pytest.approx([4, 4])
-    assert most[1, 1].tolist() == pytest.approx([2, 1])
-    assert least.ravel() == pytest.approx(np.ones(GRID.size))
-    faster, _ = scaling_bounds(GRID, GRID.config((0, 0, 0)))
-    assert faster[1, 1, 1] == pytest.approx(1 / 4)
 
 
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
