@@ -201,18 +201,11 @@ def write_tables(
 def write_parquet(table: Table, path: Path) -> None:
     """Write a tidy table whole or not at all. Raises InputError."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     arrow = pa.table({**table.text, **table.numbers})
     content = json.dumps(table.metadata).encode()
     metadata = {_METADATA_KEY: content, _CHECKSUM_KEY: _checksum(content)}
-    with whole_file(path) as temporary:
-        pq.write_table(
-            arrow.replace_schema_metadata(metadata),
-            temporary,
-            compression="zstd",
-            write_page_checksum=True,
-        )
+    write_tables(path, iter([arrow.replace_schema_metadata(metadata)]))
 
 
 def _checksum(content: bytes) -> bytes:
