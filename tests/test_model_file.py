@@ -1,11 +1,9 @@
 """The model file: the same numbers back, and one clear line for whatever is not a whole one."""
 
-import copy
 import io
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,26 +12,36 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_files import GRID, content_of, members_of, npy, small, with_document, zipped
+from model_files import (
+    DELETED,
+    GRID,
+    Answer,
+    answer,
+    content_of,
+    members_of,
+    npy,
+    outcome,
+    paths_of,
+    small,
+    with_document,
+    with_value,
+    zipped,
+)
 from parameters import own
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
 from mlscale import (
     PREDICTORS,
-    InputError,
     Measurements,
-    Model,
     Profiles,
     load,
     save,
     train,
 )
-from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
-DELETED = object()
 SAMPLED = (
     "sampled",
     "board-power",
@@ -45,8 +53,6 @@ SAVABLE = [
 NEED_A_GPU = ("wang-chu", "max-overlap", "bottleneck")
 NEED_SAMPLES = ("sampled",)
 
-Answer = tuple[list[dict[str, Any]], list[str]]
-
 
 def measurements(utilisation: bool = False, seed: int = 0) -> Measurements:
     """Twelve kernels; with nvprof counters of a GTX 980, one of them missing once, or without."""
@@ -57,20 +63,6 @@ def measurements(utilisation: bool = False, seed: int = 0) -> Measurements:
     counters = np.abs(plain.counter_samples) * [1e6, 1e6, 1.0, 2.0]
     counters[:, 2, ..., 3] = np.nan
     return replace(plain, device="gtx980", counter_names=names, counter_samples=counters)
-
-
-def answer(model: Model, profiles: Profiles) -> Answer:
-    """All that a user gets from a model."""
-    predictions = model.predict(profiles, COVERAGE)
-    return predictions.rows(), list(predictions.warnings)
-
-
-def outcome(path: Path, profiles: Profiles) -> Answer | str:
-    """What a file answers, or the message of the error that refuses it."""
-    try:
-        return answer(load(path), profiles)
-    except InputError as error:
-        return str(error)
 
 
 @pytest.fixture(scope="module")
@@ -288,15 +280,6 @@ class TestArrays:
                 load(path)
 
 
-def paths_of(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path to everything inside a JSON document."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[call-overload]
-    for key, item in inside:
-        yield (*path, key)
-        if isinstance(item, dict | list):
-            yield from paths_of(item, (*path, key))
-
-
 class TestTheDocument:
     @pytest.mark.parametrize(
         "value",
@@ -313,14 +296,7 @@ class TestTheDocument:
         document = json.loads(members["model.json"])
         path, raised = tmp_path / "wrong.mlscale", {}
         for where in paths_of(document):
-            wrong = copy.deepcopy(document)
-            parent = wrong
-            for key in where[:-1]:
-                parent = parent[key]
-            if value is DELETED:
-                del parent[where[-1]]
-            else:
-                parent[where[-1]] = value
+            wrong = with_value(document, where, value)
             path.write_bytes(zipped(members | {"model.json": json.dumps(wrong).encode()}))
             try:
                 found = outcome(path, profiles)
