@@ -77,47 +77,32 @@ def test_the_table_names_its_format() -> None:
     assert json.loads(path.read_text(encoding="utf-8"))["format_version"] == 1
 
 
+def derived_and_printed(key: str) -> dict[str, tuple[float, float]]:
+    """By quantity the derived peak, and what the vendor's sheet prints."""
+    device = load_device(key)
+    sheet = device.datasheet
+    assert sheet is not None
+    return {
+        "bandwidth": (device.peak_bandwidth_gb_per_s(sheet.memory_mhz), sheet.bandwidth_gb_per_s),
+        "fp32": (device.peak_fp32_gflops(sheet.engine_mhz), sheet.fp32_gflops),
+        "fp64": (device.peak_fp64_gflops(sheet.engine_mhz), sheet.fp64_gflops),
+    }
+
+
 @pytest.mark.parametrize("key", REAL_KEYS)
-class TestAgainstTheDatasheet:
+def test_peaks_are_those_of_the_datasheet(key: str) -> None:
     """Expected numbers: the vendor's sheet, as named in the entry's `source`."""
-
-    def test_bandwidth(self, key: str) -> None:
-        device = load_device(key)
-        assert device.datasheet is not None
-        assert device.peak_bandwidth_gb_per_s(device.datasheet.memory_mhz) == pytest.approx(
-            device.datasheet.bandwidth_gb_per_s, rel=sheet_tolerance(key, "bandwidth")
-        )
-
-    def test_fp32(self, key: str) -> None:
-        device = load_device(key)
-        assert device.datasheet is not None
-        assert device.peak_fp32_gflops(device.datasheet.engine_mhz) == pytest.approx(
-            device.datasheet.fp32_gflops, rel=sheet_tolerance(key, "fp32")
-        )
-
-    def test_fp64(self, key: str) -> None:
-        device = load_device(key)
-        assert device.datasheet is not None
-        assert device.peak_fp64_gflops(device.datasheet.engine_mhz) == pytest.approx(
-            device.datasheet.fp64_gflops, rel=sheet_tolerance(key, "fp64")
-        )
-
-    def test_it_says_where_it_is_from(self, key: str) -> None:
-        datasheet = load_device(key).datasheet
-        assert datasheet is not None
-        assert datasheet.source
+    for quantity, (derived, printed) in derived_and_printed(key).items():
+        assert derived == pytest.approx(printed, rel=sheet_tolerance(key, quantity)), quantity
+    datasheet = load_device(key).datasheet
+    assert datasheet is not None
+    assert datasheet.source
 
 
 @pytest.mark.parametrize(("key", "quantity"), WIDER_TOLERANCE)
 def test_a_wider_tolerance_is_needed(key: str, quantity: str) -> None:
     """So that an exception above goes once its entry no longer needs it."""
-    device = load_device(key)
-    sheet = device.datasheet
-    assert sheet is not None
-    derived, printed = {
-        "bandwidth": (device.peak_bandwidth_gb_per_s(sheet.memory_mhz), sheet.bandwidth_gb_per_s),
-        "fp64": (device.peak_fp64_gflops(sheet.engine_mhz), sheet.fp64_gflops),
-    }[quantity]
+    derived, printed = derived_and_printed(key)[quantity]
     assert derived != pytest.approx(printed, rel=0.01)
 
 
