@@ -84,6 +84,11 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> str:
             ", which is not in the device table: even steps up to the clock of the first log are "
             "tried, whether or not it can be set to them"
         )
+    elif name in (ANY_GPU, ANY_SAMPLED_GPU) and device and not device.engine_clocks_mhz():
+        note += (
+            ", of which the device table does not list the clocks: even steps are tried, whether "
+            "or not it can be set to them"
+        )
     others = model.card.get("other_vendors")
     if others and device is not None and device.vendor != "NVIDIA":
         note += f"; it learnt from NVIDIA's GPUs alone, and {others}"

@@ -290,6 +290,12 @@ class TestShippedModel:
         of_nvidia = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
         assert "learnt from" not in choice_note(name, model, of_nvidia)
 
+    def test_clocks_that_are_not_listed_are_told(self) -> None:
+        """A GB200's list is not known, an H100's is."""
+        for key, cus, is_told in (("gb200", 152, True), ("h100-sxm5", 132, False)):
+            name, model = shipped_model(new := profiles(key, HardwareConfig(cus, 1980.0, 2619.0)))
+            assert ("even steps are tried" in choice_note(name, model, new)) == is_told, key
+
     def test_a_card_names_the_sources(self) -> None:
         _, model = shipped_model(profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0)))
         # Four tables of time, seven more of power.
