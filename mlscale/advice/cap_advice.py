@@ -104,6 +104,11 @@ class CapAdvice:
     default_w: float | None
     warnings: tuple[str, ...]
 
+    @property
+    def saved(self) -> str:
+        """What `saving_percent` is of: the objective, or energy where that is time."""
+        return "energy" if self.objective == "time" else self.objective
+
 
 def advise_caps(
     model: Model,

@@ -119,10 +119,9 @@ def _cap_table(caps: CapAdvice) -> str:
     headers = ["cap W", "engine MHz", "time ms", "power W", "energy mJ", "time %", INTERVAL]
     headers += ["saves %", INTERVAL, ""]
     lines = [_cells(point, point == caps.best) for point in caps.points]
-    saved = "energy" if caps.objective == "time" else caps.objective
     table = columns(*without_empty(headers, lines))
     text = f"The run under power caps{caps.limits.under()}:\n{table}\n"
-    return text + f"\nsaves % is of {saved}; engine MHz and power W are means over the run\n"
+    return text + f"\nsaves % is of {caps.saved}; engine MHz and power W are means over the run\n"
 
 
 def _cells(point: CapPoint, is_best: bool) -> list[str]:

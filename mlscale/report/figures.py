@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -80,25 +81,17 @@ def axis_chart(
     """Factors to the base along one axis; base: its index in the steps, None if it is not there."""
     figure, axes = _chart(label, "factor to the base")
     if base is not None:
-        axes.axvline(
-            steps[base], color=_INK, linewidth=1, linestyle=":", clip_on=False, gid="base-line"
-        )
+        at_base: dict[str, Any] = {"linewidth": 1, "linestyle": ":", "gid": "base-line"}
+        axes.axvline(steps[base], color=_INK, clip_on=False, **at_base)
         below = axes.get_xaxis_transform()
         axes.text(steps[base], -0.165, "base", transform=below, ha="center", fontsize=11)
         axes.xaxis.labelpad = 16
     for curve, colour_, marker, dashes in zip(curves, _COLOURS, _MARKERS, _DASHES, strict=False):
         if curve.low is not None and curve.high is not None:
-            axes.fill_between(
-                steps,
-                curve.low,
-                curve.high,
-                color=colour_,
-                alpha=0.18,
-                linewidth=0,
-                clip_on=False,
-                gid="band",
-            )
-        _plot(axes, steps, curve.values, colour_, marker, dashes, curve.name)
+            band: dict[str, Any] = {"alpha": 0.18, "linewidth": 0, "gid": "band"}
+            axes.fill_between(steps, curve.low, curve.high, color=colour_, clip_on=False, **band)
+        look = _curve(colour_, marker, len(steps))
+        axes.plot(steps, curve.values, linestyle=dashes, label=curve.name, **look)
     axes.set_ylim(bottom=0)
     axes.set_xticks(*_labelled(steps, base or 0))
     axes.legend(
@@ -139,7 +132,8 @@ def front_chart(
         gid="other",
     )
     order = np.flatnonzero(front)[np.argsort(time[front], kind="stable")]
-    _plot(axes, time[order], energy[order], _COLOURS[0], "o", "-", "front")
+    look = _curve(_COLOURS[0], "o", len(order))
+    axes.plot(time[order], energy[order], label="front", gid="front", **look)
     marks = {base: "base"} if best in (None, base) else {base: "base", best: "best"}
     for i, word in marks.items():
         at, marker = (time[i], energy[i]), "D" if word == "base" else "s"
@@ -291,29 +285,10 @@ def _chart(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _plot(
-    axes: Axes,
-    x: Sequence[float] | Floats,
-    y: Floats,
-    colour_: str,
-    marker: str,
-    dashes: object,
-    name: str,
-) -> None:
-    axes.plot(
-        x,
-        y,
-        color=colour_,
-        marker=marker if len(y) <= _MOST_MARKS else None,
-        linestyle=dashes,
-        linewidth=2,
-        ms=7,
-        mec=_PAPER,
-        mew=1,
-        clip_on=False,
-        label=name,
-        gid="front" if name == "front" else None,
-    )
+def _curve(colour_: str, marker: str, count: int) -> dict[str, Any]:
+    """How a line through so many points looks."""
+    marks = {"marker": marker if count <= _MOST_MARKS else None, "ms": 7, "mec": _PAPER, "mew": 1}
+    return {"color": colour_, "linewidth": 2, "clip_on": False, **marks}
 
 
 def _labelled(steps: Sequence[float], base: int) -> tuple[list[float], list[str]]:

@@ -34,8 +34,10 @@ class KernelReport:
     once. advice: the best for it alone, its part of the run and its flags. place: between the
     GPU's peaks. counters: of its profile, by name. explanations: by quantity, none for a kernel
     without counters; `position` is the kernel's place in them. counters_used: names of features
-    and counters that the time's predictor looks at. why_no_energy: where energy cannot be given,
-    for a reader. was_trained_on: whether a kernel of this name is among the training kernels.
+    and counters that the time's predictor looks at. feature_status: how the profiler gives a
+    feature, 'exact', 'nearest' or 'missing', where that is known. why_no_energy: where energy
+    cannot be given, for a reader. was_trained_on: whether a kernel of this name is among the
+    training kernels.
     """
 
     name: str
@@ -52,6 +54,7 @@ class KernelReport:
     explanations: dict[str, Explanation]
     position: int
     counters_used: tuple[str, ...]
+    feature_status: dict[str, str]
     why_no_energy: str | None
     was_trained_on: bool
 
@@ -103,6 +106,7 @@ def kernel_reports(
     time = predictors["time"]
     training_kernels = model.card.get("kernels")
     places = roofline(profiles)
+    status = profiles.metadata.get("feature_status")
     reports = []
     for k in kernels:
         name = profiles.kernels[k]
@@ -130,6 +134,7 @@ def kernel_reports(
                 explanations=explanations if has_counters[k] else {},
                 position=profiled.index(k) if has_counters[k] else 0,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),
+                feature_status=status if isinstance(status, dict) else {},
                 why_no_energy=power.why_no_energy,
                 was_trained_on=isinstance(training_kernels, list) and name in training_kernels,
             )

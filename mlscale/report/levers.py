@@ -17,6 +17,7 @@ from mlscale.report.markup import (
     bullets,
     element,
     joined,
+    objective_name,
     paragraph,
     part,
     percent,
@@ -33,13 +34,13 @@ def power_caps(caps: CapAdvice) -> Markup:
     best = "No cap keeps the limits, or is high enough to say."
     if caps.best is not None:
         of_none = "" if caps.binds else ", which changes nothing against no cap"
-        best = f"Least {caps.objective}: a cap of {caps.best.cap_w:g} W{of_none}."
+        best = f"Least {objective_name(caps.objective)}: a cap of {caps.best.cap_w:g} W{of_none}."
     if caps.default_w is not None:
         best += f" The GPU's own is {caps.default_w:g} W."
     ms, time_unit = scale_and_unit(caps.at_base.time_ms, "time_ms")
     mj, energy_unit = scale_and_unit(caps.at_base.energy_mj or 0, "energy_mj")
     headers = ["cap W", "engine MHz", f"time {time_unit}", "time", INTERVAL, "power W"]
-    headers += [f"energy {energy_unit}", "energy", INTERVAL, "note"]
+    headers += [f"energy {energy_unit}", objective_name(caps.saved), INTERVAL, "note"]
     rows = [_row(point, caps.best, ms, mj) for point in caps.points]
     said = joined(
         soft(

@@ -103,7 +103,6 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
     answer = cap_verdict(caps, advice) if caps and source.is_cap else verdict(advice)
     reports = kernel_reports(model, profiles, advice, kernels)
     subject = reports[0].name if len(profiles.kernels) == 1 else f"{len(profiles.kernels)} kernels"
-    status = profiles.metadata.get("feature_status")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -117,10 +116,7 @@ def page(model: Model, profiles: Profiles, kernels: Sequence[int], source: Sourc
         "main",
         _overview(subject, answer, reports, model, profiles, advice, source),
         whole_run(RunReport(advice, profiles, tuple(kernels)), caps, commands),
-        *(
-            _kernel(i, report, status if isinstance(status, dict) else {})
-            for i, report in enumerate(reports, start=1)
-        ),
+        *(_kernel(i, report) for i, report in enumerate(reports, start=1)),
         _how_made(model, source.command),
     )
     return document(head, element("body", main))
@@ -213,8 +209,8 @@ def _measured_points(profiles: Profiles) -> str:
     return "; ".join(configs[:_MOST_POINTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _kernel(i: int, report: KernelReport, status: Mapping[str, object]) -> Markup:
-    """All of one kernel. status: how the profiler gives each feature."""
+def _kernel(i: int, report: KernelReport) -> Markup:
+    """All of one kernel."""
     has_energy = report.missing_quantities is None
     return element(
         "section",
@@ -226,7 +222,7 @@ def _kernel(i: int, report: KernelReport, status: Mapping[str, object]) -> Marku
             block(sections.heat_maps(report), is_wide=True),
             block(sections.axis_curves(report), is_wide=not has_energy),
             block(sections.pareto(report), is_wide=not has_energy),
-            block(sections.counters(report, status), is_wide=True),
+            block(sections.counters(report), is_wide=True),
             block(sections.neighbours(report)),
             block(sections.extrapolation(report)),
             class_="columns",

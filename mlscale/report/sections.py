@@ -1,7 +1,5 @@
 """The sections of a kernel: its surfaces, the decision to take, and what a prediction rests on."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from mlscale.advice.objectives import objective_values, pareto_front, saving_percent
@@ -192,12 +190,8 @@ def _best_row(report: KernelReport, objective: str) -> list[Child]:
     return [_OBJECTIVES[objective], config, f"{saving:.1f} %", *quantities]
 
 
-def counters(report: KernelReport, status: Mapping[str, object]) -> Markup:
-    """The kernel's features against the training range, and the counters of its profile.
-
-    status: how the profiler gives a feature, 'exact', 'nearest' or 'missing', where that is
-    known.
-    """
+def counters(report: KernelReport) -> Markup:
+    """The kernel's features against the training range, and the counters of its profile."""
     heading = "Counters against the training range"
     if not report.has_counters:
         return part(heading, paragraph(WITHOUT_COUNTERS))
@@ -205,10 +199,7 @@ def counters(report: KernelReport, status: Mapping[str, object]) -> Markup:
     if explanation is None:
         text = "This predictor looks at no counters, or does not say which."
         return part(heading, paragraph(text), _all_counters(report))
-    rows = [
-        _feature_row(explanation, f, report.position, str(status.get(feature, "")))
-        for f, feature in enumerate(explanation.names)
-    ]
+    rows = [_feature_row(report, explanation, f) for f in range(len(explanation.names))]
     headers = ["feature", "in the range", "this kernel", "lowest trained", "highest trained"]
     return part(
         heading,
@@ -241,10 +232,11 @@ def _all_counters(report: KernelReport) -> Markup | None:
     )
 
 
-def _feature_row(explanation: Explanation, f: int, kernel: int, status: str) -> list[Child]:
-    feature = explanation.names[f]
+def _feature_row(report: KernelReport, explanation: Explanation, f: int) -> list[Child]:
+    feature, kernel = explanation.names[f], report.position
     value = float(explanation.values[kernel, f])
     low, high = float(explanation.minimum[f]), float(explanation.maximum[f])
+    status = str(report.feature_status.get(feature, ""))
     notes = [] if status in ("", "exact") else [f"{status} by the profiler"]
     share = None
     if np.isnan(value):

@@ -23,6 +23,7 @@ from mlscale.report.markup import (
     folded,
     joined,
     name,
+    objective_name,
     paragraph,
     part,
     percent,
@@ -161,7 +162,8 @@ def _facts(report: RunReport) -> Markup:
 def _costs(report: RunReport) -> Markup:
     """The run at the base and at the best configuration, and what changes."""
     advice, run = report.advice, report.advice.whole_run
-    least = "lowest engine clock" if advice.objective == "clock" else f"least {advice.objective}"
+    is_clock = advice.objective == "clock"
+    least = "lowest engine clock" if is_clock else f"least {objective_name(advice.objective)}"
     has_intervals = run.slowdown_range is not None
     rows: list[list[Child]] = [
         [header, base, best, None, None]

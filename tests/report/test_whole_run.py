@@ -14,7 +14,7 @@ from mlscale import Model, Profiles, advise, train
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.verdict import cap_verdict, verdict
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
-from mlscale.report.markup import scale_and_unit
+from mlscale.report.markup import percent, scale_and_unit
 from mlscale.report.page import page
 
 LAUNCHES = np.array([1.0, 30.0, 2.5])
@@ -191,6 +191,16 @@ class TestPowerCaps:
         assert column(table, "engine MHz") == ["1000", "1000"]
         times = column(table, "time ms")
         assert times[0] == times[1]
+
+    @pytest.mark.parametrize(("objective", "name"), [("time", "energy"), ("edp", "EDP")])
+    def test_what_is_saved_is_named(self, objective: str, name: str) -> None:
+        """Expected: the saving of the advice; its sign is that of a change."""
+        _, run = the_run(application(), power_caps_w=(80.0,), objective=objective)
+        caps = advise_caps(model(), application(), [80.0], objective)
+        assert caps.points[0].run is not None
+        shown = column(below(run, "Power caps").one("table"), name)
+        assert shown == [percent(-caps.points[0].run.saving_percent / 100)]
+        assert f"least {'EDP' if objective == 'edp' else 'time'}" in run.text
 
     def test_as_the_lever_they_are_what_the_verdict_is_about(self) -> None:
         """At 80 W some kernels are slowed; at 500 W none is, so that there is nothing to set."""
