@@ -22,6 +22,11 @@ WITHOUT_POWER = ("time", "clock")  # the objectives that need no power
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
 
+def objective_name(objective: str) -> str:
+    """An objective as it is written in a sentence: 'energy', 'EDP'."""
+    return objective.upper() if objective.startswith("ed") else objective
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a configuration must keep; None for no limit. Raises InputError on a senseless one.

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from mlscale.advice.objectives import objective_name
 from mlscale.report.style import (
     COLOURS,
     MARKERS,
@@ -64,7 +65,8 @@ def draw_regrets(folder: Path, choices: Rows, origins: Mapping[str, str | None])
     written = []
     for (table, objective), rows in grouped(choices, "table", "objective").items():
         of = "run" if "run" in rows[0] else "kernel"
-        title = f"{with_origin(table, origins[table])}\nregret of {objective}, each {NAMES[of]}"
+        regret = f"regret of {objective_name(objective)}, each {NAMES[of]}"
+        title = f"{with_origin(table, origins[table])}\n{regret}"
         compared = [row for row in rows if row["regret_percent"] is not None]
         if not compared:
             continue

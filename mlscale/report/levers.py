@@ -7,6 +7,7 @@ import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
+from mlscale.advice.objectives import objective_name
 from mlscale.advice.recommendation import Advice
 from mlscale.predictions import INTERVAL
 from mlscale.report.figures import ChartCurve, axis_chart, chart
@@ -17,7 +18,6 @@ from mlscale.report.markup import (
     bullets,
     element,
     joined,
-    objective_name,
     paragraph,
     part,
     percent,

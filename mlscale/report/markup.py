@@ -198,11 +198,6 @@ def percent(share: float) -> str:
     return f"{rounded:+.1f} %" if rounded else "0.0 %"
 
 
-def objective_name(objective: str) -> str:
-    """An objective as it is written in a sentence: 'energy', 'EDP'."""
-    return objective.upper() if objective.startswith("ed") else objective
-
-
 def range_in_words(percents: tuple[float, float]) -> str:
     """The ends of an interval of changes [%]."""
     ends = sorted(percents)

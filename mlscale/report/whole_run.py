@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from mlscale.advice.cap_advice import CapAdvice
+from mlscale.advice.objectives import objective_name
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation
 from mlscale.counters.roofline import BALANCED, LEAST_BOUND, RooflinePlace, roofline
 from mlscale.data.grid import AXES
@@ -23,7 +24,6 @@ from mlscale.report.markup import (
     folded,
     joined,
     name,
-    objective_name,
     paragraph,
     part,
     percent,
