@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mlscale.report import figures, levers, sections, whole_run
+from mlscale.report import charts, levers, sections, whole_run
 from mlscale.report.markup import Markup
 
 _drawn: dict[object, Markup] = {}
-_draw = figures.svg
+_draw = charts.svg
 
 
 class _Chart:
@@ -22,14 +22,14 @@ class _Chart:
 def _svg(chart: _Chart, title: str, salt: str) -> Markup:
     key = chart.kind, pickle.dumps(chart.arguments), title, salt
     if key not in _drawn:
-        figure = getattr(figures, chart.kind)(*chart.arguments)
+        figure = getattr(charts, chart.kind)(*chart.arguments)
         _drawn[key] = _draw(figure, title, salt)
     return _drawn[key]
 
 
 def use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of this test take their charts from those that were drawn before."""
-    monkeypatch.setattr(figures, "svg", _svg)
+    monkeypatch.setattr(charts, "svg", _svg)
     for module in (sections, whole_run, levers):
         for kind in ("axis_chart", "front_chart", "roofline_chart"):
             if hasattr(module, kind):

@@ -10,7 +10,7 @@ from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clo
 from mlscale.advice.objectives import objective_name
 from mlscale.advice.recommendation import Advice
 from mlscale.predictions import INTERVAL
-from mlscale.report.figures import ChartCurve, axis_chart, chart
+from mlscale.report.charts import ChartCurve, axis_chart, chart
 from mlscale.report.markup import (
     Child,
     Markup,

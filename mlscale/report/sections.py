@@ -7,7 +7,7 @@ from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.features import ClusterChoice, Explanation
-from mlscale.report.figures import (
+from mlscale.report.charts import (
     ChartCurve,
     axis_chart,
     chart,

@@ -13,7 +13,7 @@ from mlscale.counters.roofline import BALANCED, LEAST_BOUND, RooflinePlace, roof
 from mlscale.data.grid import AXES
 from mlscale.data.profiles import Profiles
 from mlscale.predictions import INTERVAL
-from mlscale.report.figures import chart, front_chart, front_table, roofline_chart
+from mlscale.report.charts import chart, front_chart, front_table, roofline_chart
 from mlscale.report.levers import power_caps
 from mlscale.report.markup import (
     Child,

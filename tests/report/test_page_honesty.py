@@ -28,7 +28,7 @@ from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Model, Profiles, Surfaces, train
 from mlscale.predictors.base import Predictor
-from mlscale.report import figures
+from mlscale.report import charts
 from mlscale.report.markup import picture, visible
 from mlscale.report.page import Source, page
 
@@ -237,7 +237,7 @@ class TestHostileText:
     @given(st.text(st.characters(), min_size=1, max_size=30).filter(str.strip))
     def test_any_text_is_inert_and_comes_back(self, text: str) -> None:
         with pytest.MonkeyPatch.context() as patch:  # charts have names in their ids alone, hashed
-            patch.setattr(figures, "svg", lambda _, title, __: picture("", title, 1, 1))
+            patch.setattr(charts, "svg", lambda _, title, __: picture("", title, 1, 1))
             root = self.check(text)
         first = root.all("section", "kernel")[0]
         assert first.all("dd")[0].text == first.all("dd")[1].text == visible(text)

@@ -12,7 +12,6 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid, HardwareConfig
 from mlscale.report import study_figures
-from mlscale.report.map_figures import heat_maps
 from mlscale.studies import wu2015 as paper
 from mlscale.studies import wu2015_summary as paper_summary
 
@@ -75,52 +74,6 @@ class TestSummary:
         found = paper_summary.shares(rows)["wu 12"]
         assert found[0.0] == paper_summary.Spread(62.5, 50, 75, 12.5)
         assert found[10.0] == paper_summary.Spread(37.5, 25, 50, 12.5)
-
-
-class TestHeatMaps:
-    def test_every_number_stands_where_its_base_is(self) -> None:
-        """8 x 8 x 7 bases: panels by engine clock, CU counts across, memory clocks down."""
-        grid = ConfigGrid(
-            tuple(range(4, 33, 4)), tuple(range(300, 1001, 100)), tuple(range(475, 1376, 150))
-        )
-        errors = {base: float(n) for n, base in enumerate(grid)}
-        figure = heat_maps("title", errors, dict.fromkeys([None, *grid.engine_mhz], "heading"))
-        panels = [axes for axes in figure.axes if axes.get_title()]
-        assert len(panels) == 8
-        for engine, panel in zip(grid.engine_mhz, panels, strict=True):
-            assert f"{engine}" in panel.get_title()
-            [image] = panel.get_images()
-            table = np.asarray(image.get_array())
-            for m, memory in enumerate(grid.memory_mhz):
-                for c, cu in enumerate(grid.cu_count):
-                    expected = errors[HardwareConfig(cu, engine, memory)]
-                    assert table[m, c] == expected
-            numbers = {(t.get_position(), t.get_text()) for t in panel.texts}
-            assert ((0, 0), f"{table[0, 0]:.1f}") in numbers
-            assert len(numbers) == 56
-            assert [t.get_text() for t in panel.get_xticklabels()] == [*map(str, grid.cu_count)]
-
-    @pytest.mark.parametrize(
-        ("shape", "across", "down"),
-        [
-            ((1, 3, 4), "engine clock [MHz]", "memory clock [MHz]"),
-            ((3, 1, 4), "CU count", "memory clock [MHz]"),
-            ((3, 4, 1), "CU count", "engine clock [MHz]"),
-            ((1, 1, 4), "memory clock [MHz]", None),
-            ((5, 1, 1), "CU count", None),
-        ],
-    )
-    def test_axes_with_one_step_are_left_out(
-        self, shape: tuple[int, int, int], across: str, down: str | None
-    ) -> None:
-        grid = ConfigGrid(*(tuple(100 * (n + 1) for n in range(length)) for length in shape))
-        figure = heat_maps("title", dict.fromkeys(grid, 1.0), {None: "heading"})
-        [panel] = [axes for axes in figure.axes if axes.get_images() and axes.get_title()]
-        assert panel.get_xlabel() == f"base {across}"
-        assert panel.get_ylabel() == (f"base {down}" if down else "")
-        lengths = [length for length in shape if length > 1]
-        table = np.asarray(panel.get_images()[0].get_array())
-        assert sorted(table.shape) == sorted([*lengths, 1][:2])
 
 
 def rows_of(study: str, shape: tuple[int, int, int], seeds: int) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Pictures of the report: numbers and marks stand where they belong."""
+"""Charts of the page: numbers and marks stand where they belong."""
 
 import itertools
 import re
@@ -13,7 +13,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mlscale.report.figures import (
+from mlscale.report.charts import (
     WIDTH,
     ChartCurve,
     axis_chart,
