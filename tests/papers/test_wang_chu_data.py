@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 from public_tables import BASES, GTX980_49, measured
 
+from mlscale import create
 from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.surfaces import absolute_percentage_error, without_base
+from mlscale.data.surfaces import absolute_percentage_error, absolute_values
 from mlscale.papers import wang_chu as model
-from mlscale.papers.max_overlap import max_overlap_factor
-from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, specification_gpu
+from mlscale.papers.wang_chu_gpus import load_gpu, specification_gpu
 from mlscale.papers.wang_chu_inputs import derive_inputs
 from mlscale.papers.wang_chu_readings import READINGS
 from mlscale.papers.wang_chu_tiles import Tiles, predict_tiled_time_ms
-from mlscale.predictors.wang_chu import MaxOverlap, WangChu
-from mlscale.studies.metrics import summarise
+from mlscale.studies.wang_chu import table_errors
+
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
 
 # docs/equations.md, 1.6: MAPE and bias [%]; first the 11 kernels of the paper's Table VI.
 TABLE_VI = {
@@ -47,24 +48,17 @@ OTHERS = {
 }
 
 
-def absolute_ms(data: Measurements, base: HardwareConfig, gpu: GpuParameters) -> np.ndarray:
-    _, engine, memory = np.meshgrid(
-        data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz, indexing="ij"
-    )
-    return model.predict_time_ms(derive_inputs(data.profiles(base), gpu), gpu, engine, memory)
-
-
-def relative_errors(factors: np.ndarray, data: Measurements, base: HardwareConfig) -> np.ndarray:
-    at = data.grid.index(base)
-    actual = data.time_ms / data.time_ms[(slice(None), *at)][:, None, None, None]
-    return without_base(absolute_percentage_error(factors, actual), at)
+def of_paper(folder: Path) -> Measurements:
+    """The 11 kernels of Table VI on the authors' GTX 980."""
+    data = measured(folder, GTX980_49)
+    return data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
 
 
 def test_absolute_errors_per_kernel(data_folder: Path) -> None:
     data = measured(data_folder, GTX980_49)
-    predicted = absolute_ms(data, BASES[GTX980_49], load_gpu("gtx980"))
-    signed = (100 * (predicted / data.time_ms - 1)).reshape(len(data.kernels), -1)
-    mape = dict(zip(data.kernels, np.abs(signed).mean(axis=1), strict=True))
+    found = table_errors(data, BASES[GTX980_49], "absolute")
+    signed = found.signed_errors.reshape(len(data.kernels), -1)
+    mape = dict(zip(data.kernels, found.errors.mean(axis=1), strict=True))
     bias = dict(zip(data.kernels, signed.mean(axis=1), strict=True))
     assert set(mape) == {*TABLE_VI, *OTHERS}
     for kernel, (error, offset) in TABLE_VI.items():
@@ -75,9 +69,9 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
     # docs/equations.md, 1.6: 3.65 and 9.07 %; the paper's own claim is 3.5 (its conclusion: 3.8).
     assert np.mean([mape[kernel] for kernel in TABLE_VI]) == pytest.approx(3.65, abs=0.01)
     assert np.mean(list(mape.values())) == pytest.approx(9.07, abs=0.01)
-    of_paper = signed[[kernel in TABLE_VI for kernel in data.kernels]]
-    assert (np.abs(of_paper) < 10).mean() == pytest.approx(0.94, abs=0.005)
-    assert np.abs(of_paper).max() == pytest.approx(38.2, abs=0.05)
+    eleven = found.errors[[kernel in TABLE_VI for kernel in data.kernels]]
+    assert (eleven < 10).mean() == pytest.approx(0.94, abs=0.005)
+    assert eleven.max() == pytest.approx(38.2, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +82,8 @@ def test_absolute_errors_per_kernel(data_folder: Path) -> None:
 def test_absolute_errors_from_other_bases(
     data_folder: Path, engine: float, memory: float, expected: float
 ) -> None:
-    data = measured(data_folder, GTX980_49)
-    of_paper = data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
-    predicted = absolute_ms(of_paper, HardwareConfig(16, engine, memory), load_gpu("gtx980"))
-    errors = absolute_percentage_error(predicted, of_paper.time_ms)
-    assert errors.mean() == pytest.approx(expected, abs=0.01)
+    found = table_errors(of_paper(data_folder), HardwareConfig(16, engine, memory), "absolute")
+    assert found.errors.mean() == pytest.approx(expected, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +103,11 @@ def test_relative_errors(
     data, base = measured(data_folder, name), BASES[name]
     assert load_gpu(data.device).fp64_delay == (1 if name == "p100" else 8)
     assert len(data.kernels) == kernels
-    for kind, mape in ((MaxOverlap, expected), (WangChu, of_model)):
-        found = kind().fit([], []).predict(data.profiles(base), data.grid)
-        summary = summarise(relative_errors(found.values, data, base), data.kernels)
+    for kind, mape in (("max-overlap", expected), ("wang-chu", of_model)):
+        found = table_errors(data, base, kind)
+        profiles, summary = data.profiles(base), found.summary
+        factors = create(kind).fit([], []).predict(profiles, data.grid).values
+        np.testing.assert_allclose(absolute_values(factors, profiles.time_ms), found.predicted_ms)
         assert summary.mape == pytest.approx(mape, abs=0.006)
         assert summary.median_kernel < 4.5
 
@@ -133,9 +126,8 @@ def test_relative_errors_from_a_corner(
 ) -> None:
     data = measured(data_folder, name)
     base = HardwareConfig(data.grid.cu_count[0], engine, memory)
-    found = MaxOverlap().fit([], []).predict(data.profiles(base), data.grid)
-    errors = relative_errors(found.values, data, base)
-    assert errors.mean() == pytest.approx(expected, abs=0.006)
+    found = table_errors(data, base, "max-overlap")
+    assert found.errors.mean() == pytest.approx(expected, abs=0.006)
 
 
 @pytest.mark.parametrize(
@@ -145,21 +137,10 @@ def test_relative_errors_from_a_corner(
     [("gtx980-low", 3.44), ("gtx980-high", 3.80), ("gtx1080ti", 2.07)],
 )
 def test_specification_alone(data_folder: Path, name: str, expected: float) -> None:
-    data, base = measured(data_folder, name), BASES[name]
+    data = measured(data_folder, name)
     gpu = specification_gpu(load_device(data.device))
-    profiles = data.profiles(base)
-    _, engine, memory = np.meshgrid(
-        data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz, indexing="ij"
-    )
-    factors = max_overlap_factor(
-        derive_inputs(profiles, gpu),
-        gpu,
-        (base.engine_mhz, base.memory_mhz),
-        profiles.time_ms,
-        engine,
-        memory,
-    )
-    assert relative_errors(factors, data, base).mean() == pytest.approx(expected, abs=0.006)
+    found = table_errors(data, BASES[name], "max-overlap", gpu)
+    assert found.errors.mean() == pytest.approx(expected, abs=0.006)
 
 
 # docs/equations.md, 1.3: an independent implementation of each reading found these, to two digits;
@@ -183,16 +164,12 @@ READ_ERRORS = {
 
 
 def test_readings(data_folder: Path) -> None:
-    data, base = measured(data_folder, GTX980_49), BASES[GTX980_49]
-    of_paper = data.select([k for k, name in enumerate(data.kernels) if name in TABLE_VI])
-    _, engine, memory = np.ix_(data.grid.cu_count, data.grid.engine_mhz, data.grid.memory_mhz)
-    gpu = load_gpu("gtx980")
-    inputs = derive_inputs(of_paper.profiles(base), gpu)
     assert READ_ERRORS.keys() == READINGS.keys()
     for name, expected in READ_ERRORS.items():
-        predicted = model.predict_time_ms(inputs, gpu, engine, memory, name)
-        errors = absolute_percentage_error(predicted, of_paper.time_ms)
-        assert errors.mean() == pytest.approx(expected, rel=0.009), name
+        found = table_errors(
+            of_paper(data_folder), BASES[GTX980_49], "absolute", load_gpu("gtx980"), name
+        )
+        assert found.errors.mean() == pytest.approx(expected, rel=0.009), name
 
 
 def test_matrix_multiplication_by_its_tiles(data_folder: Path) -> None:
