@@ -56,7 +56,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def where(self, row: int, column: int | str | None = None) -> str:
+    def where(self, row: int, column: int | None = None) -> str:
         """The beginning of a message about a row of the block."""
         return self.export.where(int(self.lines[row]), column)
 

@@ -72,11 +72,10 @@ class Export:
     is_ended: bool = field(default=False, init=False)
     _passed: int = field(default=0, init=False)  # up to this line skipped ones are counted
 
-    def where(self, line: int, column: int | str | None = None) -> str:
-        """The beginning of a message: the file, the row, and the column by name or position."""
+    def where(self, line: int, column: int | None = None) -> str:
+        """The beginning of a message: the file, the row, and the column at that position."""
         place = f"{self.path}: row {line}"
-        name = self.header[column] if isinstance(column, int) else column
-        return place if name is None else f"{place}, column '{name}'"
+        return place if column is None else f"{place}, column '{self.header[column]}'"
 
     def columns(self, *names: str) -> list[int]:
         """Where the named columns stand, of 'A|B' the first. Raises InputError without one."""
