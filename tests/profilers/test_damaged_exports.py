@@ -87,6 +87,12 @@ CASES: dict[str, tuple[str | bytes, str]] = {
     "field too long": (
         long_page(long_rows(kernel="k" * 300_000)), "row 3: is not valid CSV: field larger"),
     "field over two lines": (long_page().replace("app", "a\npp", 2), "row|valid CSV"),
+    "size in words": (V1.replace(",640,", ",six,"), "row 2, column 'grd': 'six' is not a size"),
+    "counter beyond all": (
+        with_metric("dram__bytes_read.sum", "byte", "1e30"), "'1e30' is more than any counter"),
+    "second row of units": (
+        wide_page([{}]) + wide_page().splitlines()[1].replace("Kbyte", "byte") + "\n",
+        "row 4: a second row of units, unlike the first"),
     "size of nothing": (long_page(long_rows(grid="(0, 1, 1)")), "has a size of 0"),
     "no kernel name": (long_page(long_rows(kernel=" ")), "the kernel's name is empty"),
     "damaged kernel name": (
