@@ -81,7 +81,7 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> str:
     device = find_device(profiles.device)
     if device is None and name == ANY_SAMPLED_GPU:
         note += (
-            ", which is not in the device table: even steps up to the clock of the first log are "
+            ", which is not in the device table: even steps up to the clock of the first run are "
             "tried, whether or not it can be set to them"
         )
     elif name in (ANY_GPU, ANY_SAMPLED_GPU) and device and not device.engine_clocks_mhz():

@@ -154,7 +154,9 @@ def device_with_peaks(key: str) -> Device:
         raise InputError(
             f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
             "width, transfers per memory clock, lanes and schedulers per CU; give --device a name "
-            "of 'mlscale devices list', or a device file of your own ('mlscale devices new')"
+            "of 'mlscale devices list', or a device file of your own, which 'mlscale devices new' "
+            "fills from ncu's raw page, nvidia-smi -q -x or rocminfo; logs or traces at two engine "
+            "clocks (--also) need none"
         )
     return load_device(key)
 

@@ -36,6 +36,7 @@ _NOT_TAKEN = ("key", "name", "aliases", "unverified", "note", "datasheet")
 # In which NVIDIA's GPUs offer their engine clocks, by generation [MHz].
 _STEPS_MHZ = (15.0, 7.5, 405 / 32)
 _ATTRIBUTE = "device__attribute_"
+_CAPABILITY = "CC"  # the column of every launch on ncu's pages
 # By field: the attribute of CUDA that ncu's raw page carries, and its unit in the field's.
 _ATTRIBUTES: dict[str, tuple[str, float]] = {
     "cu_count": ("multiprocessor_count", 1),
@@ -246,7 +247,7 @@ def _of_ncu(text: str, path: Path) -> Facts:
         attributes = {
             name.removeprefix(_ATTRIBUTE): cell
             for name, cell in zip(header, row, strict=False)
-            if name.startswith(_ATTRIBUTE)
+            if name.startswith(_ATTRIBUTE) or name == _CAPABILITY
         }
         if attributes.get("display_name"):
             gpus.append(_of_attributes(attributes))
@@ -266,8 +267,8 @@ def _of_attributes(attributes: dict[str, str]) -> Facts:
     if memory_khz := _number(attributes.get("max_mem_frequency_khz")):
         facts["supported_memory_mhz"] = [_whole(memory_khz / 1e3)]
     major, minor = (attributes.get(f"compute_capability_{part}") for part in ("major", "minor"))
-    if major and minor:
-        facts["compute_capability"] = f"{major}.{minor}"
+    if capability := f"{major}.{minor}" if major and minor else attributes.get(_CAPABILITY):
+        facts["compute_capability"] = capability
     if pci := _number(attributes.get("gpu_pci_device_id")):
         facts["pci_ids"] = [f"10de:{int(pci) >> 16:04x}"]
     return facts

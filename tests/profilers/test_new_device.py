@@ -177,6 +177,14 @@ def test_rocminfo(tmp_path: Path) -> None:
     }
 
 
+def test_ncu_without_the_attribute_has_the_capability_of_its_launches(tmp_path: Path) -> None:
+    """As a page of one section has: the GPU's name, and column CC."""
+    page = '"ID","Kernel Name","CC","device__attribute_display_name"\n'
+    page += '"0","k","8.9","NVIDIA Made 8000"\n'
+    _, facts = device_facts(written(tmp_path, page))
+    assert (facts["name"], facts["compute_capability"]) == ("NVIDIA Made 8000", "8.9")
+
+
 def test_ncu(tmp_path: Path) -> None:
     tool, facts = device_facts(written(tmp_path, ncu()))
     assert tool == "ncu"
