@@ -69,10 +69,9 @@ class TestRecovery:
         table = made.with_cu_axis(12)
         errors = {}
         for amplitude in (0.1, 1.0, 3.0):
-            job = training._train_time([(table, table.grid.mid)], amplitude, with_other_gpus=False)
-            [(_, held_out)] = training._run([job], training.fit_curves)
-            [held] = held_out.gpus
-            errors[amplitude] = held.error
+            job = training._train_time([(table, table.grid.mid)], amplitude, with_scores=False)
+            [(_, [held_out], _)] = training._run([job], training.fit_curves)
+            errors[amplitude] = held_out.error
         model = quick().fit(table, table.grid.mid)
         assert model.time_.process.amplitude == min(errors, key=lambda tried: errors[tried])
         assert len(set(errors.values())) == 3
