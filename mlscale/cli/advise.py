@@ -26,7 +26,7 @@ _OF_ADVICE = (
     "max_slowdown",
     "static_power",
     "extrapolate",
-    *levers.OPTIONS,
+    *goal.OF_LEVERS,
 )
 
 
@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     subject.add_arguments(parser)
     subject.add_weights(parser)
-    goal.add_objective(parser)
-    goal.add_limits(parser, "the whole run (all launches summed up)")
-    levers.add_arguments(parser)
+    goal.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument(
         "--next-profile",

@@ -11,7 +11,7 @@ import joblib
 from mlscale import __version__
 from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
-from mlscale.cli import goal, levers, options, subject
+from mlscale.cli import goal, options, subject
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.study.run import finished_document, in_order
 from mlscale.cli.text import json_text
@@ -41,7 +41,7 @@ def predict(arguments: argparse.Namespace) -> None:
 
 def advise(arguments: argparse.Namespace) -> None:
     """Advise on a fleet: its kernels into a folder, the run on the terminal. Raises InputError."""
-    _refuse(arguments, ("table", "json"), ("weights", "next_profile", *levers.OPTIONS))
+    _refuse(arguments, ("table", "json"), ("weights", "next_profile", *goal.OF_LEVERS))
     of, fleet = _subject(arguments)
     limits = goal.read_limits(arguments)
     terms = terms_of(of.model, of.profiles, arguments.minimize, limits, arguments.static_power)

@@ -52,7 +52,7 @@ def _of_log(
     of: Subject, path: Path, config: HardwareConfig | None, arguments: argparse.Namespace
 ) -> Table:
     """The averages of a further run, by a monitor's log, under the names of the first run."""
-    from mlscale.profilers.sampled import RunFacts, import_logs
+    from mlscale.profilers.sampled import import_logs
 
     first, profiles = of.files[0], of.profiles
     if is_tidy(first) or not is_of_monitor(first):
@@ -68,9 +68,7 @@ def _of_log(
     base = (config or profiles.base).as_dict()
     if config is None:
         del base["engine_mhz"]
-    facts = RunFacts(
-        device=profiles.device, base=base, gpu=arguments.gpu, interval_s=arguments.interval
-    )
+    facts = replace(options.run_facts(arguments, base), device=profiles.device)
     table = import_logs([path], facts=facts).table
     if len(table) != len(profiles.kernels):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Options that say what is to be least, and within which limits."""
+"""Options of advice: what is to be least, within which limits, and what is to set it."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -8,9 +8,12 @@ from mlscale.cli import values
 if TYPE_CHECKING:
     from mlscale.advice.objectives import Limits
 
+LEVERS = ("clock", "cap")
+OF_LEVERS = ("lever", "power_cap", "commands")
 
-def add_objective(parser: argparse.ArgumentParser) -> None:
-    """Add what is to be least."""
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what is asked of advice on a run."""
     from mlscale.advice.objectives import OBJECTIVES
 
     parser.add_argument(
@@ -19,6 +22,27 @@ def add_objective(parser: argparse.ArgumentParser) -> None:
         help="what is to be least: energy, edp (energy x time), ed2p (energy x time^2), time, "
         "power, or clock: the engine clock within a limit of time, by default 5 %% slower than "
         "the base (default: energy, or clock where model or profile give no energy)",
+    )
+    add_limits(parser, "the whole run (all launches summed up)")
+    parser.add_argument(
+        "--lever",
+        choices=LEVERS,
+        default="clock",
+        help="what the answer is to set: clocks, or a power cap (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--power-cap",
+        nargs="*",
+        type=values.positive_number,
+        metavar="W",
+        help="add time and energy of the run under these power caps, in W (without W, and by "
+        "default with --lever cap: from the GPU's lowest power limit to its highest)",
+    )
+    parser.add_argument(
+        "--commands",
+        action="store_true",
+        help="print the commands that set the advice on this GPU, and those that reset it; none is "
+        "run",
     )
 
 
@@ -45,11 +69,6 @@ def add_limits(parser: argparse.ArgumentParser, of: str) -> None:
         metavar="PCT",
         help=f"how much longer {of} may take than at the base, in percent",
     )
-    add_static_power(parser)
-
-
-def add_static_power(parser: argparse.ArgumentParser) -> None:
-    """Add what makes dynamic power whole."""
     parser.add_argument(
         "--static-power",
         type=values.number_from_0,
@@ -63,3 +82,10 @@ def read_limits(arguments: argparse.Namespace) -> "Limits":
     from mlscale.advice.objectives import Limits
 
     return Limits(arguments.max_power, arguments.max_time, arguments.max_slowdown)
+
+
+def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
+    """The caps to tell the run under, empty for those that the GPU takes; None where none are."""
+    if arguments.power_cap is None and arguments.lever != "cap":
+        return None
+    return tuple(arguments.power_cap or ())

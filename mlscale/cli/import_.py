@@ -257,14 +257,7 @@ def _import_logs(arguments: argparse.Namespace, output: Path) -> str:
     imported = sampled.import_logs(
         [Path(name) for name in arguments.file],
         None if arguments.format == "auto" else arguments.format,
-        sampled.RunFacts(
-            device=arguments.device,
-            base=arguments.base or {},
-            application=arguments.application,
-            gpu=arguments.gpu,
-            interval_s=arguments.interval,
-            time_ms=arguments.time,
-        ),
+        options.run_facts(arguments, arguments.base),
     )
     rows = counted(len(imported.table), "row")
     text = f"{output}: {rows} on {imported.table.text['device'][0]}"

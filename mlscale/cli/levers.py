@@ -8,40 +8,12 @@ from mlscale.advice.cap_advice import CapAdvice, CapPoint, caps_of_run
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
 from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.verdict import cap_verdict
-from mlscale.cli import values
+from mlscale.cli import goal
 from mlscale.cli.advice_table import MOST_KERNELS
 from mlscale.cli.text import columns, flag_lines, interval_cell, number, without_empty
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import INTERVAL
-
-LEVERS = ("clock", "cap")
-OPTIONS = ("lever", "power_cap", "commands")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of the lever, power caps, and the commands."""
-    parser.add_argument(
-        "--lever",
-        choices=LEVERS,
-        default="clock",
-        help="what the answer is to set: clocks, or a power cap (default: %(default)s)",
-    )
-
-    parser.add_argument(
-        "--power-cap",
-        nargs="*",
-        type=values.positive_number,
-        metavar="W",
-        help="add time and energy of the run under these power caps, in W (without W, and by "
-        "default with --lever cap: from the GPU's lowest power limit to its highest)",
-    )
-    parser.add_argument(
-        "--commands",
-        action="store_true",
-        help="print the commands that set the advice on this GPU, and those that reset it; none is "
-        "run",
-    )
 
 
 @dataclass(frozen=True)
@@ -90,17 +62,10 @@ class Levers:
         return "\n".join(parts)
 
 
-def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
-    """The caps to tell the run under, empty for those that the GPU takes; None where none are."""
-    if arguments.power_cap is None and arguments.lever != "cap":
-        return None
-    return tuple(arguments.power_cap or ())
-
-
 def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice: Advice) -> Levers:
     """What the options ask for, of the run that the advice is for. Raises InputError."""
     lever, caps, commands = arguments.lever, None, None
-    if (cap_w := caps_asked(arguments)) is not None:
+    if (cap_w := goal.caps_asked(arguments)) is not None:
         caps = caps_of_run(model, profiles, advice, cap_w, arguments.minimize, lever == "cap")
     if arguments.commands:
         if lever == "cap" and caps:

@@ -40,11 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "table", nargs="+", metavar="TABLE", help="tidy table with nvprof counters and power"
     )
-    parser.add_argument(
-        "--base",
-        type=values.configuration,
-        default="mid",
-        help="configuration of counters, time and power, 'mid' (default) or 'highest'",
+    options.add_base(
+        parser,
+        "configuration of counters, time and power, 'mid' (default) or 'highest'",
     )
     parser.add_argument(
         "--counters",

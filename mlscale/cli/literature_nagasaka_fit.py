@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from mlscale.cli import options, values
+from mlscale.cli import options
 from mlscale.cli.text import columns
 from mlscale.data.measurements import read
 from mlscale.errors import InputError
@@ -17,11 +17,9 @@ COUNTERS = "Mem/Inst"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("table", metavar="TABLE", help="tidy table with nvprof counters and power")
-    parser.add_argument(
-        "--base",
-        type=values.configuration,
-        default="mid",
-        help="the configuration that the model is of, 'mid' (default) or 'highest'; it estimates "
+    options.add_base(
+        parser,
+        "the configuration that the model is of, 'mid' (default) or 'highest'; it estimates "
         "power there alone",
     )
     parser.add_argument(

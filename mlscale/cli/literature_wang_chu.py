@@ -72,11 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help=f"kernels to predict, by commas, or '{TABLE_VI}': the paper's (default: all)",
     )
-    parser.add_argument(
-        "--base",
-        type=values.configuration,
-        default="mid",
-        help="configuration of the counters, 'mid' (default) or 'highest'; of an export what the "
+    options.add_base(
+        parser,
+        "configuration of the counters, 'mid' (default) or 'highest'; of an export what the "
         "GPU was set to, where the file does not say it",
     )
     options.add_reading(parser)

@@ -18,6 +18,7 @@ from mlscale.text import near_names, shortened
 if TYPE_CHECKING:
     from mlscale.data.measurements import Measurements
     from mlscale.model import Model
+    from mlscale.profilers.sampled import RunFacts
 
 # How help texts call what a user has in a file.
 FILES = (
@@ -213,6 +214,20 @@ def add_log(parser: Options) -> None:
     )
 
 
+def run_facts(arguments: argparse.Namespace, base: Mapping[str, float] | None) -> "RunFacts":
+    """What a monitor's logs may not say, as the options give it; base: what the GPU was set to."""
+    from mlscale.profilers.sampled import RunFacts
+
+    return RunFacts(
+        device=arguments.device,
+        base=base or {},
+        application=getattr(arguments, "application", None),
+        gpu=arguments.gpu,
+        interval_s=arguments.interval,
+        time_ms=arguments.time,
+    )
+
+
 def add_untimed(parser: Options) -> None:
     """Add what is done with the kernels of an export that has no times of them."""
     parser.add_argument(
@@ -351,6 +366,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         default="median",
         help="how repeated measurements become one (default: %(default)s)",
     )
+
+
+def add_base(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the configuration of a table that a model of the literature is asked at."""
+    parser.add_argument("--base", type=values.configuration, default="mid", help=what)
 
 
 def read_tables(arguments: argparse.Namespace, texts: Sequence[str]) -> "dict[Path, Measurements]":

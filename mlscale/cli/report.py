@@ -2,7 +2,7 @@
 
 import argparse
 
-from mlscale.cli import further_runs, goal, levers, options, subject
+from mlscale.cli import further_runs, goal, options, subject
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
 
@@ -35,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--date", metavar="TEXT", help="a date to print on the page (default: none)"
     )
-    goal.add_objective(parser)
-    goal.add_limits(parser, "the whole run (all launches summed up)")
-    levers.add_arguments(parser)
+    goal.add_arguments(parser)
     further_runs.add_also(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
 
@@ -61,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         date=arguments.date,
         static_power_w=arguments.static_power,
         notes=of.notes,
-        power_caps_w=levers.caps_asked(arguments),
+        power_caps_w=goal.caps_asked(arguments),
         objective=arguments.minimize,
         limits=limits,
         has_commands=arguments.commands,

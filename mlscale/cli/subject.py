@@ -253,15 +253,14 @@ def left_out(profiles: Profiles) -> tuple[str, ...]:
 def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:
     """The table of a profiler's exports or a monitor's logs, and its configuration."""
     from mlscale.profilers import import_exports
-    from mlscale.profilers.sampled import RunFacts, logs_at_one_clock
+    from mlscale.profilers.sampled import logs_at_one_clock
 
-    base = arguments.base or {}
     if not is_of_monitor(paths[0]):
         options.refuse_unused(arguments, ["interval", "time"], f"as {paths[0]} is no log")
         imported = import_exports(
             paths,
             device=arguments.device,
-            base=base,
+            base=arguments.base,
             gpu=arguments.gpu,
             skip_untimed=arguments.skip_untimed,
         )
@@ -270,14 +269,7 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
             options.refuse_unused(arguments, ["gpu"], why)
         return imported.table, imported.config
     options.refuse_unused(arguments, ["skip_untimed"], f"as {paths[0]} is a log")
-    facts = RunFacts(
-        device=arguments.device,
-        base=base,
-        gpu=arguments.gpu,
-        interval_s=arguments.interval,
-        time_ms=arguments.time,
-    )
-    table = logs_at_one_clock(paths, facts=facts)
+    table = logs_at_one_clock(paths, facts=options.run_facts(arguments, arguments.base))
     return table, only_config(table)
 
 
