@@ -15,7 +15,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.errors import InputError
-from mlscale.text import shortened
+from mlscale.text import listed, share_in_percent, shortened
 
 AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
 AS_KEPT = (
@@ -48,6 +48,17 @@ def refuse_times_alone(profiles: Profiles) -> None:
         "at a second engine clock too (--also FILE@engine=…), or profile the kernels of most time "
         f"and give that file too (docs/profiling.md): {', '.join(largest)}"
     )
+
+
+def left_out(profiles: Profiles) -> tuple[str, ...]:
+    """A warning of the kernels without counters, where they are left out; none without such."""
+    uncounted = ~profiles.has_counters
+    if not uncounted.any():
+        return ()
+    positions = [k for k in np.argsort(-profiles.run_times_ms) if uncounted[k]]
+    kernels = listed([f"'{shortened(profiles.kernels[k])}'" for k in positions])
+    percent = share_in_percent(1 - profiles.counters_cover)
+    return (f"left out, as without counters: {kernels}, {percent} % of the run's time",)
 
 
 def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles, Predicted]:

@@ -17,6 +17,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.errors import extra_named
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
+from mlscale.unprofiled import left_out
 
 FORMATS = ("table", "csv", "json")
 _OF_ADVICE = (
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)
     if arguments.next_profile:
-        warnings = (*of.notes, *subject.left_out(profiles))
+        warnings = (*of.notes, *left_out(profiles))
         text = _next_points_text(model, profiles, warnings, form)
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)

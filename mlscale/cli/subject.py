@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from mlscale.cli import options, values
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.devices import known_device
@@ -22,7 +20,8 @@ from mlscale.files import read_bytes
 from mlscale.model import Model
 from mlscale.predictors.base import PredictsOtherBases, PredictsOtherGpus
 from mlscale.shipped import FARTHEST, choice_note, extrapolations, model_for, shipped_model
-from mlscale.text import listed, plain_number, share_in_percent, shortened
+from mlscale.text import plain_number
+from mlscale.unprofiled import left_out
 
 FACTS = ("device", "base", "skip_untimed", "power", "gpu", "interval", "time")  # of add_facts
 
@@ -237,17 +236,6 @@ def _profiles(
         log = options.input_file(arguments.power) if _is_log(arguments.power) else None
         table = join_power(table, log or arguments.power, arguments.gpu)
     return profiles_at(table, base, device)
-
-
-def left_out(profiles: Profiles) -> tuple[str, ...]:
-    """A warning of the kernels without counters, where they are left out; none without such."""
-    uncounted = ~profiles.has_counters
-    if not uncounted.any():
-        return ()
-    positions = [k for k in np.argsort(-profiles.run_times_ms) if uncounted[k]]
-    kernels = listed([f"'{shortened(profiles.kernels[k])}'" for k in positions])
-    percent = share_in_percent(1 - profiles.counters_cover)
-    return (f"left out, as without counters: {kernels}, {percent} % of the run's time",)
 
 
 def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, HardwareConfig]:

@@ -92,7 +92,8 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
     output = options.output_file(arguments.output)
-    (measurements, features), *others = _read(arguments)
+    measurements, *others = _read(arguments)
+    features = "table2" if arguments.features_of else arguments.features
     if arguments.predictor in (None, DEFAULT):
         names = ("features", "clusters", "loss", "log_ratios", "counters")
         of_wu = any(getattr(arguments, name) for name in names)
@@ -115,7 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
         measurements,
         base,
         arguments.predictor,
-        others=[(other, other.grid.mid) for other, _ in others],
+        others=[(other, other.grid.mid) for other in others],
         **{name: parameters[name] for name in own if parameters[name] is not None},
     )
     if arguments.features_of:
@@ -131,15 +132,15 @@ def run(arguments: argparse.Namespace) -> None:
         f"{counted(model.grid.size, 'configuration')} of {model.device}, base {base}"
     )
     if others:
-        print(f"time learnt from {len(others)} more: {', '.join(o.device for o, _ in others)}")
+        print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
     with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
     needs = dict.fromkeys(name for p in with_features for name in p.needs())
     if needs:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
 
 
-def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | None]]:
-    """Return each table without what is left out, and the kind of features. Raises InputError."""
+def _read(arguments: argparse.Namespace) -> list["Measurements"]:
+    """Return each table without what is left out. Raises InputError."""
     from mlscale.data.measurements import read
 
     paths = [options.input_file(text) for text in arguments.table]
@@ -148,14 +149,19 @@ def _read(arguments: argparse.Namespace) -> list[tuple["Measurements", str | Non
     if unknown:
         where = ", ".join(map(str, paths))
         raise InputError(f"{where}: there is no application '{min(unknown)}' to leave out")
-    return [
-        _for_tool(
-            table.select(
-                [k for k, app in enumerate(table.applications) if app not in arguments.leave_out]
-            ),
-            arguments,
+    kept = [
+        table.select(
+            [k for k, app in enumerate(table.applications) if app not in arguments.leave_out]
         )
         for table in tables
+    ]
+    if arguments.features_of is None:
+        return kept
+    from mlscale.profilers import with_obtainable
+
+    return [
+        with_obtainable(table, arguments.features_of, str(path))
+        for path, table in zip(paths, kept, strict=True)
     ]
 
 
@@ -166,21 +172,3 @@ def _versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions
-
-
-def _for_tool(
-    measurements: "Measurements", arguments: argparse.Namespace
-) -> tuple["Measurements", str | None]:
-    """Leave out what the target tool cannot give; also the kind of features. Raises InputError."""
-    from mlscale.counters.features import TABLE_2
-    from mlscale.data.profiles import OF_LAUNCH
-    from mlscale.profilers import obtainable_features
-
-    if arguments.features_of is None:
-        return measurements, arguments.features
-    if not set(TABLE_2) & set(measurements.counter_names):
-        raise InputError(f"{arguments.table[0]}: has no feature of Table II")
-    lost = set(TABLE_2) - set(obtainable_features(arguments.features_of))
-    if measurements.metadata.get("counter_tool") != arguments.features_of:
-        lost |= set(measurements.counter_names) - {*TABLE_2, *OF_LAUNCH}
-    return measurements.without_counters(lost), "table2"

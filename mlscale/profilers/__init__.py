@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlscale.profilers.exports.layouts import COUNTING_TOOLS, TOOLS
     from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
-    from mlscale.profilers.mapping import obtainable_features
+    from mlscale.profilers.mapping import obtainable_features, with_obtainable
     from mlscale.profilers.run_table import append
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "import_exports",
     "import_profile",
     "obtainable_features",
+    "with_obtainable",
 ]
 
 _HOMES = {  # imported on first use: predicting from a table reads no export
@@ -35,6 +36,7 @@ _HOMES = {  # imported on first use: predicting from a table reads no export
     "import_exports": "importing",
     "import_profile": "importing",
     "obtainable_features": "mapping",
+    "with_obtainable": "mapping",
 }
 
 

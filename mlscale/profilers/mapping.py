@@ -16,6 +16,9 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.counters.features import TABLE_2
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import OF_LAUNCH
+from mlscale.errors import InputError
 from mlscale.files import shipped_json
 
 _COUNTER = re.compile(r"\{([^{}]+)\}")
@@ -168,6 +171,19 @@ def obtainable_features(tool: str) -> tuple[str, ...]:
     """The features of Table II that a tool can give at all, in the table's order."""
     features = _tool(tool)["features"]
     return tuple(name for name in TABLE_2 if features[name])
+
+
+def with_obtainable(measurements: Measurements, tool: str, source: str) -> Measurements:
+    """Measurements as if by a tool: without what it cannot give, and without others' counters.
+
+    source: what messages call them. Raises InputError where no feature of Table II is there.
+    """
+    if not set(TABLE_2) & set(measurements.counter_names):
+        raise InputError(f"{source}: has no feature of Table II")
+    lost = set(TABLE_2) - set(obtainable_features(tool))
+    if measurements.metadata.get("counter_tool") != tool:
+        lost |= set(measurements.counter_names) - {*TABLE_2, *OF_LAUNCH}
+    return measurements.without_counters(lost)
 
 
 def table_features(tool: str, scope: FormulaScope) -> dict[str, TableFeature]:

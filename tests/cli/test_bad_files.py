@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import COMMANDS, in_format_of, refuse
+from command import COMMANDS, Capture, in_format_of, refuse
 from synthetic import tidy
 
-Capture = pytest.CaptureFixture[str]
 Attempt = Callable[[Path], str]
 
 TOO_LONG = "n" * 300  # a file's name has at most 255 bytes (Linux, limits.h)

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import COMMANDS, DVFS, Rows, at_base, in_format_of, refuse, succeed, train
+from command import COMMANDS, DVFS, Capture, Rows, at_base, in_format_of, refuse, succeed, train
 from synthetic import tidy
-
-Capture = pytest.CaptureFixture[str]
 
 every_command = pytest.mark.parametrize("command", COMMANDS)
 

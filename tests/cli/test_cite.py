@@ -4,15 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from command import refuse, succeed, train
+from command import Capture, refuse, succeed, train
 from synthetic import tidy
 
 from mlscale.cli.literature import MODELS
 from mlscale.data.public.registry import public_datasets
 from mlscale.papers.citations import citable_names, references_of
 from mlscale.predictors import PREDICTORS
-
-Capture = pytest.CaptureFixture[str]
 
 SHIPPED_OR_MADE = {
     *("simulated-gcn3", "hd7970"),

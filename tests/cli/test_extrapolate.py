@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import bottleneck_kernels as made
 
 from mlscale import load, read_profiles, train
 from mlscale.data.public import path
 from mlscale.errors import InputError
 from mlscale.predictors.base import predict_surfaces
-
-Capture = pytest.CaptureFixture[str]
 
 SIMULATED = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 BEYOND = ("--at", "cu=48,engine=600,memory=700")

@@ -8,6 +8,7 @@ from command import Capture, at_base, refuse, succeed
 from synthetic import tidy
 
 from mlscale.cli.main import main
+from mlscale.data.public import path
 
 BY_HAND = "h100-by-hand.csv"
 
@@ -106,10 +107,13 @@ def test_power_of_also_moves_the_power(capsys: Capture, tmp_path: Path) -> None:
 
 def test_gpu_is_of_a_log_or_of_a_trace(capsys: Capture, tmp_path: Path) -> None:
     base = ["--base", "engine=1980,memory=2619"]  # else there are warnings of the clocks too
+    text = path(BY_HAND).read_text().replace('"Device","CC"', '"Unknown","CC"')
+    unnamed = tmp_path / "unnamed.csv"
+    unnamed.write_text(text)
     for power in ([], ["--power", "520"]):
-        message = refuse(capsys, tmp_path, "advise", BY_HAND, *base, "--gpu", "0", *power)
+        message = refuse(capsys, tmp_path, "advise", unnamed, *base, "--gpu", "0", *power)
         assert message.startswith("--gpu: of no effect as ")
-        assert f"{BY_HAND} does not say on which GPU its kernels ran;" in message
+        assert f"{unnamed} does not say on which GPU its kernels ran;" in message
     log = tmp_path / "no.csv"  # is read, and only then found not to be there
     assert main(["advise", BY_HAND, "--gpu", "0", "--power", str(log)]) == 2
     message = capsys.readouterr().err

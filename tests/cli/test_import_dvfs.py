@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import tidy
 from synthetic.dvfs import KERNELS, rows
 
 from mlscale import Measurements, read
-
-Capture = pytest.CaptureFixture[str]
 
 # kernel -> application, as the data's README says.
 APPLICATIONS = dict(

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import sampled_files, tidy
 
 from mlscale import HardwareConfig, Measurements, read
 from mlscale.data.points import add_points
 from mlscale.data.sampled import SECOND_CLOCK
 
-Capture = pytest.CaptureFixture[str]
 REAL = ("rtx8000-microbenchmark-dcgm.csv", "v100-microbenchmark-dcgm.csv")
 
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import powered, tidy
 
 from mlscale.cli.main import main
 from mlscale.papers.nagasaka_inputs import SETS
-
-Capture = pytest.CaptureFixture[str]
 
 COMMAND = ("literature", "nagasaka")
 QUICK = ("--shuffles", 1)

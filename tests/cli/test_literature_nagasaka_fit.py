@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import powered, tidy
 
 from mlscale.papers.nagasaka_model import FittedPowerModel
 
-Capture = pytest.CaptureFixture[str]
 FIT, ESTIMATE = ("literature", "nagasaka-fit"), ("literature", "nagasaka-estimate")
 TRAINED = 20
 

@@ -5,11 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 
 from mlscale.papers.volkov import MODELS
-
-Capture = pytest.CaptureFixture[str]
 
 COMMAND = ("literature", "survey")
 

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import at_base, refuse, succeed
+from command import Capture, at_base, refuse, succeed
 from synthetic import tidy
-
-Capture = pytest.CaptureFixture[str]
 
 MODULE = """
 from pathlib import Path

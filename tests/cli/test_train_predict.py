@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import at_base, refuse, succeed
+from command import Capture, at_base, refuse, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
@@ -24,7 +24,6 @@ from mlscale import load, read, train
 from mlscale.cli.main import main
 from mlscale.data.public import path
 
-Capture = pytest.CaptureFixture[str]
 Figures = dict[str, dict[str, float]]
 
 BASE = (8, 800.0, 700.0)

@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
-from command import at_base, refuse, train
+from command import Capture, at_base, refuse, train
 from synthetic import tidy
 
 from mlscale.cli.main import main
-
-Capture = pytest.CaptureFixture[str]
 
 TRAIN = "train t.csv --base mid -o m"
 PREDICT = "predict m.mlscale p.csv"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from dask_cluster import workers
 from synthetic import kernels as made
 
@@ -19,8 +19,6 @@ from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.records import PROGRESS, Progress
 from mlscale.studies import dask_client
-
-Capture = pytest.CaptureFixture[str]
 
 STUDY = ("study", "cluster-count", "--quantity", "time", "--seeds", "1")
 

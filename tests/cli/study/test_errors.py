@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-
-Capture = pytest.CaptureFixture[str]
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest")

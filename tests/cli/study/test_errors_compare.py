@@ -8,13 +8,11 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import bottleneck_kernels
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
-
-Capture = pytest.CaptureFixture[str]
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.records import PROGRESS, Progress
-
-Capture = pytest.CaptureFixture[str]
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import refuse, succeed
+from command import Capture, refuse, succeed
 from synthetic import kernels as made
 from synthetic import tidy
 
@@ -16,8 +16,6 @@ from mlscale import ConfigGrid
 from mlscale.cli.main import main
 from mlscale.studies.candidates import BASELINES
 from mlscale.studies.wu2015 import STUDIES
-
-Capture = pytest.CaptureFixture[str]
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 KEYS = {  # docs/file-formats.md
