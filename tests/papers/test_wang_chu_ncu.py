@@ -1,11 +1,11 @@
 """Wang and Chu's inputs from ncu's metrics, of files written by hand, and from real exports."""
 
-import csv
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic import exports
 from synthetic.warps import GTX_980, KERNEL, derive
 
 from mlscale.cli.main import main
@@ -15,11 +15,6 @@ from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs
 from mlscale.profilers import import_profile
 from mlscale.profilers.mapping import lacking_for_nvprof
 
-IDENTITY = {
-    "ID": "0", "Process ID": "7", "Process Name": "app", "Host Name": "h", "Kernel Name": "k(int)",
-    "Context": "1", "Stream": "7", "Block Size": "(128, 1, 1)", "Grid Size": "(25, 1, 1)",
-    "Device": "0", "CC": "9.0",
-}  # fmt: skip
 # KERNEL of synthetic.warps as ncu would count it: 25 blocks of 4 warps; 50 of the L2's sectors are
 # atomics, which nvprof counts as reads and as writes.
 METRICS = {
@@ -51,14 +46,10 @@ RTX_5070 = "profiler-exports/ncu_details/rtx5070_ncu2026.2_gemm_tiled.csv"
 
 
 def export(folder: Path, *without: str) -> Path:
-    """A raw page of one launch of KERNEL."""
+    """The details of one launch of KERNEL."""
     kept = {name: cells for name, cells in METRICS.items() if name not in without}
     path = folder / "h200.csv"
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file, quoting=csv.QUOTE_ALL)
-        rows.writerow([*IDENTITY, *kept])
-        rows.writerow([""] * len(IDENTITY) + [unit for unit, _ in kept.values()])
-        rows.writerow([*IDENTITY.values(), *(value for _, value in kept.values())])
+    path.write_text(exports.long_page(exports.long_rows(metrics=kept, grid="(25, 1, 1)")))
     return path
 
 
