@@ -42,16 +42,9 @@ from mlscale import (
 from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
-SAMPLED = (
-    "sampled",
-    "board-power",
-    "board-time",
-)  # learn from sampled profiles; their own tests save them
-SAVABLE = [
-    name for name, kind in PREDICTORS.items() if issubclass(kind, Savable) and name not in SAMPLED
-]
-NEED_A_GPU = ("wang-chu", "max-overlap", "bottleneck")
-NEED_SAMPLES = ("sampled",)
+# The others need a GPU that is known, or samples; their own tests save them.
+NEED_MORE = ("wang-chu", "max-overlap", "bottleneck", "sampled", "board-power", "board-time")
+SAVED_HERE = [n for n, k in PREDICTORS.items() if issubclass(k, Savable) and n not in NEED_MORE]
 
 
 def measurements(utilisation: bool = False, seed: int = 0) -> Measurements:
@@ -83,10 +76,7 @@ def wu_answer(wu: tuple[bytes, Profiles], tmp_path_factory: pytest.TempPathFacto
 
 class TestRoundTrip:
     @pytest.mark.parametrize("utilisation", [False, True])
-    @pytest.mark.parametrize(
-        "name",  # the others need a GPU that is known, or samples; see their own tests
-        [n for n in SAVABLE if n not in (*NEED_A_GPU, *NEED_SAMPLES)],
-    )
+    @pytest.mark.parametrize("name", SAVED_HERE)
     def test_predicts_the_same_to_the_last_bit(
         self, name: str, utilisation: bool, tmp_path: Path
     ) -> None:
