@@ -4,7 +4,8 @@
 
 FOLDER holds the files that `mlscale datasets show headroom-rtx3060` and the like name, in whatever
 sub-folders; each must have the checksum of the registry. Rows whose clock lock was not kept are
-left out. datasets/README.md says what the tables hold.
+left out, and sweeps whose file names no workload; how many of these is said. datasets/README.md
+says what the tables hold.
 """
 
 import csv
@@ -41,12 +42,15 @@ def main(folder: Path) -> None:
 
 def table_of(dataset: Dataset, folder: Path) -> Table:
     """The tidy table of one board: seconds to ms, the memory clock that was held under load."""
-    rows = [
-        {"file": name, **row}
-        for name, sha256 in dataset.parts.items()
-        for row in read_sweep(folder, name, sha256)
+    named = {name: match for name in dataset.parts if (match := WORKLOAD.search(name))}
+    if nameless := dataset.parts.keys() - named:
+        print(f"{dataset.name}: left out {len(nameless)} sweeps whose file names no workload")
+    sweeps = [
+        (workload, row)
+        for name, workload in named.items()
+        for row in read_sweep(folder, name, dataset.parts[name])
     ]
-    workloads = [WORKLOAD.search(row["file"]) for row in rows]
+    rows = [row for _, row in sweeps]
     numbers = {ours: np.array([float(row[of]) for row in rows]) for ours, of in NUMBERS.items()}
     numbers["time_ms"] = np.round(1000 * numbers["time_ms"], 3)
     memory_mhz = np.median([float(row["memory_clock_max_mhz"]) for row in rows])
@@ -55,8 +59,8 @@ def table_of(dataset: Dataset, folder: Path) -> Table:
         source=dataset.name,
         text={
             "device": [dataset.device] * len(rows),
-            "application": [workload[1] for workload in workloads if workload],
-            "kernel": [workload[1] + workload[2] for workload in workloads if workload],
+            "application": [workload[1] for workload, _ in sweeps],
+            "kernel": [workload[1] + workload[2] for workload, _ in sweeps],
         },
         numbers={**{name: np.full(len(rows), value) for name, value in shared.items()}, **numbers},
         metadata={

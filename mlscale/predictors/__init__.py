@@ -2,7 +2,7 @@
 
 import copy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 __all__ = [
     "PREDICTORS",
     "Predictor",
+    "applying",
     "create",
     "default_predictor",
     "find_predictor",
@@ -75,8 +76,12 @@ def default_predictor(measurements: Measurements) -> str:
             "'mean-surface', which takes every kernel for the mean of all"
         )
         return "mean-surface"
-    suited = (n for n in ("sampled", "bottleneck") if PREDICTORS[n].applies_to(measurements))
-    return next(suited, "wu")
+    return next(iter(applying(("sampled", "bottleneck"), measurements)), "wu")
+
+
+def applying(names: Iterable[str], measurements: Measurements) -> list[str]:
+    """Return those of the named predictors of mlscale that can be tried on these measurements."""
+    return [name for name in names if PREDICTORS[name].applies_to(measurements)]
 
 
 def or_default(

@@ -12,7 +12,7 @@ from typing import Any, Self
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
-from mlscale.predictors import PREDICTORS, create, find_predictor, or_default
+from mlscale.predictors import PREDICTORS, applying, create, find_predictor, or_default
 from mlscale.predictors.base import Predictor
 from mlscale.studies.oracle import Oracle
 
@@ -146,8 +146,7 @@ def candidates(
         p if isinstance(p, Candidate) else Candidate.of(or_default(p, measurements))
         for p in predictors
     ]
-    baselines = [name for name in BASELINES if PREDICTORS[name].applies_to(measurements)]
-    everyone = [*map(Candidate.of, baselines), *given]
+    everyone = [*map(Candidate.of, applying(BASELINES, measurements)), *given]
     if any(candidate.name == "wu" for candidate in everyone):
         everyone.append(Candidate.of(ORACLE))
     distinct: dict[str, Candidate] = {}
@@ -189,8 +188,7 @@ def all_candidates(kinds: Sequence[str], measurements: Measurements) -> list[Can
     fitting = kinds or kinds_for(measurements.counter_names, measurements.device)
     if not kinds and measurements.power_samples is not None:
         fitting = [*fitting, fitting[0] + WITH_POWER]
-    names = [name for name, kind in PREDICTORS.items() if kind.applies_to(measurements)]
-    return candidates(names, fitting, measurements)
+    return candidates(applying(PREDICTORS, measurements), fitting, measurements)
 
 
 @contextmanager

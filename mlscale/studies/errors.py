@@ -10,7 +10,7 @@ import numpy as np
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
-from mlscale.predictors import PREDICTORS, default_predictor
+from mlscale.predictors import applying, default_predictor
 from mlscale.predictors.base import (
     PoolsGpus,
     PredictsFromTimes,
@@ -174,9 +174,8 @@ class ErrorStudy(PredictorStudy):
         if self.name == COMPARE and not self.predictors:
             everyone = all_candidates(self.features, data)
         else:
-            usual = dict.fromkeys(("wu", default_predictor(data)))
-            apt = [name for name in usual if PREDICTORS[name].applies_to(data)]
-            everyone = candidates(self.predictors or apt, self.features, data)
+            usual = applying(dict.fromkeys(("wu", default_predictor(data))), data)
+            everyone = candidates(self.predictors or usual, self.features, data)
         if self.train_base is not None:
             return self._predicting_other_bases(everyone)
         if not self.train_on:

@@ -13,7 +13,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import without_base
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
-from mlscale.predictors import PREDICTORS
+from mlscale.predictors import applying
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.base import (
     Edge,
@@ -66,7 +66,7 @@ class ExtrapolationStudy(PredictorStudy):
         ]
 
     def _candidates(self, data: Measurements) -> list[Candidate]:
-        usual = [name for name in (Bottleneck.name, "wu") if PREDICTORS[name].applies_to(data)]
+        usual = applying((Bottleneck.name, "wu"), data)
         everyone = candidates(self.predictors or usual, self.features, data)
         return [candidate for candidate in everyone if candidate.name != ORACLE]
 

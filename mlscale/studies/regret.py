@@ -17,7 +17,7 @@ from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import coverage_of_each
-from mlscale.predictors import PREDICTORS
+from mlscale.predictors import PREDICTORS, applying
 from mlscale.predictors.baselines import RateBound
 from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped
 from mlscale.studies.candidates import Candidate, candidates
@@ -102,8 +102,8 @@ class RegretStudy(PredictorStudy):
         """The strategies and, behind them, the predictors."""
         learning = [
             name
-            for name, predictor in PREDICTORS.items()
-            if predictor.applies_to(data) and not issubclass(predictor, RateBound)
+            for name in applying(PREDICTORS, data)
+            if not issubclass(PREDICTORS[name], RateBound)
         ]
         predictors = candidates(self.predictors or learning, self.features, data, alone=True)
         return [*map(Candidate, STRATEGIES), *predictors]
