@@ -5,17 +5,16 @@ medians of 30 runs in turn; 20 000 kernels at 48 configurations at most 2 s of t
 idle cores, best of 3, beside which the processor's seconds stand.
 """
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from table import Row
+from timing import by_command
 
 from mlscale.data.grid import AXES
 from mlscale.data.public import path
@@ -38,19 +37,6 @@ PEER_IS = f"{PEER}; processor time, medians of {RUNS}"
 HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy")
 
 
-def seconds(command: list[str]) -> tuple[float, float]:
-    """Seconds of one run, with compiled files: of the clock, and of the processor."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    quiet = subprocess.DEVNULL
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"command_speed: ended with {process.returncode}: {' '.join(command)}")
-    return time.perf_counter() - started, used.ru_utime + used.ru_stime
-
-
 def write_many_kernels(profile: Path) -> None:
     """The simulated kernels at the shipped model's base, again and again under new names."""
     base = load(path("simulated-gcn3.mlscale")).base
@@ -67,12 +53,12 @@ def rows() -> Iterator[Row]:
     """The medians, their ratio, and the heavy modules that were imported."""
     runs: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for command in COMMANDS.values():
-        seconds(command)
+        by_command(*command)
     for _ in range(RUNS):
         for name, command in COMMANDS.items():
-            runs[name].append(seconds(command)[1])
+            runs[name].append(by_command(*command).processor_s)
     ours, theirs = (1e3 * statistics.median(runs[name]) for name in (OURS, PEER))
-    yield Row(OURS, f"{ours:.0f} ms", f"{theirs:.0f} ms", f"{theirs / ours:.2f}", PEER_IS)
+    yield Row.beside(OURS, ours, theirs, "{:.0f} ms", PEER_IS)
     command = COMMANDS[OURS]
     timed = [command[0], "-X", "importtime", *command[1:]]
     log = subprocess.run(timed, check=True, capture_output=True, text=True).stderr
@@ -84,7 +70,7 @@ def rows() -> Iterator[Row]:
         for name in ("many.csv", "many.parquet"):
             output = str(Path(folder) / f"predicted-{name}")
             command = [*COMMANDS[OURS][:-1], str(profile), "-o", output]
-            runs_of_it = [seconds(command) for _ in range(KERNEL_RUNS)]
+            runs_of_it = [by_command(*command) for _ in range(KERNEL_RUNS)]
             best, processor = map(min, zip(*runs_of_it, strict=True))
             what = f"{KERNELS} kernels, 48 configurations, to {Path(name).suffix}"
             yield Row(what, f"{best:.1f} s")

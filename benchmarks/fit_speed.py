@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from table import Row, seconds
+from table import Row
+from timing import seconds
 
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
@@ -37,10 +38,8 @@ def rows() -> Iterator[Row]:
     what = f"train {KERNELS} kernels x {data.grid.size} configurations"
     ours = seconds(lambda: create("bottleneck").fit(data, base))
     forest = seconds(lambda: create("extra-trees", features="table2").fit(data, base))
-    yield Row(
-        what, f"{ours:.2f} s", f"{forest:.2f} s", f"{forest / ours:.1f}",
-        "extra-trees, by scikit-learn; without intervals",
-    )  # fmt: skip
+    peer_is = "extra-trees, by scikit-learn; without intervals"
+    yield Row.beside(what, ours, forest, "{:.2f} s", peer_is, "{:.1f}")
     kernels = GpuKernels.of(data, base, with_rule=False)
     each = [CurveFit((kernels.select(np.delete(np.arange(KERNELS), k)),), 1.0) for k in range(11)]
     batch, alone = seconds(lambda: fit_curves(each)), seconds(lambda: fit_curves(each[:1]))

@@ -5,8 +5,6 @@ own. Memory must not grow with the file: a small one of the same layout is the y
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from table import Row
+from timing import output_of
 
 SMALL_MB, LARGE_MB = 20, 200
 METRICS = (
@@ -45,14 +44,12 @@ import json
 def work(path): json.loads(path.read_text())
 """
 TIMED = """
-import json, sys, time
+import json, sys
 from pathlib import Path
-began = time.process_time()
-work(Path(sys.argv[1]))
-seconds = time.process_time() - began
 sys.path.insert(0, sys.argv[2])
-from table import peak_mib
-print(json.dumps([seconds, peak_mib()]))
+from timing import peak_mib, timed
+_, spent = timed(lambda: work(Path(sys.argv[1])))
+print(json.dumps([spent.processor_s, peak_mib()]))
 """
 KERNELS = [f"void k{i}<int, {i % 4}>(float *, int)" for i in range(40)]
 # Counts of one to nine digits, again and again, by a step that shares no factor with their number.
@@ -185,13 +182,7 @@ def write(lines: Callable[[], Iterator[str]], path: Path, megabytes: int) -> flo
 
 def cost(work: str, path: Path) -> tuple[float, float]:
     """Processor seconds and peak memory [MiB] of a work in its own process."""
-    worker = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", work + TIMED, str(path), str(Path(__file__).parent)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    seconds, peak = json.loads(worker.stdout)
+    seconds, peak = json.loads(output_of(work + TIMED, str(path), str(Path(__file__).parent)))
     return seconds, peak
 
 
@@ -223,8 +214,5 @@ def rows() -> Iterator[Row]:
                 f"{written / seconds:.0f} MB/s", f"{written / theirs:.0f} MB/s",
                 f"{theirs / seconds:.2f}", f"{peer} of the same file; processor seconds",
             )  # fmt: skip
-            yield Row(
-                "its peak memory",
-                f"{peak:.0f} MiB", f"{small:.0f} MiB", f"{small / peak:.2f}",
-                f"the import of {SMALL_MB} MB",
-            )  # fmt: skip
+            peer_is = f"the import of {SMALL_MB} MB"
+            yield Row.beside("its peak memory", peak, small, "{:.0f} MiB", peer_is)

@@ -5,32 +5,23 @@ pip. MLSCALE_EXTRAS="tables" names other extras.
 """
 
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from table import Row
+from timing import by_command
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = os.environ.get("MLSCALE_EXTRAS", "tables,figures,study,train")
 PREDICT = ("predict", "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
 
 
-def processor_s() -> float:
-    """The processor's seconds of the processes that were waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def run(*command: str | Path) -> str:
     """Run, and return wall and processor seconds as text."""
-    started, used = time.perf_counter(), processor_s()
-    subprocess.run([*map(str, command)], check=True, capture_output=True, cwd=tempfile.gettempdir())
-    return f"{time.perf_counter() - started:.1f} s ({processor_s() - used:.1f} s)"
+    spent = by_command(*command)
+    return f"{spent.wall_s:.1f} s ({spent.processor_s:.1f} s)"
 
 
 def rows() -> Iterator[Row]:

@@ -7,18 +7,16 @@ are the processor's, on all cores together, so that other work on them does not 
 
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import MinMaxScaler
 from table import Row
+from timing import runs
 
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import Profiles
 from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors.wu.clusters import Network, scaling_from_regions
 from mlscale.predictors.wu.estimator import Wu
@@ -60,24 +58,7 @@ def scikit_learn_parts(model: Wu, data: Measurements) -> Callable[[Floats], Floa
 
 def median_us(work: Callable[[], object]) -> float:
     """Median processor time of a call [us]."""
-    times = []
-    for _ in range(RUNS):
-        started = time.process_time()
-        work()
-        times.append(time.process_time() - started)
-    return 1e6 * statistics.median(times)
-
-
-def chosen(profiles: Profiles, kernels: NDArray[np.intp]) -> Profiles:
-    """The profiles of those kernels, without power."""
-    return replace(
-        profiles,
-        kernels=tuple(profiles.kernels[k] for k in kernels),
-        applications=tuple(profiles.applications[k] for k in kernels),
-        time_ms=profiles.time_ms[kernels],
-        power_w=None,
-        counters=profiles.counters[kernels],
-    )
+    return 1e6 * statistics.median(spent.processor_s for spent in runs(work, RUNS))
 
 
 def rows() -> Iterator[Row]:
@@ -89,27 +70,25 @@ def rows() -> Iterator[Row]:
     peer = scikit_learn_parts(model, data)
     if not np.allclose(peer(profiles.counters), model.predict(profiles).values, rtol=1e-9):
         sys.exit("predict_speed: the peer predicts something else")
-    one = chosen(profiles, np.zeros(1, dtype=np.intp))
+    one = profiles.select([0])
     ours, theirs = median_us(lambda: model.predict(one)), median_us(lambda: peer(one.counters))
-    yield Row(
-        f"one kernel, {data.grid.size} configurations",
-        f"{ours:.0f} us", f"{theirs:.0f} us", f"{theirs / ours:.1f}",
-        f"the same of scikit-learn's parts; processor time, medians of {RUNS}",
-    )  # fmt: skip
+    what = f"one kernel, {data.grid.size} configurations"
+    peer_is = f"the same of scikit-learn's parts; processor time, medians of {RUNS}"
+    yield Row.beside(what, ours, theirs, "{:.0f} us", peer_is, "{:.1f}")
     drawn = np.random.default_rng(0).integers(len(profiles.kernels), size=BATCH)
-    batch = chosen(profiles, drawn)
-    seconds, copying = [], []
-    for _ in range(BATCH_RUNS):
-        started = time.process_time()
-        values = model.predict(batch).values
-        seconds.append(time.process_time() - started)
-        started = time.process_time()
-        np.copyto(np.empty_like(values), values)
-        copying.append(time.process_time() - started)
+    batch = profiles.select(drawn.tolist())
+    values = model.predict(batch).values
+    predicting, copying = (
+        min(spent.processor_s for spent in runs(work, BATCH_RUNS))
+        for work in (
+            lambda: model.predict(batch).values,
+            lambda: np.copyto(np.empty_like(values), values),
+        )
+    )
     size = values.nbytes / 1e9
     yield Row(
         f"{BATCH} kernels, {size:.2f} GB of surfaces",
-        f"{size / min(seconds):.2f} GB/s", f"{size / min(copying):.2f} GB/s",
-        f"{min(copying) / min(seconds):.2f}",
+        f"{size / predicting:.2f} GB/s", f"{size / copying:.2f} GB/s",
+        f"{copying / predicting:.2f}",
         f"np.copyto to a new array; processor time, best of {BATCH_RUNS}",
     )  # fmt: skip

@@ -5,10 +5,6 @@ to the grid and raised to a power of its own, and its counters with 5 % noise. F
 predicting are of as many kernels; the data's own memory is in the peak.
 """
 
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,7 +12,8 @@ import numpy as np
 import peer
 from numpy.typing import NDArray
 from sklearn.preprocessing import MinMaxScaler
-from table import Row, peak_mib
+from table import Row
+from timing import in_own_process, peak_mib, timed
 
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
@@ -61,20 +58,17 @@ def made_kernels(count: int, shape: tuple[int, int, int]) -> Measurements:
 
 
 def measure(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, float]:
-    """Seconds to fit and to predict, and the peak memory [MiB]."""
+    """Seconds to fit and, of ours, to predict, and the peak memory [MiB]."""
     data = made_kernels(count, shape)
     base = data.grid.mid
     profiles = data.profiles(base)
-    started = time.perf_counter()
-    if who == "mlscale":
-        model = Wu(features="table2", clusters=CLUSTERS, seed=SEED).fit(data, base)
-        fitted = time.perf_counter()
-        model.predict(profiles)
-    else:
-        fit_peer(data, profiles.counters.astype(np.float32))
-        fitted = time.perf_counter()
-    done = time.perf_counter()
-    return {"fit": fitted - started, "predict": done - fitted, "peak": peak_mib()}
+    if who == "peer":
+        _, fit = timed(lambda: fit_peer(data, profiles.counters.astype(np.float32)))
+        return {"fit": fit.wall_s, "peak": peak_mib()}
+    wu = Wu(features="table2", clusters=CLUSTERS, seed=SEED)
+    model, fit = timed(lambda: wu.fit(data, base))
+    _, predict = timed(lambda: model.predict(profiles))
+    return {"fit": fit.wall_s, "predict": predict.wall_s, "peak": peak_mib()}
 
 
 def fit_peer(data: Measurements, counters: NDArray[np.float32]) -> None:
@@ -87,31 +81,17 @@ def fit_peer(data: Measurements, counters: NDArray[np.float32]) -> None:
     peer.train(MinMaxScaler((-1, 1)).fit_transform(counters), clusterings, CLUSTERS, SEED)
 
 
-def in_own_process(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, float]:
-    """`measure`, where nothing else has used memory."""
-    command = [sys.executable, __file__, json.dumps([who, count, shape])]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
-
-
 def rows() -> Iterator[Row]:
     """Two rows for each size: fitting beside the peer, and predicting."""
     for shape in SHAPES:
         for count in KERNELS:
-            ours, theirs = (in_own_process(who, count, shape) for who in ("mlscale", "peer"))
+            ours, theirs = (
+                in_own_process(measure, who, count, shape) for who in ("mlscale", "peer")
+            )
             size = f"{count} kernels x {int(np.prod(shape))} configurations"
-            yield Row(
-                f"fit {size}",
-                f"{ours['fit']:.2f} s", f"{theirs['fit']:.2f} s",
-                f"{theirs['fit'] / ours['fit']:.1f}", "scikit-learn's KMeans and MLPClassifier",
-            )  # fmt: skip
-            yield Row(
-                "  its peak memory",
-                f"{ours['peak']:.0f} MiB", f"{theirs['peak']:.0f} MiB",
-                f"{theirs['peak'] / ours['peak']:.2f}",
-            )  # fmt: skip
+            peer_is = "scikit-learn's KMeans and MLPClassifier"
+            yield Row.beside(
+                f"fit {size}", ours["fit"], theirs["fit"], "{:.2f} s", peer_is, "{:.1f}"
+            )
+            yield Row.beside("  its peak memory", ours["peak"], theirs["peak"], "{:.0f} MiB")
             yield Row("  predict as many", f"{1e6 * ours['predict'] / count:.1f} us each")
-
-
-if __name__ == "__main__":
-    asked, kernels, cells = json.loads(sys.argv[1])
-    print(json.dumps(measure(asked, kernels, tuple(cells))))

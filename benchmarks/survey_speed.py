@@ -7,7 +7,8 @@ bounds by a plain Python loop over the same points.
 from collections.abc import Iterator
 
 import numpy as np
-from table import Row, seconds
+from table import Row
+from timing import seconds
 
 from mlscale.papers.volkov import (
     GTX_980,
@@ -47,10 +48,8 @@ def rows() -> Iterator[Row]:
     ):
         times[name] = seconds(lambda rule=rule: rule(INTENSITIES))  # type: ignore[misc]
     whole, loop = sum(times.values()), seconds(loop_over_bounds)
-    yield Row(
-        f"Volkov's survey, {len(times)} models, 1000 x 1000 points",
-        f"{whole:.2f} s", f"{loop:.2f} s", f"{loop / whole:.1f}",
-        "the classical bounds alone, by a loop",
-    )  # fmt: skip
+    what = f"Volkov's survey, {len(times)} models, 1000 x 1000 points"
+    peer_is = "the classical bounds alone, by a loop"
+    yield Row.beside(what, whole, loop, "{:.2f} s", peer_is, "{:.1f}")
     slowest = max(times, key=lambda name: times[name])
     yield Row(f"its slowest model, {slowest}", f"{times[slowest]:.2f} s")

@@ -1,15 +1,10 @@
-"""One row of the benchmark table, how it is printed, seconds, and a process' peak memory."""
+"""One row of the benchmark table, and how it is printed."""
 
-import re
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Self
 
 HEADINGS = ("benchmark", "what", "mlscale", "peer", "ratio", "the peer is")
 WIDTHS = (15, 46, 12, 12, 7, 0)
-RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -22,6 +17,24 @@ class Row:
     ratio: str = ""
     peer_is: str = ""
 
+    @classmethod
+    def beside(
+        cls,
+        what: str,
+        ours: float,
+        theirs: float,
+        form: str,
+        peer_is: str = "",
+        ratio: str = "{:.2f}",
+    ) -> Self:
+        """A figure beside the peer's, of which the lower is the better one.
+
+        form: of both, with the unit, such as '{:.2f} s'.
+        """
+        return cls(
+            what, form.format(ours), form.format(theirs), ratio.format(theirs / ours), peer_is
+        )
+
 
 def line(benchmark: str, row: Row) -> str:
     """The row, aligned."""
@@ -31,25 +44,6 @@ def line(benchmark: str, row: Row) -> str:
 def heading() -> str:
     """The names of the columns, and a rule below them."""
     return f"{_aligned(HEADINGS)}\n{_aligned(tuple('-' * len(name) for name in HEADINGS))}"
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Median wall time of RUNS calls."""
-    times = []
-    for _ in range(RUNS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
-
-
-def peak_mib() -> float:
-    """Peak memory of this process since it began, as Linux counts it [MiB].
-
-    Not getrusage's: a process starts there with the peak of the one that started it.
-    """
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) / 1024
 
 
 def _aligned(cells: tuple[str, ...]) -> str:

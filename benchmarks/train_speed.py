@@ -8,13 +8,13 @@ minutes: those of every 45th base are trained, and their seconds count as those 
 Times are the processor's, of one process, so that other work on the cores does not count.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import peer
 from sklearn.preprocessing import MinMaxScaler
-from table import Row, peak_mib
+from table import Row
+from timing import peak_mib, timed
 
 from mlscale.counters.features import compute_features
 from mlscale.data.grid import HardwareConfig
@@ -90,25 +90,22 @@ def rows() -> Iterator[Row]:
     """Seconds and errors of both, and the memory of ours."""
     data = make_hd7970(SEED)
     bases = wu2015.varied_bases(data.grid, data.grid.mid, ())
-    started = time.process_time()
-    errors = ours(data)
-    spent = time.process_time() - started
+    errors, spent = timed(lambda: ours(data))
     peak = peak_mib()
     [(train, test)] = folds("holdout", data.applications, SEED)
     training, held_out = data.select(train), data.select(test)
-    started = time.process_time()
-    found = their_clusters(training, bases)
-    clustered = time.process_time()
-    theirs = [error_of_base(training, held_out, base, found) for base in bases[::PEER_STEP]]
-    networks = (time.process_time() - clustered) * len(bases) / len(theirs)
-    spent_peer = clustered - started + networks
+    found, clustering = timed(lambda: their_clusters(training, bases))
+    theirs, networks = timed(
+        lambda: [error_of_base(training, held_out, base, found) for base in bases[::PEER_STEP]]
+    )
+    spent_peer = clustering.processor_s + networks.processor_s * len(bases) / len(theirs)
     missed = sum(lacking for _, lacking in theirs)
-    yield Row(
-        f"study of {len(bases)} bases, {9 * len(bases)} networks",
-        f"{spent:.1f} s", f"{spent_peer:.1f} s", f"{spent_peer / spent:.1f}",
+    what = f"study of {len(bases)} bases, {9 * len(bases)} networks"
+    peer_is = (
         f"scikit-learn (lbfgs), from {len(theirs)} bases; processor time; "
-        f"{missed} networks not converged",
-    )  # fmt: skip
+        f"{missed} networks not converged"
+    )
+    yield Row.beside(what, spent.processor_s, spent_peer, "{:.1f} s", peer_is, "{:.1f}")
     error = float(np.mean([error for error, _ in theirs]))
     same = float(np.mean(errors[::PEER_STEP]))
     yield Row("its validation error at these bases", f"{same:.2f} %", f"{error:.2f} %")

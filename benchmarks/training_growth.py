@@ -7,10 +7,6 @@ Gaussian process takes its lengths and its noise from 100 of the kernels: with m
 of its likelihood needs an array of kernels^2 x configurations.
 """
 
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -21,7 +17,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from table import Row, peak_mib
+from table import Row
+from timing import in_own_process, peak_mib, timed
 
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
@@ -84,61 +81,40 @@ TRAIN = {
 }
 
 
+FIGURES = {
+    "processor": ("processor seconds", "{:.2f} s"),
+    "predict": ("predict as many", "{:.2f} s"),
+    "peak": ("its peak memory", "{:.0f} MiB"),
+    "error": (f"error of {HELD_OUT} others", "{:.2f} %"),
+}
+
+
 def measure(who: str, count: int) -> dict[str, float]:
     """Seconds to train and to predict as many, peak memory [MiB], and the error [%]."""
     data = made_kernels(count + HELD_OUT, SHAPE)
     base = data.grid.mid
     training, held_out = data.select(range(count)), data.select(range(count, count + HELD_OUT))
-    started, busy = time.perf_counter(), time.process_time()
-    predict = TRAIN[who](training)
-    trained, worked = time.perf_counter(), time.process_time()
-    predict(training.profiles(base))
-    done = time.perf_counter()
+    predict, of_training = timed(lambda: TRAIN[who](training))
+    _, of_predicting = timed(lambda: predict(training.profiles(base)))
     peak = peak_mib()
     off = np.abs(predict(held_out.profiles(base)) / held_out.relative("time", base) - 1)
     return {
-        "train": trained - started,
-        "processor": worked - busy,
-        "predict": done - trained,
+        "train": of_training.wall_s,
+        "processor": of_training.processor_s,
+        "predict": of_predicting.wall_s,
         "peak": peak,
         "error": 100 * float(off.mean()),
     }
-
-
-def in_own_process(who: str, count: int) -> dict[str, float]:
-    """`measure`, where nothing else has used memory."""
-    command = [sys.executable, __file__, json.dumps([who, count])]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
 
 
 def rows() -> Iterator[Row]:
     """For each size and peer the seconds, the memory and the error."""
     configurations = int(np.prod(SHAPE))
     for count in KERNELS:
-        ours = in_own_process("mlscale", count)
-        for peer in [name for name in TRAIN if name != "mlscale"]:
-            theirs = in_own_process(peer, count)
+        ours, *others = (in_own_process(measure, who, count) for who in TRAIN)
+        for peer, theirs in zip([*TRAIN][1:], others, strict=True):
             what = f"train {count} kernels x {configurations} configurations"
-            yield _row(what, "train", ".2f", " s", ours, theirs, f"scikit-learn's {peer}")
-            yield _row("  processor seconds", "processor", ".2f", " s", ours, theirs)
-            yield _row("  predict as many", "predict", ".2f", " s", ours, theirs)
-            yield _row("  its peak memory", "peak", ".0f", " MiB", ours, theirs)
-            yield _row(f"  error of {HELD_OUT} others", "error", ".2f", " %", ours, theirs)
-
-
-def _row(
-    what: str,
-    name: str,
-    form: str,
-    unit: str,
-    ours: dict[str, float],
-    theirs: dict[str, float],
-    peer_is: str = "",
-) -> Row:
-    own, other = (f"{of[name]:{form}}{unit}" for of in (ours, theirs))
-    return Row(what, own, other, f"{theirs[name] / ours[name]:.2f}", peer_is)
-
-
-if __name__ == "__main__":
-    asked, kernels = json.loads(sys.argv[1])
-    print(json.dumps(measure(asked, kernels)))
+            peer_is = f"scikit-learn's {peer}"
+            yield Row.beside(what, ours["train"], theirs["train"], "{:.2f} s", peer_is)
+            for name, (what, form) in FIGURES.items():
+                yield Row.beside(f"  {what}", ours[name], theirs[name], form)
