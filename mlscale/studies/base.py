@@ -218,8 +218,8 @@ def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[
 
 
 def flat(row: Row) -> Row:
-    """Return the row with its base as columns of their own, instead of a dict."""
-    return {key: value for key, value in {**row["base"], **row}.items() if key != "base"}
+    """Return the row with its base, if it has one, as columns of their own instead of a dict."""
+    return {key: value for key, value in {**row.get("base", {}), **row}.items() if key != "base"}
 
 
 def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[Any, ...], Rows]:

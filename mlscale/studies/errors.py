@@ -36,9 +36,8 @@ from mlscale.studies.crossval import (
     cross_validate,
     training_tables,
 )
-from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import RANDOM_KERNELS
-from mlscale.studies.statistics import behind_best, error_over, p_values, split_error
+from mlscale.studies.statistics import behind_best, error_over, p_values, split_error, summarise
 from mlscale.studies.train_on import TRAIN_ON, OtherTables
 
 COMPARE = "compare"
@@ -222,16 +221,19 @@ class ErrorStudy(PredictorStudy):
 
     def rows(self, results: Sequence[Any]) -> Rows:
         """Return one row of figures for each table, quantity and candidate."""
-        groups: dict[tuple[str, str, Candidate], list[tuple[Part, Any]]] = {}
+        blocks: dict[tuple[str, Any], dict[Candidate, list[tuple[Part, Any]]]] = {}
         for part, result in zip(self.parts, results, strict=True):
-            key = (part.table, str(part.quantity), part.candidate)
-            groups.setdefault(key, []).append((part, result))
-        errors = {
-            key: application_errors([result for _, result in group])
-            for key, group in groups.items()
-        }
-        tests, behind = p_values(errors), behind_best(errors)
-        return [self._row(group) | behind[key] | tests[key] for key, group in groups.items()]
+            block = blocks.setdefault((part.table, part.quantity), {})
+            block.setdefault(part.candidate, []).append((part, result))
+        rows = []
+        for block in blocks.values():
+            errors = {
+                candidate: application_errors([result for _, result in group])
+                for candidate, group in block.items()
+            }
+            tests, behind = p_values(errors), behind_best(errors)
+            rows += [self._row(group) | behind[one] | tests[one] for one, group in block.items()]
+        return rows
 
     def _row(self, group: Sequence[tuple[Part, Any]]) -> Row:
         part, results = group[0][0], [result for _, result in group]

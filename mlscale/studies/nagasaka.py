@@ -32,8 +32,8 @@ from mlscale.papers.nagasaka_inputs import (
     unlearnt,
 )
 from mlscale.papers.nagasaka_model import FittedPowerModel
-from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import Fold, grouped_folds
+from mlscale.studies.statistics import summarise
 
 Grouping = Literal["kernel", "application"]
 

@@ -16,12 +16,11 @@ from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import GivesIntervals, UsesMeasuredPoints, predict_surfaces
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.studies.base import Part, Row, Rows, Study, flat, grouped, measured_quantities
+from mlscale.studies.base import Part, Row, Rows, Study, grouped, measured_quantities
 from mlscale.studies.candidates import AnyPredictor, Candidate, own_failures, single_candidate
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
-from mlscale.studies.statistics import error_over, split_error
+from mlscale.studies.statistics import error_over, split_error, summarise
 
 _OF_CHOICES = ("table", "quantity", "seed", "application", "kernel")
 
@@ -119,7 +118,7 @@ class NextPointStudy(Study):
             for kernel in self.kernel_rows(results)
             for points, errors in enumerate(kernel["errors"])
         ]
-        return {self.name: [flat(row) for row in self.rows(results)], "chosen": choices}
+        return {**super().files(results), "chosen": choices}
 
 
 def part_errors(part: Part, data: Measurements, points: int) -> Rows:

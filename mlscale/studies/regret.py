@@ -19,7 +19,7 @@ from mlscale.errors import InputError
 from mlscale.predictions import coverage_of_each
 from mlscale.predictors import PREDICTORS, applying
 from mlscale.predictors.baselines import RateBound
-from mlscale.studies.base import Part, PredictorStudy, Row, Rows, flat, grouped
+from mlscale.studies.base import Part, PredictorStudy, Row, Rows, grouped
 from mlscale.studies.candidates import Candidate, candidates
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.goal import Choice, Goal, LaunchMix, random_runs, rows_of, run_of
@@ -227,10 +227,7 @@ class RegretStudy(PredictorStudy):
 
     def files(self, results: Sequence[Any]) -> dict[str, Rows]:
         """advice: the rows; choices: what was chosen for each kernel or run, and seed; runs."""
-        tables = {
-            "advice": [flat(row) for row in self.rows(results)],
-            "choices": self.choices(results),
-        }
+        tables = {**super().files(results), "choices": self.choices(results)}
         return {**tables, "runs": self._launches()} if self.runs else tables
 
     def _launches(self) -> Rows:

@@ -1,6 +1,7 @@
-"""How sure a study is: standard errors of its means, and paired differences by application."""
+"""What sums up the errors of a study, and how sure it is: standard errors and paired tests."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,44 @@ from mlscale.counters.features import WITH_POWER
 from mlscale.studies.candidates import ORACLE, Candidate
 from mlscale.studies.splits import is_random
 
-Key = tuple[str, str, Candidate]
-Errors = Mapping[str, Sequence[float]]
+Row = dict[str, Any]
+Errors = Mapping[str, Sequence[float]]  # of each application's kernels
 
 LEVEL = 0.05  # of the test that tells a candidate from the best
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    """The figures every error table shows, all in percent.
+
+    mape: mean over kernels and targets; median_kernel: median of the kernels' means;
+    p90: 90th percentile over kernel x target; worst_kernel: the kernel of the largest mean.
+    """
+
+    mape: float
+    median_kernel: float
+    p90: float
+    worst_kernel: str
+    worst_kernel_mape: float
+
+
+def kernel_means(errors: Floats, kernels: Sequence[str]) -> dict[str, float]:
+    """Return the mean error [%] of each kernel; errors (n, targets), the kernel of each row."""
+    names = np.array(kernels)
+    return {kernel: float(errors[names == kernel].mean()) for kernel in dict.fromkeys(kernels)}
+
+
+def summarise(errors: Floats, kernels: Sequence[str]) -> ErrorSummary:
+    """Summarise errors (n, targets) [%]; a kernel may have several rows, one for each seed."""
+    means = kernel_means(errors, kernels)
+    worst = max(means, key=lambda kernel: means[kernel])
+    return ErrorSummary(
+        mape=float(errors.mean()),
+        median_kernel=float(np.median(list(means.values()))),
+        p90=float(np.percentile(errors, 90)),
+        worst_kernel=worst,
+        worst_kernel_mape=means[worst],
+    )
 
 
 def standard_error(
@@ -78,64 +113,60 @@ def paired_difference(one: Errors, other: Errors) -> tuple[float, float | None, 
     return mean, error, float(2 * t.sf(abs(mean) / error, len(differences) - 1))
 
 
-def behind_best(errors: Mapping[Key, Errors]) -> dict[Key, dict[str, Any]]:
-    """For each candidate how far its mean error is above the least of its table and quantity.
+def behind_best(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
+    """For each candidate of a table and quantity how far its mean error is above the least.
 
     errors: of each application's kernels. Gives behind_best and behind_best_standard_error of the
     differences paired by application, and within_error_of_best: whether the paired t test does not
     tell it from the best at LEVEL. The oracle, which knows the truth, is never the best; None
     for it.
     """
-    rows: dict[Key, dict[str, Any]] = {}
-    for block in dict.fromkeys(key[:2] for key in errors):
-        keys = [key for key in errors if key[:2] == block]
-        means = {key: _mean(errors[key]) for key in keys if key[2].name != ORACLE}
-        best = min(means, key=means.__getitem__, default=None)
-        for key in keys:
-            mean = error = within = None
-            if best is not None and key in means:
-                mean, error, p = paired_difference(errors[key], errors[best])
-                within = key == best or (error is not None and p > LEVEL)
-            rows[key] = {
-                "behind_best": mean,
-                "behind_best_standard_error": error,
-                "within_error_of_best": within,
-            }
+    means = {one: _mean(of) for one, of in errors.items() if one.name != ORACLE}
+    best = min(means, key=means.__getitem__, default=None)
+    rows: dict[Candidate, Row] = {}
+    for candidate, of in errors.items():
+        mean = error = within = None
+        if best is not None and candidate in means:
+            mean, error, p = paired_difference(of, errors[best])
+            within = candidate == best or (error is not None and p > LEVEL)
+        rows[candidate] = {
+            "behind_best": mean,
+            "behind_best_standard_error": error,
+            "within_error_of_best": within,
+        }
     return rows
 
 
-def p_values(errors: Mapping[Key, Errors]) -> dict[Key, dict[str, Any]]:
-    """For each table, quantity and candidate: n_applications, compared_with and p_value.
+def p_values(errors: Mapping[Candidate, Errors]) -> dict[Candidate, Row]:
+    """For each candidate of a table and quantity: n_applications, compared_with and p_value.
 
     errors: of each application's kernels. Compared are the applications' mean errors with those of
     `wu` on the features that suit the table best, for power with the base's power among them if
-    that stands in the study. The p-values of a table and quantity are corrected for their number;
-    None for that wu itself, for the oracle, which knows the truth, and where there is no wu.
+    that stands in the study. The p-values are corrected for their number; None for that wu itself,
+    for the oracle, which knows the truth, and where there is no wu.
     """
-    rows: dict[Key, dict[str, Any]] = {}
-    for block in dict.fromkeys(key[:2] for key in errors):
-        keys = [key for key in errors if key[:2] == block]
-        wu = _wu(keys)
-        tested = [key for key in keys if wu and key != wu and key[2].name != ORACLE]
-        p = holm([signed_rank(errors[key], errors[wu]) for key in tested]) if wu else []
-        corrected = dict(zip(tested, p, strict=True))
-        for key in keys:
-            rows[key] = {
-                "n_applications": len(errors[key]),
-                "compared_with": wu[2].features if wu and key in corrected else None,
-                "p_value": corrected.get(key),
-            }
-    return rows
+    wu = _wu(errors)
+    tested = [one for one in errors if wu and one != wu and one.name != ORACLE]
+    p = holm([signed_rank(errors[one], errors[wu]) for one in tested]) if wu else []
+    corrected = dict(zip(tested, p, strict=True))
+    return {
+        candidate: {
+            "n_applications": len(of),
+            "compared_with": wu.features if wu and candidate in corrected else None,
+            "p_value": corrected.get(candidate),
+        }
+        for candidate, of in errors.items()
+    }
 
 
 def _mean(errors: Errors) -> float:
     return float(np.mean([value for values in errors.values() for value in values]))
 
 
-def _wu(keys: Sequence[Key]) -> Key | None:
+def _wu(candidates: Iterable[Candidate]) -> Candidate | None:
     """Return the `wu` that the others of its table and quantity are compared with."""
-    wus = [key for key in keys if key[2].name == "wu"]
-    with_power = [key for key in wus if (key[2].features or "").endswith(WITH_POWER)]
+    wus = [one for one in candidates if one.name == "wu"]
+    with_power = [one for one in wus if (one.features or "").endswith(WITH_POWER)]
     return next(iter([*with_power, *wus]), None)
 
 
@@ -156,9 +187,7 @@ def holm(p: list[float]) -> list[float]:
 
     Source: Holm, A simple sequentially rejective multiple test procedure, 1979.
     """
-    corrected = [0.0] * len(p)
-    largest = 0.0
-    for rank, number in enumerate(sorted(range(len(p)), key=lambda k: p[k])):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[number]))
-        corrected[number] = largest
-    return corrected
+    order = np.argsort(p)
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(np.arange(len(p), 0, -1) * np.asarray(p)[order])
+    return [*map(float, np.minimum(corrected, 1.0))]

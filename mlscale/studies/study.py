@@ -67,7 +67,7 @@ def study(
 
     planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
     results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
-    return pd.DataFrame([flat(row) if "base" in row else row for row in planned.rows(results)])
+    return pd.DataFrame([flat(row) for row in planned.rows(results)])
 
 
 def plan(name: str, tables: Tables, **options: Any) -> Study:

@@ -22,7 +22,7 @@ from mlscale.papers.wang_chu import kernel_round, predict_time_factor, predict_t
 from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu, require_cu_count
 from mlscale.papers.wang_chu_inputs import derive_inputs, warn_of_flags
 from mlscale.papers.wang_chu_readings import READINGS, SETTLED, Reading
-from mlscale.studies.metrics import ErrorSummary, summarise
+from mlscale.studies.statistics import ErrorSummary, summarise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,17 +18,16 @@ from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
-from mlscale.studies.base import Part, Row, Rows, Study, measured_quantities
+from mlscale.studies.base import Part, PredictorStudy, Row, Rows, measured_quantities
 from mlscale.studies.candidates import (
     ORACLE,
-    AnyPredictor,
     Candidate,
     candidates,
     single_candidate,
 )
 from mlscale.studies.crossval import cross_validate
-from mlscale.studies.metrics import summarise
 from mlscale.studies.splits import folds
+from mlscale.studies.statistics import summarise
 
 BASE_CONFIGURATION, ORACLE_STUDY = "base-configuration", "oracle"
 STUDIES = (BASE_CONFIGURATION, "cluster-count", "error-distribution", ORACLE_STUDY)
@@ -39,7 +38,7 @@ BASES_IN_PART = 32
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WuStudy(Study):
+class WuStudy(PredictorStudy):
     """One of STUDIES; its rows are those of its parts, one after the other.
 
     base: for 'base-configuration' where the axes stay that are not named in `vary`; for the others
@@ -50,11 +49,8 @@ class WuStudy(Study):
 
     base: Any = None
     split: str = "holdout"
-    predictors: Sequence[AnyPredictor] = ()
-    features: Sequence[str] = ()
     quantity: str | Sequence[str] = ()
     vary: Sequence[str] = ()
-    clusters: int | None = None
 
     @cached_property
     def predictor(self) -> Candidate:
@@ -135,15 +131,18 @@ class WuStudy(Study):
         everyone.sort(key=lambda candidate: candidate.name != self.predictor.name)
         return [candidate for candidate in everyone if candidate.name != ORACLE]
 
-    def _cluster_counts(self, candidate: Candidate, most: int) -> Sequence[int | None]:
-        """Return the numbers of clusters to try: never more than a fold trains on kernels."""
+    def _cluster_counts(self, candidate: Candidate, most: int) -> Sequence[int | str | None]:
+        """Return the numbers of clusters to try: never more than a fold trains on kernels.
+
+        'auto', which is chosen inside each fold, stays as it is.
+        """
         if "clusters" not in candidate.parameters:
             return (None,)
         match self.name:
             case "base-configuration":
                 own = candidate.parameters["clusters"] or min(DEFAULT_CLUSTERS, most)
                 count = self.clusters or own
-                if count > most:
+                if isinstance(count, int) and count > most:
                     raise InputError(
                         f"{count} clusters, but a fold trains on {most} kernels; give "
                         f"--clusters {most} or less"
@@ -165,10 +164,6 @@ class WuStudy(Study):
     def rows(self, results: Sequence[Rows]) -> Rows:
         """One row for each table, quantity, candidate, number of clusters, seed, base, and bin."""
         return [row for rows in results for row in rows]
-
-    def files(self, results: Sequence[Rows]) -> dict[str, Rows]:
-        """Return the rows, by the name of the study."""
-        return {self.name: self.rows(results)}
 
 
 def five_bases(grid: ConfigGrid) -> tuple[HardwareConfig, ...]:

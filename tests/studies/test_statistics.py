@@ -93,11 +93,8 @@ class TestBehindBest:
     }
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        errors = {
-            ("t", "time", Candidate(name, None)): by_application(values)
-            for name, values in self.ERRORS.items()
-        }
-        return {key[2].name: row for key, row in behind_best(errors).items()}
+        errors = {Candidate(name): by_application(values) for name, values in self.ERRORS.items()}
+        return {candidate.name: row for candidate, row in behind_best(errors).items()}
 
     def test_what_is_within_the_error(self) -> None:
         rows = self.rows()
@@ -149,19 +146,17 @@ def test_holm_by_hand(p: list[float], corrected: list[float]) -> None:
 
 
 class TestPValues:
-    def block(self, quantity: str, kinds: list[str]) -> dict[tuple[str, str, Candidate], dict]:  # type: ignore[type-arg]
+    def block(self, *kinds: str) -> dict[Candidate, dict[str, list[float]]]:
         """wu errs twice as much as nearest; the oracle and wu's other kinds stand beside."""
-        wu = {("t", quantity, Candidate("wu", kind)): by_application([2.0, 4, 6, 8, 10, 12])
-              for kind in kinds}  # fmt: skip
         return {
-            ("t", quantity, Candidate("nearest", None)): by_application([1.0, 2, 3, 4, 5, 6]),
-            **wu,
-            ("t", quantity, Candidate("wu-oracle", None)): by_application([0.0] * 6),
+            Candidate("nearest"): by_application([1.0, 2, 3, 4, 5, 6]),
+            **{Candidate("wu", kind): by_application([2.0, 4, 6, 8, 10, 12]) for kind in kinds},
+            Candidate("wu-oracle"): by_application([0.0] * 6),
         }
 
     def test_against_the_first_wu(self) -> None:
-        found = p_values(self.block("time", ["utilisation", "raw"]))
-        of = {(c.name, c.features): row for (_, _, c), row in found.items()}
+        found = p_values(self.block("utilisation", "raw"))
+        of = {(c.name, c.features): row for c, row in found.items()}
         # Two are tested: nearest (p 2/64, doubled by Holm) and wu on raw, equal to the reference.
         assert of["nearest", None] == {
             "n_applications": 6, "compared_with": "utilisation", "p_value": pytest.approx(4 / 64),
@@ -171,12 +166,12 @@ class TestPValues:
             assert of[alone]["p_value"] is of[alone]["compared_with"] is None
 
     def test_power_is_compared_with_the_wu_that_sees_the_power_too(self) -> None:
-        found = p_values(self.block("power", ["utilisation", "utilisation+power"]))
+        found = p_values(self.block("utilisation", "utilisation+power"))
         compared = {row["compared_with"] for row in found.values()}
         assert compared == {None, "utilisation+power"}
 
     def test_without_wu_there_is_none(self) -> None:
-        found = p_values(self.block("time", []))
+        found = p_values(self.block())
         assert {row["p_value"] for row in found.values()} == {None}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from mlscale.cli import options
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, whole_file, write_text
+from mlscale.predictors.wu.estimator import AUTO
 from mlscale.records import Progress
 from mlscale.studies.base import Rows, Study
 from mlscale.text import spreadsheet_cell
@@ -111,7 +112,8 @@ def _write_rows(path: Path, rows: Rows) -> Path:
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    if "clusters" in frame:  # whole numbers, though a candidate without clusters has none
+    if "clusters" in frame and AUTO not in frame["clusters"].to_list():
+        # Whole numbers, though a candidate without clusters has none.
         frame = frame.astype({"clusters": "Int64"})
     with whole_file(path) as temporary:
         if path.suffix == ".parquet":

@@ -136,6 +136,17 @@ class TestOptions:
         found = {(r["cu_count"], r["engine_mhz"], r["memory_mhz"]) for r in json.loads(out)["rows"]}
         assert found == {(4, 500, 800), (8, 500, 800)}
 
+    @pytest.mark.usefixtures("_no_figures")
+    def test_a_number_of_clusters_that_each_fold_chooses(
+        self, capsys: Capture, table: Path, tmp_path: Path
+    ) -> None:
+        given = ["study", "base-configuration", table, "--seeds", 1, "--quantity", "time"]
+        out, _ = succeed(capsys, *given, "--clusters", "auto", "--vary", "cu_count", "-o", tmp_path)
+        assert "wu auto: mean" in out
+        with (tmp_path / "base-configuration.csv").open(encoding="utf-8", newline="") as file:
+            found = {(row["predictor"], row["clusters"]) for row in csv.DictReader(file)}
+        assert found == {("wu", "auto"), *((name, "") for name in BASELINES)}
+
     def test_a_finished_study_is_shown_again(
         self, capsys: Capture, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mlscale.data.surfaces import absolute_percentage_error, without_base
-from mlscale.studies.metrics import kernel_means, summarise
+from mlscale.studies.statistics import kernel_means, summarise
 
 # Hand: means 2.5, 25 and 6; sum 10 + 100 + 24 = 134 over 12 values.
 ERRORS = np.array([[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0], [5.0, 5.0, 6.0, 8.0]])
