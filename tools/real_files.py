@@ -218,20 +218,24 @@ def _section(real: RealFile, folder: Path) -> str:
     kind, *_ = real.path.split("/")
     name = real.path if kind == "issues" else real.path.rpartition("/")[2]
     link = f"[{real.repository}, {name}](https://github.com/{real.repository}/{real.path})"
-    with (
-        chdir(path.parent),
-        redirect_stdout(io.StringIO()) as printed,
-        redirect_stderr(io.StringIO()) as complaints,
-    ):
-        main(words)
-    lines = [*printed.getvalue().splitlines()[:1]]
-    lines += [line for line in printed.getvalue().splitlines() if re.match("flag|warning", line)]
-    lines += complaints.getvalue().splitlines()
+    _, printed, complaints = _said(words, path.parent)
+    lines = printed[:1] + [line for line in printed if re.match("flag|warning", line)] + complaints
     told = [line for line in lines if not any(re.match(common, line) for common in COMMON)]
     return (
         f"\n## {real.title}\n\n{real.remark}\n({link})\n\n"
         f"```\n$ mlscale {' '.join(words)}\n" + "\n".join(told) + "\n```\n"
     )
+
+
+def _said(words: list[str], folder: Path) -> tuple[int, list[str], list[str]]:
+    """The status of a command in a folder, and the lines that it prints and complains of."""
+    with (
+        chdir(folder),
+        redirect_stdout(io.StringIO()) as printed,
+        redirect_stderr(io.StringIO()) as complaints,
+    ):
+        status = main(words)
+    return status, printed.getvalue().splitlines(), complaints.getvalue().splitlines()
 
 
 def _every(folder: Path) -> str:
@@ -250,19 +254,15 @@ def _outcome(path: Path) -> str:
     """The first line that importing says, with the number of what was made up for it."""
     said, kind = "", "kernel-tuner" if path.parent.name in KERNEL_TUNERS else "auto"
     for number, options in enumerate(MADE_UP):
-        with (
-            TemporaryDirectory() as folder,
-            chdir(path.parent),
-            redirect_stdout(io.StringIO()) as printed,
-            redirect_stderr(io.StringIO()) as complaints,
-        ):
+        with TemporaryDirectory() as folder:
             output = Path(folder) / "table.csv"
-            status = main(["import", kind, path.name, *options, "-o", str(output)])
+            words = ["import", kind, path.name, *options, "-o", str(output)]
+            status, printed, complaints = _said(words, path.parent)
         if status == 0:
-            text = printed.getvalue().splitlines()[0].removeprefix(f"{output}: ")
+            text = printed[0].removeprefix(f"{output}: ")
             text = text.partition("; Table II")[0]
             return f"({number}) {_cell(text)}" if number else _cell(text)
-        error = complaints.getvalue().splitlines()[-1].removeprefix("mlscale: error: ")
+        error = complaints[-1].removeprefix("mlscale: error: ")
         said = said or error
         if not re.search(LACKS, error):
             return f"refused: {_cell(error.removeprefix(f'{path.name}: '))}"

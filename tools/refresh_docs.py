@@ -46,19 +46,22 @@ def refreshed(page: str, run: Callable[[str], str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def output(command: str, folder: Path) -> str:
-    """What a command prints, warnings first, as a terminal would show it."""
-    print(f"$ {command}", file=sys.stderr)
+def output(command: str, folder: Path, complaints: int | None = subprocess.STDOUT) -> str:
+    """What a command prints, by default warnings first, as a terminal would show it.
+
+    Ends the program where it fails. complaints: None leaves what it says on stderr there.
+    """
+    print(f"$ {command}", file=sys.stderr, flush=True)
     process = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=folder,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=complaints,
         text=True,
         check=False,
     )
     if process.returncode:
-        sys.exit(f"exit status {process.returncode}: {process.stdout}")
+        sys.exit(f"exit status {process.returncode}: {command}\n{process.stdout}")
     return process.stdout.rstrip()
 
 

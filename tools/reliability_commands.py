@@ -7,11 +7,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from reliability_processes import cluster
 from reliability_trials import Attacks, Faults, Files, begun, ended, tried
 from synthetic import bottleneck_kernels as curved
 from synthetic import kernels as made
@@ -140,20 +141,9 @@ def _not_accepting() -> Iterator[str]:
 
 @contextmanager
 def _stopped_scheduler() -> Iterator[str]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    words = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", *words]
-    with subprocess.Popen(command, **quiet) as scheduler:
-        try:
-            from distributed import Client
-
-            Client(f"tcp://127.0.0.1:{port}", timeout=120, set_as_default=False).close()
-            scheduler.send_signal(signal.SIGSTOP)
-            yield f"tcp://127.0.0.1:{port}"
-        finally:
-            scheduler.kill()
+    with cluster(workers=()) as (address, parts):
+        parts["scheduler"].send_signal(signal.SIGSTOP)
+        yield address
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -232,30 +232,29 @@ def mounted(disk: Path, options: str) -> Iterator[None]:
 
 
 @contextmanager
-def cluster() -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
-    """A scheduler and two workers, each a process: the address, and the processes by name."""
+def cluster(
+    workers: Sequence[str] = ("worker", "other worker"),
+) -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
+    """A scheduler and workers of these names, each a process: the address, and the processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    dask = [sys.executable, "-m", "distributed.cli"]
-    options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = subprocess.DEVNULL
+    host = ("--host", "127.0.0.1", "--port", address.rpartition(":")[2], "--no-dashboard")
+    worker = ("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", address)
     with ExitStack() as stack:
         parts: dict[str, subprocess.Popen[bytes]] = {}
-        workers = ("--nthreads", "1", "--no-nanny", "--no-dashboard", address)
-        host = ("--host", "127.0.0.1", "--port", address.rpartition(":")[2], "--no-dashboard")
-        for name, words in (
-            ("scheduler", ("dask_scheduler", *host)),
-            ("worker", ("dask_worker", *workers)),
-            ("other worker", ("dask_worker", *workers)),
-        ):
-            command = [*dask[:-1], f"distributed.cli.{words[0]}", *words[1:]]
-            parts[name] = subprocess.Popen(command, **options)
+        for name in ("scheduler", *workers):
+            module, *words = ("dask_scheduler", *host) if name == "scheduler" else worker
+            command = [sys.executable, "-m", f"distributed.cli.{module}", *words]
+            parts[name] = subprocess.Popen(command, stdout=quiet, stderr=quiet)
             stack.callback(parts[name].wait)
             stack.callback(parts[name].kill)
         from distributed import Client
 
         with Client(address, timeout=120, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=120)
+            if workers:
+                client.wait_for_workers(len(workers), timeout=120)
         yield address, parts
 
 

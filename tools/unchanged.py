@@ -13,24 +13,21 @@ that moved or was renamed is a difference too: it is for a reader to judge.
 import argparse
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from refresh_docs import shown
+from refresh_docs import output, shown
+
+from mlscale.cli.study.command import MODULES as STUDIES
 
 PAGES = ("docs/measured-errors.md", "docs/reproduction.md")
 COMMANDS = (
     *("demo", "datasets", "datasets list", "datasets show", "datasets fetch", "datasets make"),
     *("import", "collect", "train", "predict", "advise", "report", "cite", "study"),
     *("literature", "literature wang-chu", "literature survey", "literature nagasaka"),
-)
-STUDIES = (
-    *("errors", "compare", "base-configuration", "cluster-count", "error-distribution"),
-    *("oracle", "advice", "next-profile"),
 )
 FORMATS = ("dvfs", "auto", "ncu", "nvprof", "rocprof", "rocprofv3", "codexl")
 SHIPPED = "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"
@@ -42,17 +39,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 def shell(command: str, folder: Path) -> str:
     """What a command prints on stdout; ends the program where it fails."""
-    print(f"$ {command}", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(f"exit status {done.returncode}: {command}\n{done.stdout}{done.stderr}")
-    return done.stdout.rstrip()
+    return output(command, folder, complaints=None)
 
 
 def without_timings(text: str) -> str:
