@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
 import reliability_commands
 import reliability_mutations
 import reliability_processes

@@ -14,8 +14,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from readers import profile_table
 from reliability_copies import GUARD_BYTES, End, ended_copy
 from synthetic import bottleneck_kernels as made

@@ -5,15 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlscale.cli import goal, options
-from mlscale.cli.study import (
-    advice,
-    classifier,
-    errors,
-    extrapolation,
-    importance,
-    next_profile,
-    wu2015,
-)
+from mlscale.cli.study import advice, errors, extrapolation, next_profile, of_wu, wu2015
 from mlscale.cli.study.run import carry_out
 from mlscale.cli.text import print_document
 from mlscale.data.measurements import Measurements
@@ -22,7 +14,7 @@ from mlscale.studies.study import plan, settings_of
 
 MODULES = {
     name: module
-    for module in (errors, wu2015, classifier, importance, advice, next_profile, extrapolation)
+    for module in (errors, wu2015, of_wu, advice, next_profile, extrapolation)
     for name in module.SUMMARIES
 }
 

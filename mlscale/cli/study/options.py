@@ -131,13 +131,3 @@ def add_common(
         metavar="ADDRESS",
         help="run on the Dask cluster of this scheduler, such as tcp://host:8786",
     )
-
-
-def add_of_wu(parser: argparse.ArgumentParser, files: str) -> None:
-    """Add the options of a study of `wu` itself; files: see `add_common`."""
-    add_features(parser)
-    add_quantities(parser)
-    add_base(parser)
-    add_clusters(parser)
-    options.add_wu(parser)
-    add_common(parser, files)
