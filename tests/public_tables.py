@@ -8,6 +8,7 @@ from mlscale import DataWarning, HardwareConfig, Measurements
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 
 GTX980_49 = "gtx980-49"  # Wang and Chu's own table, of other kernels
+FILE_49 = "wang-chu-gtx980/gtx980-DVFS-Performance.csv"
 FILES = {
     "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
     "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
@@ -26,7 +27,12 @@ BASES = {
 @functools.cache
 def measured(folder: Path, name: str) -> Measurements:
     """The table of that name in the folder of public data; what is known of its faults is quiet."""
-    file = {GTX980_49: "wang-chu-gtx980/gtx980-DVFS-Performance.csv", **FILES}[name]
+    file = {GTX980_49: FILE_49, **FILES}[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         return read_nv_dvfs(folder / file, None)
+
+
+def of_all_gpus(folder: Path) -> dict[str, Measurements]:
+    """The tables of FILES by name."""
+    return {name: measured(folder, name) for name in FILES}

@@ -1,28 +1,24 @@
 """The whole run on public measurements of a GTX 980: the advised clock as it was measured."""
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from public_tables import measured
 
-from mlscale import DataWarning, HardwareConfig, Measurements, Profiles, train
+from mlscale import HardwareConfig, Measurements, Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import run_in_sequence
 from mlscale.arrays import Floats
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 
-FILE = "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv"
 KERNELS = ("BlackScholes", "matrixMulGlobal")
 LAUNCHES = np.array([1000.0, 1.0])
 
 
 @pytest.fixture(scope="module")
 def table(data_folder: Path) -> Measurements:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return read_nv_dvfs(data_folder / FILE, None)
+    return measured(data_folder, "gtx980-high")
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,17 @@
 """Features from counters: raw, rates, utilisation and Table II."""
 
 import math
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from public_tables import of_all_gpus
 from synthetic.profiled import one_by_one, profiles
 from synthetic.tidy import refused
 
-from mlscale import DataWarning, HardwareConfig
+from mlscale import HardwareConfig
 from mlscale.counters.features import (
     FEATURE_KINDS,
     TABLE_2,
@@ -20,7 +20,6 @@ from mlscale.counters.features import (
     is_count,
 )
 from mlscale.data.devices import load_device
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 
 GTX980 = load_device("gtx980")
 
@@ -222,12 +221,9 @@ class TestUtilisation:
     def test_real_shares_of_a_peak_are_below_one(self, data_folder: Path) -> None:
         # Bound: physics; no kernel moves or issues more than its device can.
         shares = [name for name in BY_HAND if name.endswith("_utilisation")]
-        for path in sorted((data_folder / "dvfs").glob("*.csv")):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)
-                measured = read_nv_dvfs(path, None)
-            at_base = measured.profiles(measured.grid.mid)
-            features = compute_features("utilisation", at_base, load_device(measured.device))
+        for table in of_all_gpus(data_folder).values():
+            at_base = table.profiles(table.grid.mid)
+            features = compute_features("utilisation", at_base, load_device(table.device))
             assert features.names == tuple(BY_HAND)
             values = features.values[:, [features.names.index(name) for name in shares]]
             assert np.nanmin(values) >= 0

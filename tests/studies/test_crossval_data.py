@@ -6,36 +6,27 @@ leave-one-application-out, and a twentieth of its fits. `mlscale study errors TA
 """
 
 import copy
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from public_tables import of_all_gpus
 
-from mlscale import DataWarning, Measurements
+from mlscale import Measurements
 from mlscale.arrays import Floats
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.surfaces import absolute_percentage_error, without_base
 from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.splits import folds
 
-FILES = {
-    "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
-    "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
-}
 POOLED = {"gtx980-low": 2.8, "gtx980-high": 2.8, "gtx1080ti": 1.8, "p100": 3.3}
 UNSEEN = 3.7
 
 
 @pytest.fixture(scope="module")
 def tables(data_folder: Path) -> dict[str, Measurements]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return {name: read_nv_dvfs(data_folder / file, None) for name, file in FILES.items()}
+    return of_all_gpus(data_folder)
 
 
 def cross_validated(

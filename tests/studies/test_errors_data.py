@@ -6,38 +6,23 @@ four GPUs (utilisation features) and 16.6 % on the simulated set (table2).
 """
 
 import csv
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from public_tables import FILE_49, FILES, GTX980_49, measured, of_all_gpus
 
 import mlscale
-from mlscale import DataWarning, Measurements
+from mlscale import Measurements
 from mlscale.data.public import path
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.studies.errors import ErrorStudy
 
-FILES = {
-    "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
-    "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
-}
-FILE_49 = "wang-chu-gtx980/gtx980-DVFS-Performance.csv"
 BOUNDS = {"gtx980-low": 6.0, "gtx980-high": 5.1, "gtx1080ti": 3.3, "p100": 5.3}
 SIMULATED, SIMULATED_BOUND = "simulated-gcn3", 18.5
 SEEDS = 3
 
 Rows = dict[tuple[str, str], dict[str, Any]]
-
-
-def read(file: Path) -> Measurements:
-    """A public file, without the warnings that tests of `import` look at."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return read_nv_dvfs(file, None)
 
 
 def study(tables: dict[str, Measurements], features: str, seeds: int = SEEDS) -> Rows:
@@ -56,8 +41,8 @@ def study(tables: dict[str, Measurements], features: str, seeds: int = SEEDS) ->
 
 
 @pytest.fixture(scope="module")
-def measured(data_folder: Path) -> Rows:
-    return study({name: read(data_folder / file) for name, file in FILES.items()}, "utilisation")
+def of_gpus(data_folder: Path) -> Rows:
+    return study(of_all_gpus(data_folder), "utilisation")
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +52,21 @@ def simulated() -> Rows:
 
 @pytest.fixture(scope="module")
 def data(data_folder: Path) -> Measurements:
-    return read(data_folder / FILE_49)
+    return measured(data_folder, GTX980_49)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 class TestMeasuredGpus:
-    def test_wu_is_within_its_bound(self, measured: Rows, name: str) -> None:
-        row = measured[name, "wu"]
+    def test_wu_is_within_its_bound(self, of_gpus: Rows, name: str) -> None:
+        row = of_gpus[name, "wu"]
         assert row["mape"] <= BOUNDS[name]
         assert (row["n_kernels"], len(row["mape_by_seed"])) == (30, SEEDS)
 
-    def test_wu_is_better_than_the_mean_surface(self, measured: Rows, name: str) -> None:
+    def test_wu_is_better_than_the_mean_surface(self, of_gpus: Rows, name: str) -> None:
         """By mean and by median, or the profile would be worth nothing."""
         for figure in ("mape", "median_kernel"):
-            assert measured[name, "wu"][figure] < measured[name, "mean-surface"][figure]
+            assert of_gpus[name, "wu"][figure] < of_gpus[name, "mean-surface"][figure]
 
 
 @pytest.mark.slow

@@ -1,23 +1,14 @@
 """Regret of advice on public measurements, leave-one-application-out, base mid-grid."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from public_tables import FILES, of_all_gpus
 
-from mlscale import DataWarning
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.studies.base import Tables
 from mlscale.studies.regret import STRATEGIES, RegretStudy
-
-FILES = {
-    "gtx980-low": "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx980-high": "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
-    "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
-    "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
-}
 
 Rows = dict[tuple[str, str], dict[str, Any]]
 
@@ -25,12 +16,7 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 @pytest.fixture(scope="module")
 def tables(data_folder: Path) -> Tables:
     """The measurements of four GPUs."""
-    tables = {}
-    for name, file in FILES.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            tables[name] = read_nv_dvfs(data_folder / file, None)
-    return tables
+    return of_all_gpus(data_folder)
 
 
 def figures(tables: Tables, runs: int) -> Rows:

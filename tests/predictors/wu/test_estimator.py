@@ -4,7 +4,6 @@ import importlib
 import itertools
 import random
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from public_tables import measured
 from scipy.optimize import minimize
 from synthetic import kernels as made
 from synthetic.networks import outputs
 from synthetic.tidy import refused, same_bits
 
-from mlscale import ConfigGrid, DataWarning, HardwareConfig, Measurements
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
+from mlscale import ConfigGrid, HardwareConfig, Measurements
 from mlscale.predictors.wu import training as wu_training
 from mlscale.predictors.wu.clusters import (
     CU_AXIS,
@@ -131,10 +130,7 @@ class TestOverfitting:
     @pytest.mark.parametrize("quantity", QUANTITIES)
     def test_eight_real_kernels(self, data_folder: Path, quantity: str) -> None:
         # Bound: none but rounding; each kernel is a cluster of its own.
-        path = next((data_folder / "dvfs").glob("gtx980-low-*.csv"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            eight = read_nv_dvfs(path, None).select(range(0, 24, 3))
+        eight = measured(data_folder, "gtx980-low").select(range(0, 24, 3))
         base = eight.grid.mid
         model = Wu(quantity, clusters=8).fit(eight, base)
         predicted = model.predict(eight.profiles(base)).values
