@@ -10,7 +10,6 @@ import numpy as np
 from table import Row
 from timing import seconds
 
-from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.synthetic.hd7970 import make_hd7970
 from mlscale.predictors import create
@@ -22,13 +21,7 @@ KERNELS, SEED = 30, 0
 def clocks_only() -> Measurements:
     """Every third kernel of the made set, at all CUs: (30, 1, 8, 7)."""
     made = make_hd7970(SEED).select(range(0, 3 * KERNELS, 3))
-    return replace(
-        made,
-        grid=ConfigGrid(made.grid.cu_count[-1:], made.grid.engine_mhz, made.grid.memory_mhz),
-        time_samples=made.time_samples[:, :, -1:],
-        power_samples=None,
-        counter_samples=made.counter_samples[:, :, -1:],
-    )
+    return replace(made.at_steps("cu_count", slice(-1, None)), power_samples=None)
 
 
 def rows() -> Iterator[Row]:
