@@ -57,10 +57,7 @@ def trained(name: str) -> tuple[Model, Profiles]:
     if name in ("wang-chu", "max-overlap"):
         table = replace(warps.measurements(), power_samples=None)
         return train(table, warps.BASE, name), table.profiles(warps.BASE)
-    kernels = made.measurements(per_group=1, grid=GRID)
-    return train(kernels, GRID.mid, name, **({"clusters": 2} if name == "wu" else {})), (
-        kernels.profiles(GRID.mid)
-    )
+    return small(name)
 
 
 def content_of(model: Model, folder: Path) -> bytes:
