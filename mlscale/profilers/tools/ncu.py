@@ -95,34 +95,6 @@ def _parted(block: Block, number: int, kernel: int) -> tuple[Block, Block]:
     return block.take(np.array(units)), block.take(np.delete(np.arange(len(block)), units))
 
 
-class _Table:
-    """A section's table: where its cells stand, and whether its rows are being read."""
-
-    def __init__(self) -> None:
-        self._cells: tuple[slice, ...] = ()
-        self._has_rows = False
-
-    def border(self, borders: tuple[slice, ...]) -> None:
-        """A row of dashes: it opens a table, stands below its header, or ends it."""
-        self._cells = () if self._has_rows or len(borders) not in _MEASURED else borders
-
-    def end(self) -> None:
-        """Whatever comes is no row."""
-        self._cells, self._has_rows = (), False
-
-    def row(self, line: str) -> tuple[str, str, str] | None:
-        """Name, unit, and value or average; None for a line that is no measured row."""
-        if not line.strip():
-            self.end()
-        if not self._cells:
-            return None
-        cells = [line[cell].strip() for cell in self._cells]
-        if cells[0] == "Metric Name":
-            return None
-        self._has_rows = True
-        return cells[0], cells[1], cells[-1]
-
-
 def _identity(line: str) -> tuple[str, str, str, str, str]:
     """Kernel, grid, block, launches and GPU that a line names; old versions print no size."""
     match = _GEOMETRY.search(line)
@@ -156,8 +128,13 @@ def _blocks(export: Export, content: FileContent) -> Iterator[Block]:
 
 
 def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]]]:
-    """For each launch a row without a metric, then one for each metric; with their lines."""
-    table, process, count = _Table(), "", 0
+    """For each launch a row without a metric, then one for each metric; with their lines.
+
+    Rows of dashes stand around a section's table and below its header. What comes behind the table
+    has no metric's name.
+    """
+    process, count = "", 0
+    cells: tuple[slice, ...] = ()  # of the table that is being read
     heading: tuple[int, str] | None = None
     launch: list[str] = []
     for number, line in export.lines:
@@ -167,12 +144,16 @@ def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]
         elif _LAUNCH.match(line):
             heading = (number, line)
         elif NCU_SECTION.match(line):
-            table.end()
+            cells = ()
             if heading is not None:
                 launch = [process, str(count), *_identity(heading[1])]
                 yield heading[0], [*launch, _NO_METRIC, "", ""]
                 heading, count = None, count + 1
         elif borders := borders_of(line):
-            table.border(borders)
-        elif launch and (cells := table.row(line)) is not None:
-            yield number, [*launch, *cells]
+            cells = borders if len(borders) in _MEASURED else ()
+        elif not line.strip():
+            cells = ()
+        elif launch and cells:
+            name, unit, *_, value = (line[cell].strip() for cell in cells)
+            if name not in (_NO_METRIC, "Metric Name"):
+                yield number, [*launch, name, unit, value]

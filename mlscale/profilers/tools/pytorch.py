@@ -7,7 +7,7 @@ of its kernels, so either counts alone.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from mlscale.profilers.names import is_cut_off, warn_of_cut_off
 
 _LARGEST_SIZE = 2**31  # of a grid along one side, by CUDA and HIP
 _MICROSECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?")
+_KERNEL = ("kernel", "Kernel")  # its category
 _CUPTI = "registers per thread"  # only NVIDIA's traces have it
 _TIME = re.compile(r"(?P<number>[0-9]{1,18}\.[0-9]{1,9})(?P<unit>us|ms|s)")
 _TOTAL = re.compile(r"Self (CUDA|XPU) time total: (?P<time>\S+)\s*")
@@ -40,66 +41,50 @@ def read_trace(
     is not taken from them. Raises InputError without kernels, and on what is no such trace.
     """
     source = str(export.path)
-    members = _Members()
+    gpus: dict[str, dict[str, str | float]] = {}
     used: set[str] = set()
-    number = 0
-    for number, event in enumerate(members.kernels(JsonValues(source, export.lines)), 1):
-        name, arguments = event.get("name"), event.get("args")
-        if not isinstance(name, str):
-            raise InputError(f"{source}: kernel {number} of the trace has no name")
-        arguments = arguments if isinstance(arguments, dict) else {}
-        time_ns, begin_ns = _nanoseconds(event.get("dur")), _nanoseconds(event.get("ts"))
-        is_cupti = _CUPTI in arguments
-        gpu = str(arguments.get("device", ""))
-        used.add(gpu)
-        yield LaunchRecord(
-            line=number,
-            kernel=name,
-            workgroups=_product(arguments.get("grid")) if is_cupti else None,
-            workgroup_size=_product(arguments.get("block")) if is_cupti else None,
-            time_s=0.0 if time_ns is None else float(time_ns / 1000) / 1e6,
-            gpu=gpu,
-            begin_ns=begin_ns,
-        )
-    if not members.has_events:
+    number, has_events = 0, False
+    for member, value in JsonValues(source, export.lines):
+        if member == "deviceProperties":
+            gpus = _gpus(value)
+        if member != "traceEvents":
+            continue
+        has_events = True
+        if isinstance(value, dict) and value.get("ph") == "X" and value.get("cat") in _KERNEL:
+            number += 1
+            launch = _launch(source, number, value)
+            used.add(launch.gpu)
+            yield launch
+    if not has_events:
         raise InputError(f"{source}: is no trace of PyTorch's profiler: it has no traceEvents")
     if not number:
         raise InputError(
             f"{source}: no kernels were traced; profile with ProfilerActivity.CUDA among the "
             "activities"
         )
-    content.gpu_facts.update(members.facts_of(used))
+    # AMD's numbers of a kernel's GPU count other devices too: the trace lists not all of them.
+    listed = list(gpus.values())
+    are_alike = bool(listed) and all(facts == listed[0] for facts in listed)
+    content.gpu_facts.update({n: gpus.get(n, listed[0] if are_alike else {}) for n in used})
 
 
-class _Members:
-    """What a trace's members say beside its kernels."""
-
-    def __init__(self) -> None:
-        self.has_events = False
-        self._gpus: dict[str, dict[str, str | float]] = {}
-
-    def kernels(self, values: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The events of kernels."""
-        for member, value in values:
-            if member == "deviceProperties":
-                self._gpus = _gpus(value)
-            if member != "traceEvents":
-                continue
-            self.has_events = True
-            is_complete = isinstance(value, dict) and value.get("ph") == "X"
-            if is_complete and value.get("cat") in ("kernel", "Kernel"):
-                yield value
-
-    def facts_of(self, numbers: set[str]) -> dict[str, dict[str, str | float]]:
-        """By number what the trace says of GPUs; of one that it does not list, if all are alike.
-
-        AMD's numbers of a kernel's GPU count other devices too.
-        """
-        listed = list(self._gpus.values())
-        are_alike = bool(listed) and all(facts == listed[0] for facts in listed)
-        return {
-            number: self._gpus.get(number, listed[0] if are_alike else {}) for number in numbers
-        }
+def _launch(source: str, number: int, event: dict[str, Any]) -> LaunchRecord:
+    """The launch of a kernel's event, the `number`th of the trace. Raises InputError."""
+    name, arguments = event.get("name"), event.get("args")
+    if not isinstance(name, str):
+        raise InputError(f"{source}: kernel {number} of the trace has no name")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    time_ns = _nanoseconds(event.get("dur"))
+    is_cupti = _CUPTI in arguments
+    return LaunchRecord(
+        line=number,
+        kernel=name,
+        workgroups=_product(arguments.get("grid")) if is_cupti else None,
+        workgroup_size=_product(arguments.get("block")) if is_cupti else None,
+        time_s=0.0 if time_ns is None else float(time_ns / 1000) / 1e6,
+        gpu=str(arguments.get("device", "")),
+        begin_ns=_nanoseconds(event.get("ts")),
+    )
 
 
 def _gpus(value: Any) -> dict[str, dict[str, str | float]]:
