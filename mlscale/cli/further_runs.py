@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mlscale.cli import options
 from mlscale.cli.subject import Subject, is_of_monitor
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
@@ -23,8 +23,8 @@ def add_also(parser: argparse.ArgumentParser) -> None:
         metavar="FILE[@CONFIG]",
         help="times (and powers) of these kernels measured at another configuration: a table whose "
         "rows name theirs, a table or a trace of the same application at CONFIG, e.g. "
-        "more.csv@cu=16,engine=800,memory=925, or a monitor's log of the same run; may be given "
-        "again. A model that cannot use it says which can",
+        "more.csv@engine=800 (the rest as at the base), or a monitor's log of the same run; may be "
+        "given again. A model that cannot use it says which can",
     )
 
 
@@ -38,7 +38,7 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
         file, separator, settings = text.rpartition("@")
         is_named = bool(separator) and "=" in settings
         path = options.input_file(file if is_named else text)
-        config = of.model.grid.parse(settings) if is_named else None
+        config = _config(settings, of.profiles.base) if is_named else None
         if is_tidy(path):
             tables.append((path, config))
         elif is_of_monitor(path):
@@ -46,6 +46,12 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
         else:
             tables.append((_of_trace(of, path, config, arguments.gpu), config))
     return add_points(of.profiles, tables, of.model.grid) if tables else of.profiles
+
+
+def _config(text: str, base: HardwareConfig) -> HardwareConfig:
+    """The configuration that a text gives; what it leaves out is the base's. Raises InputError."""
+    settings = base.as_dict() | parse_settings(text)
+    return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])
 
 
 def _of_log(
@@ -85,7 +91,8 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
 
     if config is None:
         raise InputError(
-            f"{path}: is no table; of a trace say where it ran: {path.name}@cu=…,engine=…,memory=…"
+            f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
+            "or cu=… where they are not the base's"
         )
     if is_tidy(of.files[0]):
         raise InputError(

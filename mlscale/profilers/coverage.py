@@ -60,7 +60,7 @@ def warn_of_overlap(content: FileContent) -> None:
         warn(
             f"{content.source}: kernels run beside each other: {summed} ms of them within {busy} "
             "ms; the whole run counts them one after the other, so its time and energy are too "
-            "high by as much"
+            "high by as much, and in its percentages what is hidden behind others weighs in full"
         )
 
 

@@ -159,7 +159,7 @@ class TestTrace:
         given = ["predict", *self.EXPORTS, *self.GIVEN, "--also", slower]
         assert main([str(word) for word in given]) == 2
         said = capsys.readouterr().err.splitlines()[-1]  # behind a warning of the first trace
-        assert said.endswith("of a trace say where it ran: at-1200.json@cu=…,engine=…,memory=…")
+        assert "of a trace say where it ran: at-1200.json@engine=…, and memory=…" in said
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = refuse(capsys, tmp_path, *table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
         assert "simulated-gcn3-profile.csv, does not tell its counters' launches" in said

@@ -79,6 +79,18 @@ def test_power_gives_energy(capsys: Capture, tmp_path: Path, fast: Path) -> None
     assert document["whole_run"]["at_base"]["energy_mj"] == pytest.approx(150 * 600)
 
 
+def test_what_the_further_run_does_not_say_is_the_bases(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    """An H100 has two memory clocks; with counters both are on the grid."""
+    slow = trace(tmp_path / "slow.json", at(1320))
+    given = [
+        advise(capsys, fast, *BASE, "--also", f"{slow}@{config}")["whole_run"]
+        for config in ("engine=1320", "cu=132,engine=1320,memory=2619")
+    ]
+    assert given[0] == given[1]
+
+
 def test_a_kernel_of_one_trace_alone_is_as_others_are(
     capsys: Capture, tmp_path: Path, fast: Path
 ) -> None:

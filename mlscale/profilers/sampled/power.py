@@ -30,6 +30,7 @@ def join_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     power_w, source = _watts(table, power, gpu)
     for key in dict.fromkeys(table.text.get("device", ())):
         check_board(table.source, key, power_w)
+        _warn_of_a_part(table, key)
     numbers = dict(table.numbers)
     numbers.pop("power_w", None)
     position = list(numbers).index("time_ms") + 1
@@ -73,6 +74,16 @@ def check_board(where: str, key: str, power_w: float) -> None:
         warn(
             f"{where}: a board power of {power_w:g} W is below the {device.idle_w:g} W that an "
             f"idle '{key}' was seen to draw; is it that of the run?"
+        )
+
+
+def _warn_of_a_part(table: Table, key: str) -> None:
+    """Warn where the run had a part of an NVIDIA GPU (MIG), whose power no sensor tells."""
+    device, counts = find_device(key), table.numbers.get("cu_count", np.empty(0))
+    if device and device.vendor == "NVIDIA" and (counts < device.cu_count).any():
+        warn(
+            f"{table.source}: ran on {counts.min():g} of the {device.cu_count} SMs of '{key}', and "
+            "a board's power is that of all: energy is right where nothing ran on the others"
         )
 
 

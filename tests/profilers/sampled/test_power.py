@@ -51,10 +51,11 @@ class TestAgainstTheProfile:
         assert table.numbers["power_w"].tolist() == [200, 200]
 
     @staticmethod
-    def of(device: str, engine_mhz: float = 1410.0) -> Table:
+    def of(device: str, engine_mhz: float = 1410.0, cu_count: float = 108.0) -> Table:
         table = profile()
         table.text["device"] = [device] * 2
         table.numbers["engine_mhz"][:] = engine_mhz
+        table.numbers["cu_count"][:] = cu_count
         return table
 
     @staticmethod
@@ -75,11 +76,17 @@ class TestAgainstTheProfile:
         ):
             join_power(self.of("a100-sxm4-40gb", 1980.0), self.log(tmp_path))
 
+    def test_a_part_of_a_gpu_is_told(self) -> None:
+        """A slice of 42 of an A100's 108 SMs; AMD's partitions have sensors of their own."""
+        with pytest.warns(DataWarning, match="ran on 42 of the 108 SMs .* power is that of all"):
+            join_power(self.of("a100-sxm4-40gb", cu_count=42.0), 200.0)
+        assert join_power(self.of("mi300x", cu_count=38.0), 300.0).numbers["power_w"][0] == 300
+
     def test_more_than_the_board_draws_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of"):
             join_power(self.of("a100-sxm4-40gb"), 1e9)
         with pytest.warns(DataWarning, match="50 W is below the 70 W that an idle 'h100-sxm5"):
-            join_power(self.of("h100-sxm5"), 50.0)
+            join_power(self.of("h100-sxm5", cu_count=132.0), 50.0)
         assert join_power(self.of("mine"), 900.0).numbers["power_w"].tolist() == [900, 900]
 
 
