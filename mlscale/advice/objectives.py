@@ -7,7 +7,7 @@ With time in ms and power in W, energy = time x power is in mJ.
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, overload
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mlscale.text import rounded
 COSTS = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
 OBJECTIVES = {**COSTS, "clock": "MHz"}
 WITHOUT_POWER = ("time", "clock")  # the objectives that need no power
+Power = TypeVar("Power", Floats, Floats | None)
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
 
@@ -208,21 +209,7 @@ def interval_ends(values: Iterable[float]) -> tuple[float, float]:
     return low, high
 
 
-@overload
-def run_in_sequence(
-    time_ms: Floats, power_w: Floats, launches: Floats
-) -> tuple[Floats, Floats]: ...
-
-
-@overload
-def run_in_sequence(
-    time_ms: Floats, power_w: Floats | None, launches: Floats
-) -> tuple[Floats, Floats | None]: ...
-
-
-def run_in_sequence(
-    time_ms: Floats, power_w: Floats | None, launches: Floats
-) -> tuple[Floats, Floats | None]:
+def run_in_sequence(time_ms: Floats, power_w: Power, launches: Floats) -> tuple[Floats, Power]:
     """Kernels run one after the other: summed time [ms], and mean power over that time [W].
 
     time_ms, power_w (K, ...) of one launch each, such as (K, C, E, M); launches (K,): how often
@@ -230,7 +217,7 @@ def run_in_sequence(
     """
     of_kernels = launches.reshape(-1, *[1] * (time_ms.ndim - 1)) * time_ms
     total = of_kernels.sum(axis=0)
-    return total, None if power_w is None else (of_kernels * power_w).sum(axis=0) / total
+    return total, power_w if power_w is None else (of_kernels * power_w).sum(axis=0) / total
 
 
 def static_power(kind: str | None, given_w: float | None) -> float | None:
