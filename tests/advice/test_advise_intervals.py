@@ -1,6 +1,6 @@
 """Intervals of what an advice saves, by hand from those of time and power."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from predictor_calls import counted
@@ -8,43 +8,27 @@ from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.frugal import new_kernels
 
-from mlscale import Model, Profiles, train
+from mlscale import train
 from mlscale.advice.advise import advise
 from mlscale.advice.recommendation import Recommendation
-from mlscale.data.grid import ConfigGrid
-from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.baselines import NoScaling
 
 MID = made.GRID.mid
 MODEL = train(frugal.measurements(), MID, "nearest")
 
 
-@dataclass
-class Unsure(NoScaling):
-    """Time and power as at the base, give or take: between 0.9 and 1.2 times that."""
+class Unsure(frugal.Unsure, NoScaling):
+    """Time and power as at the base, give or take."""
 
     name = "unsure"
 
-    def predict_interval(
-        self,
-        profiles: Profiles,
-        coverage: float = 0.9,  # noqa: ARG002
-        grid: ConfigGrid | None = None,
-    ) -> Surfaces:
-        surfaces = self.predict(profiles, grid)
-        return replace(surfaces, low=0.9 * surfaces.values, high=1.2 * surfaces.values)
+
+UNSURE = frugal.model_of(Unsure)
 
 
 class TestIntervals:
-    def unsure(self) -> Model:
-        predictors = {
-            quantity: Unsure(quantity=quantity).fit(frugal.measurements(), MID)
-            for quantity in ("time", "power")
-        }
-        return replace(MODEL, predictors=predictors)
-
     def chosen(self, objective: str) -> Recommendation:
-        return advise(self.unsure(), new_kernels(), objective).kernels[0]
+        return advise(UNSURE, new_kernels(), objective).kernels[0]
 
     @pytest.mark.parametrize(
         ("objective", "low", "high"),
@@ -60,7 +44,7 @@ class TestIntervals:
 
     def test_the_slowdown_has_its_own(self) -> None:
         # By hand: 0.9 to 1.2 times the time at the base; for all kernels the same, added.
-        advice = advise(self.unsure(), new_kernels())
+        advice = advise(UNSURE, new_kernels())
         for choice in advice.recommendations:
             assert choice.slowdown_range == pytest.approx((-10.0, 20.0), rel=1e-12)
         assert advice.whole_run.saving_range == pytest.approx(
@@ -73,11 +57,11 @@ class TestIntervals:
         self.chosen("energy")
         assert calls == [("predict_interval", q, pytest.approx(0.95)) for q in ("time", "power")]
         calls.clear()
-        advise(self.unsure(), new_kernels(power=False), "time")
+        advise(UNSURE, new_kernels(power=False), "time")
         assert calls == [("predict_interval", "time", pytest.approx(0.9))]
 
     def test_none_without_intervals(self) -> None:
         assert advise(MODEL, new_kernels()).kernels[0].saving_range is None
-        half = replace(self.unsure(), predictors={**self.unsure().predictors})
+        half = replace(UNSURE, predictors={**UNSURE.predictors})
         half.predictors["power"] = MODEL.predictors["power"]
         assert advise(half, new_kernels()).kernels[0].saving_range is None

@@ -7,13 +7,12 @@ The kernels of synthetic.frugal at the base, 8 CUs and 700 MHz of memory: a comp
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.frugal import new_kernels
 
-from mlscale import Model, Profiles, train
+from mlscale import train
 from mlscale.advice.cap_advice import (
     OPEN_INTERVAL,
     CappedRun,
@@ -23,8 +22,6 @@ from mlscale.advice.cap_advice import (
 )
 from mlscale.advice.objectives import Limits
 from mlscale.data.devices import load_device
-from mlscale.data.grid import ConfigGrid
-from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.regressors import Nearest
 
@@ -121,37 +118,18 @@ class TestKnownTruth:
         assert run.engine_mhz == pytest.approx(800, rel=1e-9)
 
 
-class Unsure(Nearest):
-    """As nearest, and every prediction but the base's 10 % less to 20 % more."""
-
+class Unsure(frugal.Unsure, Nearest):
     name = "unsure"
 
-    def predict_interval(
-        self,
-        profiles: Profiles,
-        coverage: float = 0.9,  # noqa: ARG002
-        grid: ConfigGrid | None = None,
-    ) -> Surfaces:
-        surfaces = self.predict(profiles, grid)
-        away = np.ones(surfaces.grid.shape)
-        away[surfaces.grid.index(surfaces.base)] = 0
-        low, high = surfaces.values * (1 - 0.1 * away), surfaces.values * (1 + 0.2 * away)
-        return replace(surfaces, low=low, high=high)
 
-
-def unsure() -> Model:
-    predictors = {
-        quantity: Unsure(quantity=quantity).fit(frugal.measurements(), MID)
-        for quantity in ("time", "power")
-    }
-    return replace(MODEL, predictors=predictors)
+UNSURE = frugal.model_of(Unsure)
 
 
 class TestIntervals:
     def test_the_ends_are_of_time_and_power_together(self) -> None:
         # Not capped (150 W): the run takes 5.6 ms at 1000 MHz, 5.04 to 6.72 with the ends, and
         # 100 W, 90 to 120; energy 560 mJ, 453.6 to 806.4, at the base 6 x 65.84.
-        [point] = advise_caps(unsure(), new_kernels(), [150]).points
+        [point] = advise_caps(UNSURE, new_kernels(), [150]).points
         run = run_of(point)
         assert run.slowdown_range == pytest.approx((-16.0, 12.0), rel=1e-9)
         at_base = 6 * 65.84
@@ -161,8 +139,8 @@ class TestIntervals:
     def test_an_upper_end_below_the_trained_clocks_leaves_the_other_end(self) -> None:
         # 40 W is above the 34.48 W of 400 MHz, and below 1.2 times that. At the low ends, 0.9 of
         # time and of power, 40 W is 44.44 W of these, which dithers near 600 MHz.
-        [point] = advise_caps(unsure(), new_kernels(), [40]).points
-        [low] = advise_caps(unsure(), new_kernels(), [40 / 0.9]).points
+        [point] = advise_caps(UNSURE, new_kernels(), [40]).points
+        [low] = advise_caps(UNSURE, new_kernels(), [40 / 0.9]).points
         run, at_low = run_of(point), run_of(low)
         assert point.too_low == 0
         assert run.slowdown_range == pytest.approx(

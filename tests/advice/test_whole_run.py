@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import frugal
 from synthetic import kernels as made
+from synthetic.frugal import new_kernels
 
 from mlscale import Profiles, train
 from mlscale.advice.advise import advise
@@ -26,12 +27,6 @@ LIMITS = st.sampled_from(
         Limits(max_power_w=95, max_slowdown_percent=40),
     ]
 )
-
-
-def profiles(launches: np.ndarray) -> Profiles:
-    """A compute kernel of 2 ms and a bandwidth kernel of 4 ms at the base."""
-    two = frugal.measurements(per_group=1).profiles(MID)
-    return replace(two, time_ms=np.array([2.0, 4.0]), launches=launches)
 
 
 def split(whole: Profiles, first: float) -> Profiles:
@@ -60,8 +55,8 @@ def same_run(first: Advice, second: Advice, factor: float = 1.0) -> None:
 def test_more_launches_of_all_change_time_and_energy_alone(
     objective: str, limits: Limits, counts: np.ndarray, factor: float
 ) -> None:
-    first = advise(MODEL, profiles(counts), objective, limits)
-    second = advise(MODEL, profiles(factor * counts), objective, limits)
+    first = advise(MODEL, new_kernels(counts), objective, limits)
+    second = advise(MODEL, new_kernels(factor * counts), objective, limits)
     same_run(first, second, factor)
     for one, other in zip(first.kernels, second.kernels, strict=True):
         assert one.best == other.best
@@ -75,7 +70,7 @@ def test_more_launches_of_all_change_time_and_energy_alone(
 def test_a_kernel_in_two_rows_gives_the_same_answer(
     objective: str, limits: Limits, counts: np.ndarray, part: float
 ) -> None:
-    whole = profiles(counts)
+    whole = new_kernels(counts)
     same_run(
         advise(MODEL, whole, objective, limits),
         advise(MODEL, split(whole, part), objective, limits),
@@ -87,7 +82,7 @@ def test_a_kernel_in_two_rows_gives_the_same_answer(
 def test_a_limit_holds_for_the_kernels_however_long_the_gpu_waits(
     counts: np.ndarray, idle_ms: float, most: float
 ) -> None:
-    run = replace(profiles(counts), metadata={"idle_ms": idle_ms})
+    run = replace(new_kernels(counts), metadata={"idle_ms": idle_ms})
     advice = advise(MODEL, run, "power", Limits(max_slowdown_percent=most))
     assert advice.whole_run.slowdown_percent <= most + 1e-6
     by_hand = sum(
@@ -101,7 +96,7 @@ def test_a_limit_holds_for_the_kernels_however_long_the_gpu_waits(
 @settings(max_examples=20)
 @given(OBJECTIVES, LIMITS)
 def test_one_launch_each_is_what_no_launches_mean(objective: str, limits: Limits) -> None:
-    once = profiles(np.ones(2))
+    once = new_kernels((1.0, 1.0))
     same_run(
         advise(MODEL, replace(once, launches=None), objective, limits),
         advise(MODEL, once, objective, limits),

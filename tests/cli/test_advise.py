@@ -3,20 +3,14 @@
 import csv
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import frugal
-from synthetic import kernels as made
 
-from mlscale import save, train
-
-MID = made.GRID.mid  # cu=8, engine=800, memory=700
-MID_SETTINGS = MID.as_dict()
+MID_SETTINGS = frugal.MID.as_dict()
 # By hand in tests/advice/test_advise.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
 SAVING = 100 * (1 - 4 / 3 * 45.12 / (2 * 65.84))
 
@@ -24,22 +18,7 @@ SAVING = 100 * (1 - 4 / 3 * 45.12 / (2 * 65.84))
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """A model of board power, and a profile of a compute and a bandwidth kernel."""
-    return write(tmp_path, "board")
-
-
-def write(folder: Path, power_kind: str, power: bool = True) -> tuple[Path, Path]:
-    model, profile = folder / "made.mlscale", folder / "profile.csv"
-    save(train(frugal.measurements(power_kind=power_kind), MID, "nearest"), model)
-    new = frugal.measurements(per_group=1, power_kind=power_kind)
-    new = replace(
-        new,
-        time_samples=new.time_samples
-        / new.time_ms[:, 1, 2, 1][:, None, None, None]
-        * np.array([2.0, 4.0])[:, None, None, None],
-        power_samples=new.power_samples if power else None,
-    )
-    new.write(profile)
-    return model, profile
+    return frugal.files(tmp_path)
 
 
 class TestFormats:
@@ -55,7 +34,7 @@ class TestFormats:
         assert "Pareto front of time and energy of the whole run (each kernel's with" in out
         assert ["16", "400", "1000", "4.800", "34.48", "165.5", "best"] in lines
         assert "whole run" in out
-        assert f"base {MID} on made-gpu" in out
+        assert f"base {frugal.MID} on made-gpu" in out
 
     def test_json_is_one_document_with_all_digits(
         self, capsys: Capture, files: tuple[Path, Path]
@@ -94,7 +73,7 @@ class TestFormats:
         assert compute[1]["saving_percent"] == ""
 
     def test_the_name_of_the_file_says_the_format(self, capsys: Capture, tmp_path: Path) -> None:
-        files = write(tmp_path, "board")
+        files = frugal.files(tmp_path)
         for form in ("csv", "json"):
             succeed(capsys, "advise", *files, "-o", tmp_path / f"advice.{form}")
             printed, _ = succeed(capsys, "advise", *files, "--format", form)
@@ -105,7 +84,7 @@ class TestFormats:
         assert "mlscale writes no .xlsx; a spreadsheet opens a table in *.csv" in said
 
     def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
-        model, profile = write(tmp_path, "board", power=False)
+        model, profile = frugal.files(tmp_path, power=None)
         out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
         warning = "mlscale: warning: the lowest clock is sought, not least energy: "
         assert warning + "the profile has no power_w, which --power gives" in err
@@ -121,7 +100,7 @@ class TestFormats:
         assert (tmp_path / "file").read_text(encoding="utf-8") == printed
 
     def test_static_power_makes_dynamic_power_whole(self, capsys: Capture, tmp_path: Path) -> None:
-        files = write(tmp_path, "dynamic")
+        files = frugal.files(tmp_path, power_kind="dynamic")
         out, _ = succeed(capsys, "advise", *files, "--static-power", 1000, "--format", "json")
         compute: dict[str, Any] = json.loads(out)["kernels"][0]
         assert compute["best"]["engine_mhz"] == 1000
@@ -228,13 +207,13 @@ class TestRefused:
         assert complaint in refuse(capsys, tmp_path, "advise", *files, *options)
 
     def test_what_power_cannot_tell(self, capsys: Capture, tmp_path: Path) -> None:
-        files = write(tmp_path, "dynamic")
+        files = frugal.files(tmp_path, power_kind="dynamic")
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "edp")
         assert said == (
             "the objective 'edp' needs the whole power: power_w is dynamic power; give what the "
             "board draws beside it as --static-power W"
         )
-        files = write(tmp_path, "board", power=False)
+        files = frugal.files(tmp_path, power=None)
         said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")
         assert (
             said

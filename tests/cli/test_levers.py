@@ -14,34 +14,17 @@ import numpy as np
 import pytest
 from command import Capture, refuse, succeed
 from synthetic import frugal
-from synthetic import kernels as made
 
-from mlscale import save, train
+from mlscale import train
 from mlscale.advice.advise import advise
 from mlscale.advice.cap_advice import advise_caps
 from mlscale.advice.objectives import Limits
 from mlscale.cli.levers import Levers
 
-MID = made.GRID.mid  # cu=8, engine=800, memory=700
-
-
-def write(folder: Path, device: str, power: bool = True) -> tuple[Path, Path]:
-    """A model and a profile of both kernels, said to be of that device."""
-    model, profile = folder / "made.mlscale", folder / "profile.csv"
-    save(train(replace(frugal.measurements(), device=device), MID, "nearest"), model)
-    new = replace(frugal.measurements(per_group=1), device=device)
-    at_base = new.time_ms[:, 1, 2, 1][:, None, None, None]
-    replace(
-        new,
-        time_samples=new.time_samples / at_base * np.array([2.0, 4.0])[:, None, None, None],
-        power_samples=5 * new.power_samples if power and new.power_samples is not None else None,
-    ).write(profile)
-    return model, profile
-
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    return write(tmp_path, "h100-sxm5")
+    return frugal.files(tmp_path, "h100-sxm5", power=5)
 
 
 class TestPowerCaps:
@@ -76,8 +59,8 @@ class TestPowerCaps:
         assert best[7:] == ["best"]
 
     def test_what_is_true_of_the_best_clocks_is_not_said_of_a_cap(self) -> None:
-        profiles = frugal.measurements(per_group=1).profiles(MID)
-        model = train(frugal.measurements(), MID, "nearest")
+        profiles = frugal.measurements(per_group=1).profiles(frugal.MID)
+        model = train(frugal.measurements(), frugal.MID, "nearest")
         profiles = replace(profiles, time_ms=np.array([2.0, 8.0]))
         advice = advise(model, profiles, "clock", Limits(max_slowdown_percent=20.1))
         [of_clocks] = advice.whole_run.flags
@@ -158,7 +141,7 @@ class TestCommands:
         assert "note: no command sets the number of CUs" in out
 
     def test_of_an_unknown_gpu_there_are_none(self, capsys: Capture, tmp_path: Path) -> None:
-        files = write(tmp_path, "made-gpu")
+        files = frugal.files(tmp_path)
         out, _ = succeed(capsys, "advise", *files, "--commands")
         assert out.endswith("note: no command is known for a GPU that is not in the device table\n")
         given = ["--commands", "--format", "json"]
@@ -192,12 +175,12 @@ class TestRefused:
         assert complaint in refuse(capsys, tmp_path, "advise", *files, *given)
 
     def test_without_power(self, capsys: Capture, tmp_path: Path) -> None:
-        files = write(tmp_path, "h100-sxm5", power=False)
+        files = frugal.files(tmp_path, "h100-sxm5", power=None)
         said = refuse(capsys, tmp_path, "advise", *files, "--power-cap", 90)
         assert (
             said
             == "a power cap needs the whole power: the profile has no power_w, which --power gives"
         )
-        files = write(tmp_path, "made-gpu")
+        files = frugal.files(tmp_path)
         said = refuse(capsys, tmp_path, "advise", *files, "--lever", "cap")
         assert said.startswith("the power limits of this GPU are not known; name the caps with ")
