@@ -199,11 +199,8 @@ def _offered_beyond(model: Model, profiles: Profiles) -> list[HardwareConfig]:
     device = find_device(profiles.device)
     if device is None:
         return []
-    offered = {
-        "cu_count": (device.cu_count,) if len(model.grid.cu_count) > 1 else (),
-        "engine_mhz": _engine_clocks(device),
-        "memory_mhz": device.settable_memory_mhz(),
-    }
+    cus = (device.cu_count,) if len(model.grid.cu_count) > 1 else ()
+    offered = {"cu_count": cus, **_clocks(device)}
     base = profiles.base.as_dict()
     return [
         HardwareConfig(**{**base, axis: step})  # type: ignore[arg-type]
@@ -229,12 +226,8 @@ def offered_grid(
     CU count, is the base's.
     """
     base = profiles.base
-    clocks = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
-    if device is not None:
-        clocks = {
-            "engine_mhz": _engine_clocks(device),
-            "memory_mhz": device.settable_memory_mhz(),
-        }
+    even = {"engine_mhz": _even_steps(base.engine_mhz), "memory_mhz": (base.memory_mhz,)}
+    clocks = even if device is None else _clocks(device)
     axes = []
     for axis, offered in clocks.items():
         own = getattr(base, axis)
@@ -246,13 +239,17 @@ def offered_grid(
     return ConfigGrid((base.cu_count,), *axes)
 
 
-def _engine_clocks(device: Device) -> tuple[float, ...]:
-    """The clocks that a GPU offers [MHz], else even steps up to the highest that is known."""
-    if listed := device.engine_clocks_mhz():
-        return listed
+def _clocks(device: Device) -> dict[str, tuple[float, ...]]:
+    """By axis the clocks that a GPU offers [MHz].
+
+    Where those of the engine are not listed, even steps up to the highest that is known.
+    """
+    engine = device.engine_clocks_mhz()
     known = [device.max_clock_mhz, device.datasheet and device.datasheet.engine_mhz]
     highest = max((clock for clock in known if clock), default=0.0)
-    return _even_steps(highest) if highest else ()
+    if highest and not engine:
+        engine = _even_steps(highest)
+    return {"engine_mhz": engine, "memory_mhz": device.settable_memory_mhz()}
 
 
 def _even_steps(highest_mhz: float) -> tuple[float, ...]:

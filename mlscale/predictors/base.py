@@ -254,16 +254,11 @@ def predict_surfaces(
     else:
         surfaces = predictor.predict(profiles, grid)
     _check_surfaces(predictor.name, surfaces, profiles, grid)
-    if coverage is not None and _lacks_intervals(predictor, surfaces):
+    is_asked = coverage is not None and predictor.get_params().get("intervals", True)
+    if is_asked and isinstance(predictor, GivesIntervals) and surfaces.low is None:
         note = NO_INTERVALS.format(predictor.quantity)
         surfaces = replace(surfaces, flags=tuple((note, *own) for own in surfaces.flags))
     return within_reach(exact_at_base(surfaces), predictor.quantity)
-
-
-def _lacks_intervals(predictor: Predictor, surfaces: Surfaces) -> bool:
-    """Return whether intervals were to be calibrated, and training was too little for it."""
-    is_asked = predictor.get_params().get("intervals", True)
-    return isinstance(predictor, GivesIntervals) and is_asked and surfaces.low is None
 
 
 def predict_beyond(
