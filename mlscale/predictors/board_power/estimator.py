@@ -178,14 +178,19 @@ class BoardPower(BoardPredictor):
         flags = self._flags(profiles, is_memory_swept=bool(logs["memory_mhz"].any()))
         if coverage is None or not self.scores_.size:
             return Surfaces.of_logs(grid, base, posterior.logs, flags)
-        width = self._half_width(posterior, measured, logs, coverage)
+        distance = _from_nearest(measured, logs)
+        width = self._half_width(posterior, measured, logs, distance, coverage)
         low, high = posterior.logs - width, posterior.logs + width
         if times is not None and times.low is not None and times.high is not None:
             without = prior.predicted()
             slow, fast = (
-                self._prior(profiles, grid, ends).predicted() for ends in (times.high, times.low)
+                self._prior(profiles, grid, ends).predicted() - without
+                for ends in (times.high, times.low)
             )
-            low, high = low + slow - without, high + fast - without
+            low, high = (
+                low + np.clip(slow, -distance, distance),
+                high + np.clip(fast, -distance, distance),
+            )
         return Surfaces.of_logs(grid, base, posterior.logs, flags, (low, high))
 
     def _half_width(
@@ -193,10 +198,10 @@ class BoardPower(BoardPredictor):
         posterior: SurfacePosterior,
         measured: MeasuredRatios,
         logs: dict[str, Floats],
+        distance: Floats,
         coverage: float,
     ) -> Floats:
-        """Of the intervals of log power, (K, N), by the logs (N,) of the clocks over the base's."""
-        distance = _from_nearest(measured, logs)
+        """Of the intervals of log power, (K, N); logs and distance: see `_from_nearest`."""
         is_elsewhere = np.abs(measured.at @ logs["engine_mhz"]) > 1e-9
         has_further = (~np.isnan(measured.logs) & is_elsewhere).any(axis=1, keepdims=True)
         further, alone = (

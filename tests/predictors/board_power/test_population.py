@@ -136,9 +136,14 @@ class TestNewGpus:
         assert (widths[1] < 0.8 * widths[0]).all()
 
     def test_at_a_reading_its_noise_is_left(self, trained: BoardPower) -> None:
-        """Closed form: the reading's 1 %, and as much for the posterior; 7 % without the second."""
+        """Closed form: the reading's 1 %, and as much for the posterior; 7 % without the second.
+
+        That times are known to 10 % alone matters elsewhere.
+        """
         table = made.measurements("other", 9)
         own, at = ready(trained, table), (slice(None), *made.GRID.index(SECOND))
+        times = table.relative("time", made.TOP)
+        own = own.with_times(Surfaces(made.GRID, made.TOP, times, (), times / 1.1, times * 1.1))
         one, both = (
             own.predict_interval(profiles, 0.9, made.GRID)
             for profiles in (table.profiles(made.TOP), with_second(table))
