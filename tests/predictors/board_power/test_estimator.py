@@ -176,8 +176,10 @@ class TestSurfaces:
         unsure = replace(times(true), low=true / 1.2, high=true * 1.2)
         wide = ready(trained, other).with_times(unsure).predict_interval(profiles, 0.9, made.GRID)
         assert same_bits(sure.values, wide.values)
-        assert (wide.high > sure.high).all()
-        assert (wide.low < sure.low).all()
+        away = CLOCKS != made.TOP.engine_mhz
+        assert (wide.high > sure.high)[:, 0, away].all()
+        assert (wide.low < sure.low)[:, 0, away].all()
+        assert wide.high[:, 0, ~away] == pytest.approx(1)  # there power is measured
 
     def test_memory_clocks_are_flagged_and_wider(
         self, trained: BoardPower, other: Measurements
