@@ -176,7 +176,7 @@ class TestSurfaces:
         unsure = replace(times(true), low=true / 1.2, high=true * 1.2)
         wide = ready(trained, other).with_times(unsure).predict_interval(profiles, 0.9, made.GRID)
         assert same_bits(sure.values, wide.values)
-        away = CLOCKS != made.TOP.engine_mhz
+        away = np.arange(len(CLOCKS)) < len(CLOCKS) - 1
         assert (wide.high > sure.high)[:, 0, away].all()
         assert (wide.low < sure.low)[:, 0, away].all()
         assert wide.high[:, 0, ~away] == pytest.approx(1)  # there power is measured
