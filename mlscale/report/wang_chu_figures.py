@@ -48,11 +48,11 @@ class _Sweep:
 def draw_figures(folder: Path, title: str, errors: WangChuErrors, gpu: GpuParameters) -> list[Path]:
     """All figures of the errors of a table; returns the files. Raises InputError."""
     data, signed = errors.data, errors.signed_errors[:, 0]
-    measured = f"{data.device}, measured"
+    in_table = f"{data.device}, {data.metadata.get('origin') or 'in the table'}"
     compute_bound = (errors.base_case == 9) | (errors.base_case == 15)
     return [
-        *draw_speedups(folder, measured, data.grid, data.kernels, data.time_ms[:, 0]),
-        *draw_instructions(folder, measured, data.kernels, errors.instructions(gpu)),
+        *draw_speedups(folder, in_table, data.grid, data.kernels, data.time_ms[:, 0]),
+        *draw_instructions(folder, in_table, data.kernels, errors.instructions(gpu)),
         *draw_signed_errors(folder, title, data.grid, data.kernels, signed),
         *draw_kernel_errors(folder, title, data.kernels, errors.errors.mean(axis=1), compute_bound),
     ]

@@ -97,3 +97,4 @@ class TestErrorByPoints:
         assert lines["mean"] == [8, 7, 6]
         assert lines["worst kernel"] == [60, 59, 58]
         assert len({line.get_color() for line in panel.lines}) == len(lines) == 4
+        assert panel.get_ylim()[0] == 0
