@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from synthetic import kernels as made
+from synthetic import profiled
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, create
@@ -28,19 +29,14 @@ def by_hand() -> tuple[Measurements, HardwareConfig]:
 
     time_ms a: 4, 2, 1 (follows the clock); b: 5, 5, 8. power_w a: 10, 20, 20; b: 30, 30, 30.
     """
-    time = np.array([[4.0, 2.0, 1.0], [5.0, 5.0, 8.0]]).reshape(1, 2, 1, 3, 1)
-    power = np.array([[10.0, 20.0, 20.0], [30.0, 30.0, 30.0]]).reshape(1, 2, 1, 3, 1)
-    data = Measurements(
-        device="made-gpu",
-        grid=ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,)),
-        kernels=("a", "b"),
-        applications=("A", "B"),
-        time_samples=time,
-        power_samples=power,
-        counter_names=("loads",),
-        counter_samples=np.arange(6.0).reshape(1, 2, 1, 3, 1, 1),
+    grid = ConfigGrid((4,), (500.0, 1000.0, 2000.0), (700.0,))
+    time, power = (
+        np.array(values).reshape(2, *grid.shape)
+        for values in ([[4.0, 2, 1], [5, 5, 8]], [[10.0, 20, 20], [30, 30, 30]])
     )
-    return data, data.grid.mid
+    names = {"kernels": ("a", "b"), "applications": ("A", "B")}
+    data = profiled.measurements(grid, time, power, {"loads": np.array([1.0, 4.0])}, **names)
+    return data, grid.mid
 
 
 def study(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from synthetic import kernels as made
+from synthetic import profiled
 from synthetic.tidy import refused
 
 from mlscale import ConfigGrid, Measurements
@@ -19,18 +20,8 @@ LOWEST, HIGHEST = ("engine_mhz", "lowest"), ("engine_mhz", "highest")
 
 def table(times: list[list[float]]) -> Measurements:
     """Kernels at the engine clocks 500, 1000, 2000 and 4000 MHz; base 2000."""
-    shape = (1, len(times), *GRID.shape)
-    names = tuple("abcdef"[: len(times)])
-    return Measurements(
-        device="made-gpu",
-        grid=GRID,
-        kernels=names,
-        applications=names,
-        time_samples=np.array(times).reshape(shape),
-        power_samples=None,
-        counter_names=("loads",),
-        counter_samples=np.ones((*shape, 1)),
-    )
+    time = np.array(times).reshape(-1, *GRID.shape)
+    return profiled.measurements(GRID, time, None, {"loads": np.ones(len(time))})
 
 
 def rows(data: Measurements, *predictors: str, **options: Any) -> dict[tuple[str, str], Any]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import kernels as made
+from synthetic import profiled
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements, read
 from mlscale.studies.oracle import Oracle
@@ -17,18 +18,9 @@ FIGURE_13 = tuple(range(2, 21, 2))  # the paper's numbers of clusters
 
 def random_kernels(count: int, grid: ConfigGrid, seed: int) -> Measurements:
     """Kernels of which no two scale alike."""
-    shape = (1, count, *grid.shape)
     random = np.random.default_rng(seed)
-    return Measurements(
-        device="made-gpu",
-        grid=grid,
-        kernels=tuple(f"k{k}" for k in range(count)),
-        applications=tuple(f"k{k}" for k in range(count)),
-        time_samples=random.uniform(0.5, 2.0, shape),
-        power_samples=random.uniform(20.0, 90.0, shape),
-        counter_names=(),
-        counter_samples=np.empty((*shape, 0)),
-    )
+    time, power = (random.uniform(*ends, (count, *grid.shape)) for ends in ((0.5, 2), (20, 90)))
+    return profiled.measurements(grid, time, power, {"loads": np.ones(count)})
 
 
 def error(

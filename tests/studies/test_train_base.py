@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from synthetic import profiled
 from synthetic.tidy import refused
 
 import mlscale
@@ -39,16 +40,7 @@ class SaysItsBase(Predictor):
 
 def constant_times() -> Measurements:
     """Two applications of a kernel each, whose times no clock changes."""
-    return Measurements(
-        device="made-gpu",
-        grid=GRID,
-        kernels=("a", "b"),
-        applications=("app-a", "app-b"),
-        time_samples=np.full((1, 2, 1, 3, 1), 5.0),
-        power_samples=None,
-        counter_names=("loads",),
-        counter_samples=np.ones((1, 2, 1, 3, 1, 1)),
-    )
+    return profiled.measurements(GRID, np.full((2, 1, 3, 1), 5.0), None, {"loads": np.ones(2)})
 
 
 @pytest.mark.parametrize(("train_base", "error"), [("engine=1000", 0), ("highest", 100)])

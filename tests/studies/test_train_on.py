@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import bottleneck_kernels
+from synthetic import bottleneck_kernels, profiled
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
@@ -19,17 +19,10 @@ RAW: dict[str, Any] = {"features": "raw", "seeds": 1, "jobs": 1}
 
 def one_kernel(name: str, *time_ms: float, power_w: float | None = None) -> Measurements:
     """A kernel, an application of its own, at the engine clocks 500, 1000 and 2000."""
-    time = np.array(time_ms).reshape(1, 1, 1, 3, 1)
-    return Measurements(
-        device="made-gpu",
-        grid=GRID,
-        kernels=(name,),
-        applications=(f"app-{name}",),
-        time_samples=time,
-        power_samples=None if power_w is None else np.full(time.shape, power_w),
-        counter_names=("loads",),
-        counter_samples=np.ones((*time.shape, 1)),
-    )
+    time = np.array(time_ms).reshape(1, 1, 3, 1)
+    power = None if power_w is None else np.full(time.shape, power_w)
+    names = {"kernels": (name,), "applications": (f"app-{name}",)}
+    return profiled.measurements(GRID, time, power, {"loads": np.ones(1)}, **names)
 
 
 TRAINED, TESTED = one_kernel("a", 4, 2, 1), one_kernel("b", 5, 5, 8)
