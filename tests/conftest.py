@@ -46,6 +46,12 @@ def forget_own_devices() -> Iterator[Callable[[], None]]:
     forget()
 
 
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies and fleets work in this process, which is quicker."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of public measurements; a test that needs it is skipped without it."""

@@ -3,7 +3,6 @@
 Tables are those of tidy.rows(): two kernels at 4 configurations, the second is at row 6 to 9.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +10,8 @@ import pytest
 from command import COMMANDS, DVFS, Capture, Rows, at_base, in_format_of, refuse, succeed, train
 from synthetic import tidy
 
+pytestmark = pytest.mark.usefixtures("one_process")
 every_command = pytest.mark.parametrize("command", COMMANDS)
-
-
-@pytest.fixture(autouse=True)
-def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies work in this process, which is quicker; tests/studies/test_errors.py has two."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ clusters, mean of 3 seeds. A trial with scikit-learn's parts gave 5.4 / 4.5 / 2.
 four GPUs (utilisation features) and 16.6 % on the simulated set (table2).
 """
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from public_tables import FILE_49, FILES, GTX980_49, measured, of_all_gpus
+from synthetic import tidy
 
 import mlscale
 from mlscale import Measurements
@@ -98,8 +98,7 @@ class TestFileOf49Settings:
         assert data.metadata["power_kind"] is None
 
     def test_every_time_is_at_its_clocks(self, data: Measurements, data_folder: Path) -> None:
-        with (data_folder / FILE_49).open(encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = tidy.read_csv(data_folder / FILE_49)
         assert len(rows) == 980
         for row in rows:
             engine = data.grid.engine_mhz.index(float(row["coreF"]))

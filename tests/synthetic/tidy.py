@@ -50,6 +50,12 @@ def write_csv(path: Path, table: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a file, each cell as it stands there."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def write_parquet(path: Path, table: Sequence[dict[str, Any]]) -> Path:
     """Write rows with pyarrow; None is null."""
     import pyarrow as pa

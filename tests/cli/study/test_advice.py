@@ -1,13 +1,12 @@
 """mlscale study advice: text, JSON, files, resuming, and what is refused."""
 
-import csv
 import json
 import re
 from pathlib import Path
 
 import pytest
 from command import Capture, refuse, succeed
-from synthetic import frugal
+from synthetic import frugal, tidy
 
 ONLY_NEAREST = ("--predictor", "nearest", "--features", "raw")
 
@@ -44,12 +43,10 @@ class TestOutput:
         expected = 100 * ((100 / 75.2 + 100 / 34.48) / 2 - 1)
         assert rows["highest-clocks"]["regret_mean"] == pytest.approx(expected, rel=1e-9)
         assert json.loads((tmp_path / "out/study.json").read_text()) == document
-        with (tmp_path / "out/advice.csv").open() as file:
-            written = {row["advisor"]: row for row in csv.DictReader(file)}
+        written = {row["advisor"]: row for row in tidy.read_csv(tmp_path / "out/advice.csv")}
         assert float(written["highest-clocks"]["regret_mean"]) == pytest.approx(expected)
         assert (written["nearest"]["cu_count"], written["nearest"]["n_kernels"]) == ("8", "6")
-        with (tmp_path / "out/choices.csv").open() as file:
-            choices = list(csv.DictReader(file))
+        choices = tidy.read_csv(tmp_path / "out/choices.csv")
         assert len(choices) == 4 * 6
         for kind in ("png", "svg"):
             assert (tmp_path / f"out/advice-made-energy.{kind}").stat().st_size > 5000
@@ -68,20 +65,18 @@ class TestOutput:
             *("advisor", "features", "mean", "std. error", "median", "p90", "worst", "worst run"),
             *("saves %", "time %"),
         ]
-        with (tmp_path / "out/choices.csv").open() as file:
-            choices = list(csv.DictReader(file))
+        choices = tidy.read_csv(tmp_path / "out/choices.csv")
         assert len(choices) == 4 * 12
         assert {choice["run"] for choice in choices} == {str(n) for n in range(1, 13)}
-        with (tmp_path / "out/advice.csv").open() as file:
-            highest = next(csv.DictReader(file))
+        highest = tidy.read_csv(tmp_path / "out/advice.csv")[0]
         number, names = highest["worst_run"], highest["worst_run_applications"]
         assert f"{number} ({names})" in out or f"{number} ({names[:20]}" in out
         [chosen] = (c for c in choices if c["advisor"] == highest["advisor"] and c["run"] == number)
         assert (chosen["applications"], chosen["regret_percent"]) == (
             *(names, highest["worst_regret"]),
         )
-        with (tmp_path / "out/runs.csv").open() as file:
-            launched = [row["application"] for row in csv.DictReader(file) if row["run"] == number]
+        runs = tidy.read_csv(tmp_path / "out/runs.csv")
+        launched = [row["application"] for row in runs if row["run"] == number]
         assert ", ".join(launched) == names
 
     def test_what_is_done_is_taken_up(self, capsys: Capture, table: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ needs no training.
 """
 
 import contextlib
-import csv
 import io
 import json
 import os
@@ -25,6 +24,8 @@ from synthetic import tidy
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 BASELINES = ("no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest")
 FREE = ("--predictor", "mean-surface")  # nothing but baselines: quick
@@ -34,11 +35,6 @@ ROW_KEYS = {  # of the architecture page, "Command line"
     *("standard_error", "standard_error_over", "behind_best", "within_error_of_best"),
     *("behind_best_standard_error", "coverage"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +63,6 @@ def study(folder: Path) -> tuple[dict[str, Any], str]:
 
 def rows_of(document: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
     return [r for r in document["rows"] if all(r[k] == v for k, v in wanted.items())]
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class TestDocument:
@@ -107,7 +98,7 @@ class TestDocument:
 
     def test_figures_are_the_means_of_the_kernels(self, study: Any, folder: Path) -> None:
         document, _ = study
-        kernels = read_csv(folder / "out" / "kernels.csv")
+        kernels = tidy.read_csv(folder / "out" / "kernels.csv")
         for row in document["rows"]:
             own = [k for k in kernels if all(k[key] == (row[key] or "") for key in
                    ("table", "quantity", "predictor", "features"))]  # fmt: skip
@@ -131,7 +122,7 @@ class TestDocument:
     def test_only_what_a_random_number_enters_is_repeated(self, study: Any, folder: Path) -> None:
         assert study
         seeds: dict[str, set[str]] = {}
-        for kernel in read_csv(folder / "out" / "kernels.csv"):
+        for kernel in tidy.read_csv(folder / "out" / "kernels.csv"):
             seeds.setdefault(kernel["predictor"], set()).add(kernel["seed"])
         random = {"wu", "wu-oracle"}
         assert seeds == {p: {"0", "1"} if p in random else {"0"} for p in (*BASELINES, *random)}
@@ -158,7 +149,7 @@ class TestDocument:
         self, study: Any, folder: Path, predictor: str, group: str, mape: float
     ) -> None:
         assert study
-        own = [float(k["mape"]) for k in read_csv(folder / "out" / "kernels.csv")
+        own = [float(k["mape"]) for k in tidy.read_csv(folder / "out" / "kernels.csv")
                if (k["table"], k["quantity"], k["predictor"]) == ("both", "time", predictor)
                and k["kernel"].startswith(group)]  # fmt: skip
         assert own == pytest.approx([mape, mape], rel=1e-9, abs=1e-9)
@@ -205,7 +196,7 @@ class TestFiles:
 
     def test_errors_csv_holds_the_rows(self, study: Any, folder: Path) -> None:
         document, _ = study
-        rows = read_csv(folder / "out" / "errors.csv")
+        rows = tidy.read_csv(folder / "out" / "errors.csv")
         assert len(rows) == len(document["rows"])
         for row, want in zip(rows, document["rows"], strict=True):
             for key in ("table", "predictor", "quantity", "worst_kernel"):

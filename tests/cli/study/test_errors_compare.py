@@ -1,30 +1,20 @@
 """study compare beyond its rows: faulty kernels, the signed-rank test; several GPUs at once."""
 
-import csv
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 import pytest
 from command import Capture, refuse, succeed
-from synthetic import bottleneck_kernels
+from synthetic import bottleneck_kernels, tidy
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
-
-
-@pytest.fixture(autouse=True)
-def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_tells_what_differs_from_wu_and_what_the_faulty_kernels_cost(
@@ -40,7 +30,7 @@ def test_tells_what_differs_from_wu_and_what_the_faulty_kernels_cost(
     given += ["--clusters", 2, "--seeds", 1, "-o", tmp_path / "out"]
     text, _ = succeed(capsys, *given)
     document = json.loads((tmp_path / "out" / "study.json").read_text())
-    kernels = read_csv(tmp_path / "out" / "kernels.csv")
+    kernels = tidy.read_csv(tmp_path / "out" / "kernels.csv")
     lines = text.splitlines()
     for row, line in zip(document["rows"], lines[3:], strict=False):
         own = (row["predictor"], row["features"] or "")
@@ -58,7 +48,7 @@ def test_tells_what_differs_from_wu_and_what_the_faulty_kernels_cost(
     assert "Named faulty: compute0 (not scored there)." in lines
     assert "p: that it errs as much as wu on raw+power; " in text
     assert " of 4 applications, after Holm." in text
-    written = read_csv(tmp_path / "out" / "errors.csv")
+    written = tidy.read_csv(tmp_path / "out" / "errors.csv")
     assert [float(r["mape_without_faulty"]) for r in written] == [
         row["without_faulty"]["mape"] for row in document["rows"]
     ]
@@ -161,7 +151,7 @@ class TestTrainOn:
         for row in document["rows"]:
             assert row["protocol"] == "train-on"
             assert row["left_out_of_training"] == ["app-latency1"]
-        for written in read_csv(tmp_path / "out" / "errors.csv"):
+        for written in tidy.read_csv(tmp_path / "out" / "errors.csv"):
             assert (written["protocol"], written["train_on"]) == ("train-on", "micro")
             assert written["left_out_of_training"] == "app-latency1"
             assert written["n_training_kernels"] == "15"

@@ -1,6 +1,5 @@
 """The studies of Wu et al. on the command line: document, files, text, refusals."""
 
-import csv
 import json
 import os
 from dataclasses import replace
@@ -17,17 +16,14 @@ from mlscale.cli.main import main
 from mlscale.studies.candidates import BASELINES
 from mlscale.studies.wu2015 import STUDIES
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 KEYS = {  # docs/file-formats.md
     *("table", "quantity", "predictor", "features", "clusters", "seed"),
     *("cu_count", "engine_mhz", "memory_mhz", "n_kernels"),
 }
 FIGURES = {"mape", "median_kernel", "p90", "worst_kernel", "worst_kernel_mape"}
-
-
-@pytest.fixture(autouse=True)
-def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
 @pytest.fixture
@@ -79,8 +75,7 @@ class TestStudies:
         bases = {(row["cu_count"], row["engine_mhz"], row["memory_mhz"]) for row in rows}
         assert len(bases) == (8 if study == "base-configuration" else 4)  # mid-grid is the highest
         assert (tmp_path / "study.json").read_text() == out
-        with (tmp_path / f"{study}.csv").open(newline="") as file:
-            found = list(csv.DictReader(file))
+        found = tidy.read_csv(tmp_path / f"{study}.csv")
         assert len(found) == len(rows)
         for have, want in zip(found, rows, strict=True):
             for key, value in want.items():
@@ -143,8 +138,8 @@ class TestOptions:
         given = ["study", "base-configuration", table, "--seeds", 1, "--quantity", "time"]
         out, _ = succeed(capsys, *given, "--clusters", "auto", "--vary", "cu_count", "-o", tmp_path)
         assert "wu auto: mean" in out
-        with (tmp_path / "base-configuration.csv").open(encoding="utf-8", newline="") as file:
-            found = {(row["predictor"], row["clusters"]) for row in csv.DictReader(file)}
+        rows = tidy.read_csv(tmp_path / "base-configuration.csv")
+        found = {(row["predictor"], row["clusters"]) for row in rows}
         assert found == {("wu", "auto"), *((name, "") for name in BASELINES)}
 
     def test_a_finished_study_is_shown_again(
