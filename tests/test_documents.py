@@ -38,19 +38,12 @@ def missing(cited: Iterator[tuple[Path, Path]]) -> list[str]:
     return [f"{where.relative_to(ROOT)}: {file}" for where, file in cited if not file.exists()]
 
 
-def test_documents_that_the_code_cites_are_there() -> None:
-    assert not missing(
-        (source, ROOT / page)
-        for source in SOURCES
-        for page in DOCUMENT.findall(source.read_text(encoding="utf-8"))
-    )
-
-
-def test_sources_that_the_code_cites_are_there() -> None:
+@pytest.mark.parametrize("kind", [DOCUMENT, SOURCE], ids=["documents", "sources"])
+def test_what_the_code_cites_is_there(kind: re.Pattern[str]) -> None:
     assert not missing(
         (source, ROOT / cited)
         for source in SOURCES
-        for cited in SOURCE.findall(source.read_text(encoding="utf-8"))
+        for cited in kind.findall(source.read_text(encoding="utf-8"))
     )
 
 
