@@ -132,11 +132,11 @@ def _tables(folder: Path) -> Iterator[Reader]:
 
 
 def _further_points(folder: Path) -> Iterator[Reader]:
-    kernels = bottleneck_kernels.measurements(4, grid=DRAM_GRID)
+    fitted, profiles = trained("bottleneck")
     model, profile, points = (folder / f"of-points.{end}" for end in ("mlscale", "csv", "also.csv"))
-    model.write_bytes(content_of(train(kernels, DRAM_GRID.mid, "bottleneck"), folder))
-    write_table(profile_table(kernels.profiles(DRAM_GRID.mid)), profile)
-    kernels.write(points)
+    model.write_bytes(content_of(fitted, folder))
+    write_table(profile_table(profiles), profile)
+    bottleneck_kernels.measurements(4, grid=DRAM_GRID).write(points)
     read = ("predict", str(profile), "--model", str(model), "--format", "csv", "-o", "{out}")
     yield Reader("further points", ".csv", points.read_bytes(), (*read, "--also", "{}"))
 
