@@ -1,12 +1,11 @@
 """Heat maps of a kernel, as tables: docs/decisions/0013-report-figures.md says why."""
 
-import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.colors import to_hex
+from matplotlib.colors import Normalize, to_hex
 
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, Index
@@ -35,6 +34,11 @@ class HeatMap:
     def factors(self) -> Floats:
         """Return the values relative to that at the base."""
         return relative_values(self.values, self.base)
+
+    @cached_property
+    def colours(self) -> Floats:
+        """The colour of each value, by its logarithm from lowest to highest, (C, E, M, 4)."""
+        return np.asarray(colormaps[COLOUR_MAP](Normalize()(np.log(self.values))))
 
     def at_cu_count(self, c: int) -> Markup:
         """Return the table at one CU count; engine clock to the right, memory upwards."""
@@ -85,7 +89,7 @@ class HeatMap:
 
     def legend(self) -> Markup:
         """Return the scale of colours, from the lowest to the highest value."""
-        stops = ",".join(colour(stop / 8) for stop in range(9))
+        stops = ",".join(map(to_hex, colormaps[COLOUR_MAP](np.linspace(0, 1, 9))))
         scale = element(
             "span",
             class_="scale",
@@ -96,20 +100,10 @@ class HeatMap:
         low, high = (f"{number(v, 3)} {self.unit}" for v in (self.values.min(), self.values.max()))
         return paragraph(f"{low} ", scale, f" {high}", kind="legend")
 
-    def share(self, value: float) -> float:
-        """Return where a value stands between lowest and highest, by its logarithm; 0 to 1."""
-        low, high = self._ends
-        return 0.5 if low == high else (math.log(value) - low) / (high - low)
-
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        """The logarithms of the lowest and the highest value."""
-        return math.log(self.values.min()), math.log(self.values.max())
-
     def _cell(self, index: Index) -> Markup:
         """Return a value, and below it 'base', 'best' or its multiple of the base."""
         value = float(self.values[index])
-        fill = colour(self.share(value))
+        fill = to_hex(self.colours[index])
         marks = [mark for mark in ("base", "best") if getattr(self, mark) == index]
         note = ", ".join(marks) or times(self.factors[index])
         return element(
@@ -119,14 +113,3 @@ class HeatMap:
             class_=" ".join(marks) or None,
             style=f"background:{fill};color:{ink(fill)}",
         )
-
-
-def colour(share: float) -> str:
-    """Return the colour at a share from 0 to 1."""
-    return _colours()[round(share * (len(_colours()) - 1))]
-
-
-@cache
-def _colours() -> tuple[str, ...]:
-    """Return the colours of the map: one by one they would cost a fifth of the page."""
-    return tuple(map(to_hex, colormaps[COLOUR_MAP](np.linspace(0, 1, 256))))
