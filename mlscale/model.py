@@ -28,7 +28,12 @@ from mlscale.predictors.base import (
     predict_beyond,
     predict_surfaces,
 )
-from mlscale.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
+from mlscale.unprofiled import (
+    EXCHANGES,
+    refuse_times_alone,
+    with_exchanges_kept,
+    with_unprofiled,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +130,8 @@ class Model:
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
             profiles, surfaces = with_unprofiled(profiles, surfaces)
-        surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
+        if not any(map(EXCHANGES.search, self.card.get("kernels", ()))):  # else it learnt them
+            surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 
     def _surfaces(

@@ -162,6 +162,12 @@ class TestExchanges:
         assert some.low is not None
         assert (kept.low[[0, 2]] == some.low[[0, 2]]).all()
 
+    def test_a_model_that_learnt_such_kernels_predicts_them(self) -> None:
+        learnt = replace(MODEL, card={**MODEL.card, "kernels": ["ncclDevKernel_AllReduce"]})
+        named = self.named("gemm", "ncclKernel_Send", "axpy")
+        times = learnt.predict(named)["time"]
+        assert (times.values == MODEL.predict(three())["time"].values).all()
+
     def test_a_measured_time_tells_more(self) -> None:
         profiles = self.named("gemm", "ncclKernel_Send", "ncclKernel_Recv")
         at = HardwareConfig(8, 400.0, 700.0)

@@ -21,6 +21,7 @@ from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
 from mlscale.unprofiled import exchanging
 
+MUCH_IDLE = 0.1  # of the kernels' time
 LEAST_EXCHANGE = 0.01  # of a run's time in kernels of collectives, that is told
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
@@ -170,6 +171,7 @@ def advice_on(
     whole_run = replace(whole_run, flags=_slower_kernels(terms.limits, kernels))
     if trained is not None and not trained.spans(whole_run.best.config):
         whole_run = replace(whole_run, flags=(BEST_IS_BEYOND, *whole_run.flags))
+    idle = _idle_warning(run.idle_beside_ms, whole_run)
     return Advice(
         objective=terms.objective,
         limits=terms.limits,
@@ -178,7 +180,7 @@ def advice_on(
         whole_run=whole_run,
         run=run,
         tried_mhz=search.surfaces["time"].grid.engine_mhz,
-        warnings=(*terms.warnings, *_board_warning(search), *_idle_warning(run), *notes),
+        warnings=(*terms.warnings, *_board_warning(search), *idle, *notes),
         surfaces=search.surfaces,
     )
 
@@ -216,15 +218,22 @@ def _board_warning(search: Search) -> list[str]:
     return [warning]
 
 
-def _idle_warning(run: Run) -> list[str]:
-    """That the traced run has idle time."""
-    if not run.idle_beside_ms:
+def _idle_warning(idle_ms: float, whole_run: Recommendation) -> list[str]:
+    """That the traced run has idle time, and what comes of it where it is much."""
+    if not idle_ms:
         return []
     warning = (
-        f"beside its kernels the traced run has {time_in_words(run.idle_beside_ms)} in which "
+        f"beside its kernels the traced run has {time_in_words(idle_ms)} in which "
         "the GPU is idle: no clock changes it, times, power, energy and percentages are of "
         "the kernels"
     )
+    kernels_ms = whole_run.base.time_ms
+    if idle_ms > MUCH_IDLE * kernels_ms:
+        percent = whole_run.slowdown_percent * kernels_ms / (kernels_ms + idle_ms)
+        word = "faster" if percent < 0 else "slower"
+        warning += f"; with that time the run gets {percent_in_words(percent)} % {word}"
+        if whole_run.best.power_w is not None:
+            warning += ", and power of a log that has it too is below the kernels' own"
     return [warning]
 
 

@@ -124,6 +124,21 @@ class TestKnownTruth:
         assert powered.whole_run.base.power_w == pytest.approx(65.84)
         assert powered.whole_run.base.energy_mj == pytest.approx(6 * 65.84)
 
+    @pytest.mark.parametrize(
+        ("idle_ms", "told"),
+        [(0.5, ""), (6.0, "; with that time the run gets 5.6 % slower"), (60.0, " 1.0 % slower")],
+    )
+    def test_what_much_idle_time_makes_of_the_run(self, idle_ms: float, told: str) -> None:
+        """6 ms of kernels get 0.667 ms slower: of 12 ms 5.56 %, of 66 ms 1.01 %."""
+        profiles = replace(new_kernels(power=False), metadata={"idle_ms": idle_ms})
+        warnings = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=11.2)).warnings
+        [warning] = [warning for warning in warnings if "the GPU is idle" in warning]
+        assert warning.endswith(told or "percentages are of the kernels")
+
+    def test_a_logs_power_is_of_idle_time_too(self) -> None:
+        warnings = advise(MODEL, replace(new_kernels(), metadata={"idle_ms": 6.0})).warnings
+        assert any("power of a log that has it too is below" in warning for warning in warnings)
+
     def test_shares_are_of_the_kernels_time(self) -> None:
         # 3 x 2 ms and 1 x 4 ms, of 10 ms, whatever the waiting.
         profiles = replace(new_kernels(), launches=np.array([3.0, 1.0]), metadata={"idle_ms": 9.0})
