@@ -8,7 +8,7 @@ from mlscale.advice.advise import advise
 from mlscale.advice.document import kernel_document, run_document
 from mlscale.advice.next_point import next_points
 from mlscale.advice.recommendation import WHOLE_RUN, Advice
-from mlscale.cli import further_runs, goal, levers, options, subject
+from mlscale.cli import further_runs, goal, levers, options, outputs, subject
 from mlscale.cli.advice_table import AXES, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.shown_warnings import print_warnings
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print instead where to measure these kernels next, for --also, and how much narrower "
         "the intervals of time would get",
     )
-    options.add_output_of_format(parser, FORMATS)
+    outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
 
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.next_profile:
         options.refuse_unused(arguments, _OF_ADVICE, "with --next-profile")
-    form = options.format_of_output(arguments, FORMATS)
+    form = outputs.format_of_output(arguments, FORMATS)
     if form == "csv":
         alone = () if arguments.lever == "cap" else ("power_cap",)
         options.refuse_unused(arguments, (*alone, "commands"), "with --format csv")

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, outputs
 from mlscale.papers.citations import Reference, citable_names, references_of
 
 MODEL_SUFFIX = ".mlscale"
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"({', '.join(citable_names())}), or a model file, for its predictors (default: all)",
     )
     parser.add_argument("--bibtex", action="store_true", help="print BibTeX entries")
-    options.add_json(parser)
+    outputs.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, number
 from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import find_device
@@ -113,7 +113,7 @@ def _collect(arguments: argparse.Namespace, plan: Plan) -> str:
 
     from mlscale.collect import recording
 
-    with options.output_folder(arguments.output) as folder:
+    with outputs.output_folder(arguments.output) as folder:
         record = recording.begin(folder, plan, arguments.resume)
         if record["finished"] and not (record["failed"] or record.get("uncounted")):
             return f"{folder}: was finished at {record['finished']}; nothing is left to measure"

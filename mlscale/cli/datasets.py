@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from mlscale.cli import options, values
+from mlscale.cli import outputs, values
 from mlscale.cli.text import columns, or_dash
 from mlscale.data.public import fetching, registry
 from mlscale.data.public.registry import Dataset
@@ -22,14 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="List the data sets that mlscale knows: grid as CU counts x engine clocks x "
         "memory clocks; 'here' says where a set was found on this machine.",
     )
-    options.add_json(lists)
+    outputs.add_json(lists)
     show = actions.add_parser(
         "show",
         help="show what a data set holds",
         description="Show what a data set holds, its licence, checksum, known faults and citation.",
     )
     show.add_argument("dataset", nargs="+", metavar="NAME", help="a name of 'datasets list'")
-    options.add_json(show)
+    outputs.add_json(show)
     fetch = actions.add_parser(
         "fetch",
         help="download data sets into the cache",
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     make.add_argument(
         "--seed", type=values.seed, default=0, help="seed of the data (default: %(default)s)"
     )
-    options.add_output_table(make)
+    outputs.add_output_table(make)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -147,7 +147,7 @@ def _fetch(names: list[str], mirror: str | None) -> None:
 def _make(seed: int, output: str) -> None:
     from mlscale.data.synthetic.hd7970 import make_hd7970
 
-    table = options.output_file(output)
+    table = outputs.output_file(output)
     measurements = make_hd7970(seed)
     measurements.write(table)
     print(

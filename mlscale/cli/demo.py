@@ -8,7 +8,7 @@ import numpy as np
 
 import mlscale
 from mlscale.arrays import Floats
-from mlscale.cli import advise, options
+from mlscale.cli import advise, outputs
 from mlscale.cli.text import columns, number
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Advise a clock for an export; then predict simulated kernels, and show the errors."""
-    with options.output_folder(arguments.output) as folder:
+    with outputs.output_folder(arguments.output) as folder:
         missing = [name for name in LIBRARIES if find_spec(name) is None]
         if missing:
             left_out = (

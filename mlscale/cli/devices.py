@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options, values
+from mlscale.cli import outputs, values
 from mlscale.cli.text import columns, csv_text, number, or_dash
 from mlscale.data.devices import Device, device_keys, device_sources, load_device
 from mlscale.errors import InputError
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="List the GPUs of the device table. Clocks, bandwidth and rates are the data "
         "sheet's; the last column counts the numbers of an entry that are from memory.",
     )
-    options.add_format(lists, ("table", "csv", "json"))
+    outputs.add_format(lists, ("table", "csv", "json"))
     show = actions.add_parser(
         "show",
         help="show every fact of a GPU, with its source",
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICE",
         help="a name of the GPU, or a device file",
     )
-    options.add_format(show, ("table", "json"))
+    outputs.add_format(show, ("table", "json"))
     new = actions.add_parser(
         "new",
         help="describe a GPU in a device file, from what its tools print",
@@ -167,7 +167,7 @@ def _as_json(device: Device) -> str:
 def _new(paths: list[Path], key: str | None, output: str) -> None:
     from mlscale.profilers.new_device import describe
 
-    target = options.output_file(output)
+    target = outputs.output_file(output)
     if target.suffix != ".json":
         raise InputError(f"{target}: give the device file a name that ends in .json")
     description = describe(paths, key)

@@ -11,7 +11,7 @@ import joblib
 from mlscale import __version__
 from mlscale.advice.advise import terms_of
 from mlscale.advice.recommendation import Row
-from mlscale.cli import goal, options, subject
+from mlscale.cli import goal, options, outputs, subject
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.study.run import finished_document, in_order
 from mlscale.cli.text import json_text
@@ -83,7 +83,7 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
     settings = (command, *of_fleet, work.targets, work.terms)
     fingerprint = joblib.hash((__version__, content, of.model, settings))
     with ExitStack() as stack:
-        folder = stack.enter_context(options.output_folder(arguments.output))
+        folder = stack.enter_context(outputs.output_folder(arguments.output))
         document = finished_document(folder / DOCUMENT, fingerprint, "fleet")
         parts_there = sum(1 for _ in folder.glob("*.parquet"))
         if document is None and parts_there and not Progress.is_in(folder):

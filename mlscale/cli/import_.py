@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, number, print_or_write
 from mlscale.errors import InputError
 from mlscale.profilers import TOOLS, sampled
@@ -75,7 +75,7 @@ def _add_datasets(formats: Any) -> None:
         default="error",
         help="what to do with a kernel that lacks configurations (default: %(default)s)",
     )
-    options.add_output_table(dvfs)
+    outputs.add_output_table(dvfs)
     tuned = formats.add_parser(
         "kernel-tuner",
         help="caches of kernel_tuner and T4 files with tuned clocks",
@@ -83,19 +83,15 @@ def _add_datasets(formats: Any) -> None:
         "parameters is a kernel, each file an application, and the tuned clocks are the grid.",
     )
     tuned.add_argument("file", nargs="+", metavar="CACHE", help="a cache or a T4 file, of one GPU")
-    tuned.add_argument(
-        "--device",
-        type=values.device_key,
-        metavar="DEVICE",
-        help="the GPU it was measured on, where the files do not say it (a T4 file does not)",
+    options.add_device(
+        tuned,
+        "the GPU it was measured on, where the files do not say it (a T4 file does not)",
     )
-    tuned.add_argument(
-        "--base",
-        type=values.settings,
-        metavar="CONFIG",
-        help="what the GPU was set to on axes that were not tuned, e.g. cu=48,memory=7001 (MHz)",
+    options.add_settings(
+        tuned,
+        "what the GPU was set to on axes that were not tuned, e.g. cu=48,memory=7001 (MHz)",
     )
-    options.add_output_table(tuned)
+    outputs.add_output_table(tuned)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -106,18 +102,14 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="an export, with further passes and traces of the same run; or logs, each of one run",
     )
-    parser.add_argument(
-        "--device",
-        type=values.device_key,
-        metavar="DEVICE",
-        help="the GPU it was measured on: a name of 'devices list', a device file (see 'devices "
+    options.add_device(
+        parser,
+        "the GPU it was measured on: a name of 'devices list', a device file (see 'devices "
         "new'), or any other name (default: what the file says)",
     )
-    parser.add_argument(
-        "--base",
-        type=values.settings,
-        metavar="CONFIG",
-        help="what the GPU was set to, where the files do not say it, e.g. "
+    options.add_settings(
+        parser,
+        "what the GPU was set to, where the files do not say it, e.g. "
         "cu=56,engine=1303,memory=715 (clocks in MHz)",
     )
     parser.add_argument(
@@ -131,7 +123,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         help="add the rows to TABLE if it exists, for example those of another configuration",
     )
     options.add_power(parser, "of all rows")
-    options.add_output_table(parser)
+    outputs.add_output_table(parser)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +145,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Import the files. Raises InputError."""
-    output = options.output_file(arguments.output)
+    output = outputs.output_file(arguments.output)
     if arguments.format == "dvfs":
         text = _import_dvfs(arguments, output)
     elif arguments.format == "kernel-tuner":

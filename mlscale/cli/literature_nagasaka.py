@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, number, print_document, written
 from mlscale.data.grid import HardwareConfig
 from mlscale.papers.nagasaka_inputs import (
@@ -66,12 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="penalty of the ridge regression (default: chosen by cross-validation in each fold)",
     )
     options.add_reading(parser)
-    options.add_results(parser, "the paper's Fig. 2 to 5 for each table, as PNG and SVG")
+    outputs.add_results(parser, "the paper's Fig. 2 to 5 for each table, as PNG and SVG")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluate every table, print the errors, draw the figures. Raises InputError."""
-    with options.output_folder(arguments.output) if arguments.output else nullcontext() as folder:
+    with outputs.output_folder(arguments.output) if arguments.output else nullcontext() as folder:
         if folder is not None:
             from mlscale.report.nagasaka_figures import draw_figures
         cases = _evaluate(_read(arguments), arguments.shuffles, arguments.penalty)

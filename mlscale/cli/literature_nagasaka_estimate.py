@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import options, outputs
 from mlscale.cli.text import (
     columns,
     csv_text,
@@ -31,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table or profiler's export of kernels at the model's GPU and configuration; power_w "
         "is not needed, and is compared where it is there",
     )
-    options.add_json(parser)
+    outputs.add_json(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV file to write too")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Estimate, print and write. Raises InputError."""
-    output = options.output_file(arguments.output) if arguments.output else None
+    output = outputs.output_file(arguments.output) if arguments.output else None
     model = FittedPowerModel.load(options.input_file(arguments.model))
     path = options.input_file(arguments.profile)
     profiles = _profiles(path, model)

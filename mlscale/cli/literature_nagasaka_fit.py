@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from mlscale.cli import options
+from mlscale.cli import options, outputs
 from mlscale.cli.text import columns
 from mlscale.data.measurements import read
 from mlscale.errors import InputError
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out kernels that read textures or have fewer than 4 blocks per CU",
     )
     options.add_reading(parser)
-    options.add_json(parser)
+    outputs.add_json(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="MODEL", help="model file to write, JSON"
     )
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Fit, write the model and show it. Raises InputError."""
-    output = options.output_file(arguments.output)
+    output = outputs.output_file(arguments.output)
     path = options.input_file(arguments.table)
     data = read(path, arguments.incomplete, arguments.repetitions)
     cases = select_cases(path, data, arguments.base, arguments.counters)

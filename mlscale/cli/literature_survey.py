@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, number, or_dash, print_document, written
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError, UsageError
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="gpu.json of 'collect --micro', to set beside the models in place of the GTX 980 and "
         "the simulation",
     )
-    options.add_results(parser, "the poster's two figures at the given alpha, as PNG and SVG")
+    outputs.add_results(parser, "the poster's two figures at the given alpha, as PNG and SVG")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -153,7 +153,7 @@ def _draw(
         return
     from mlscale.report.survey_figures import draw_survey
 
-    options.write_into(
+    outputs.write_into(
         arguments,
         document,
         lambda folder: draw_survey(folder, intensities, name, cu, points),

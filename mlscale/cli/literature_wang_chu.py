@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, print_document, written
 from mlscale.data.devices import device_keys
 from mlscale.data.grid import HardwareConfig, parse_settings
@@ -31,11 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tidy table with nvprof counters, or a profiler's export that has them (docs/"
         "profiling.md says which metrics of ncu), for --absolute",
     )
-    parser.add_argument(
-        "--device",
-        type=values.device_key,
-        metavar="DEVICE",
-        help="the GPU whose parameters to use, a name of 'devices list' or a device file "
+    options.add_device(
+        parser,
+        "the GPU whose parameters to use, a name of 'devices list' or a device file "
         "(default: the table's device)",
     )
     options.add_gpu(parser)
@@ -78,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "GPU was set to, where the file does not say it",
     )
     options.add_reading(parser)
-    options.add_results(
+    outputs.add_results(
         parser, "predictions.csv, kernels.csv and the paper's Fig. 2, 12, 13 and 14"
     )
 
@@ -111,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{path}: {error}") from None
     document |= {"model": model, "reading": arguments.reading, **errors.document()}
     title = f"{gpu.key}, base {base}\n{MODELS[model]}"
-    options.write_into(arguments, document, lambda folder: _write(folder, title, errors, gpu))
+    outputs.write_into(arguments, document, lambda folder: _write(folder, title, errors, gpu))
     print_document(document, arguments.json, _as_text)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, kernel_names, number, print_document, written
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.data.measurements import Measurements
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "most differently)",
     )
     options.add_reading(parser)
-    options.add_results(parser, "measured surfaces as in the paper's Fig. 1, of each table")
+    outputs.add_results(parser, "measured surfaces as in the paper's Fig. 1, of each table")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         from mlscale.report.scaling_figures import draw_scaling
 
-        options.write_into(
+        outputs.write_into(
             arguments,
             document,
             lambda folder: chain.from_iterable(

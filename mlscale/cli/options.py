@@ -3,8 +3,7 @@
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from mlscale.cli import values
 from mlscale.data.public import registry
 from mlscale.data.tables import is_tidy
 from mlscale.errors import InputError, UsageError
-from mlscale.files import only_writer
 from mlscale.text import near_names, shortened
 
 if TYPE_CHECKING:
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 FILES = (
     "FILE", "FILE[@CONFIG]", "W|FILE", "MODEL", "PROFILE", "PROFILES", "TABLE", "CACHE", "DEVICE",
 )  # fmt: skip
-
-_ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
-_NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
 
 Options = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001, the type has no other
 
@@ -108,6 +103,16 @@ def load_model(arguments: argparse.Namespace, text: str) -> "Model":
     return model
 
 
+def add_device(parser: Options, what: str) -> None:
+    """Add the GPU by its key; what: for the help."""
+    parser.add_argument("--device", type=values.device_key, metavar="DEVICE", help=what)
+
+
+def add_settings(parser: Options, what: str) -> None:
+    """Add what the GPU was set to; what: for the help."""
+    parser.add_argument("--base", type=values.settings, metavar="CONFIG", help=what)
+
+
 def add_gpu(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that uses a GPU as the models of the papers see it."""
     parser.add_argument(
@@ -169,21 +174,6 @@ def is_of_fleet(arguments: argparse.Namespace) -> bool:
     return is_asked
 
 
-def output_file(text: str) -> Path:
-    """Return a file to write; its folder must exist. Raises InputError, before the work."""
-    path = Path(text)
-    if path.suffix.lower() in _NOT_WRITTEN:
-        raise InputError(
-            f"{path}: mlscale writes no {path.suffix}; a spreadsheet opens a table in *.csv, and a "
-            "browser prints the *.html of a report"
-        )
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory; give the name of a file to write")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}")
-    return path
-
-
 def add_power(parser: Options, of: str) -> None:
     """Add board power that no file says, and the choice of one GPU; of: what it is the power of."""
     parser.add_argument(
@@ -235,119 +225,6 @@ def add_untimed(parser: Options) -> None:
         action="store_true",
         help="leave out kernels whose time no file says (default: refuse the export)",
     )
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that prints rows."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def add_results(parser: argparse.ArgumentParser, files: str) -> None:
-    """Add the options of every command that prints figures and can draw or write them.
-
-    files: what is written into the folder, in words.
-    """
-    add_json(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", help=f"folder for {files}")
-
-
-def add_format(
-    parser: argparse.ArgumentParser, formats: Sequence[str], default: str | None = "table"
-) -> None:
-    """Add the format of what a command prints; --json is the same as --format json.
-
-    default: None takes it from the name of the output file, see `add_output_of_format`.
-    """
-    endings = ", ".join(f"*{endings[0]}" for form, endings in _ENDINGS.items() if form in formats)
-    by_name = f"by the name of FILE: {endings}; else table"
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--format",
-        choices=formats,
-        default=default,
-        help=f"output format (default: {default or by_name})",
-    )
-    group.add_argument(
-        "--json",
-        action="store_const",
-        const="json",
-        dest="format",
-        help="the same as --format json",
-    )
-
-
-def add_output_of_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
-    """Add a file to write, whose name says the format where --format does not."""
-    add_format(parser, formats, default=None)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: print on the terminal)"
-    )
-
-
-def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> str:
-    """The format that --format or the name of -o asks for; a table without either.
-
-    Raises InputError on a format that is not among `formats` or not for a terminal, and on a file
-    that cannot be written, before the work.
-    """
-    ending = Path(arguments.output or "").suffix.lower()
-    by_name = next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
-    form: str = arguments.format or by_name
-    if form not in formats:
-        raise UsageError("advice on one run is no Parquet; name a file *.csv or *.json")
-    if form == "parquet" and arguments.output is None:
-        raise UsageError("--format parquet is not for a terminal; name a file with -o FILE")
-    if arguments.output:
-        output_file(arguments.output)
-    return form
-
-
-def add_output_table(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that writes a tidy table."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="TABLE",
-        help="tidy table to write; Parquet if it ends in .parquet, else CSV",
-    )
-
-
-@contextmanager
-def output_folder(text: str) -> Iterator[Path]:
-    """Make a folder that this process alone writes to; a new one goes if nothing came of it.
-
-    Raises InputError.
-    """
-    folder = Path(text)
-    try:
-        is_new = not folder.is_dir()
-        if is_new and folder.exists():
-            raise InputError(f"{folder}: is a file; give the name of a folder to write to")
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
-    with only_writer(folder):
-        try:
-            yield folder
-        finally:
-            if is_new and not any(folder.iterdir()):
-                folder.rmdir()
-
-
-def write_into(
-    arguments: argparse.Namespace,
-    document: dict[str, Any],
-    draw: Callable[[Path], Iterable[Path]],
-    key: str = "files",
-) -> None:
-    """Draw into the folder of -o, where one is given; the document names the files by the key.
-
-    Raises InputError.
-    """
-    if arguments.output:
-        with output_folder(arguments.output) as folder:
-            document[key] = [str(path) for path in draw(folder)]
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

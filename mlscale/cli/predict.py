@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.cli import further_runs, options, subject, values
+from mlscale.cli import further_runs, options, outputs, subject, values
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, flag_lines, json_text, kernel_names, number, print_or_write
 from mlscale.data.grid import AXES, HardwareConfig
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with some that are bound by memory; what they reach is taken for the GPU's peak (default: "
         "what the kernels of the trained GPUs reach of theirs)",
     )
-    options.add_output_of_format(parser, FORMATS)
+    outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
 
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.predict(arguments)
         return
-    form = options.format_of_output(arguments, FORMATS)
+    form = outputs.format_of_output(arguments, FORMATS)
     of = subject.read(arguments, arguments.at, arguments.peaks)
     model, targets = of.model, list(of.targets)
     profiles = further_runs.with_points(of, arguments)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from mlscale.cli import further_runs, goal, options, subject
+from mlscale.cli import further_runs, goal, options, outputs, subject
 from mlscale.files import write_text
 from mlscale.report.kernel_report import MOST_KERNELS, largest_kernels
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the report. Raises InputError."""
     from mlscale.report.page import Source, page
 
-    output = options.output_file(arguments.output)
+    output = outputs.output_file(arguments.output)
     limits = goal.read_limits(arguments)
     of = subject.read(arguments)
     model, profiles = of.model, further_runs.with_points(of, arguments)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options, subject
+from mlscale.cli import options, outputs, subject
 from mlscale.cli.text import columns, kernel_names, number, print_document, written
 from mlscale.data.grid import SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subject.add_own_predictor(parser)
     subject.add_facts(parser, "PROFILE")
     parser.set_defaults(profiled_only=True, extrapolate=False)
-    options.add_results(parser, "a picture of the centroids of each cluster set of 'wu'")
+    outputs.add_results(parser, "a picture of the centroids of each cluster set of 'wu'")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(
                 f"{arguments.model}: has no clusters to choose for a profile's kernels"
             )
-    options.write_into(arguments, document, lambda folder: _draw(folder, model, arguments.model))
+    outputs.write_into(arguments, document, lambda folder: _draw(folder, model, arguments.model))
     print_document(document, arguments.json, _as_text)
 
 

@@ -91,17 +91,13 @@ def add_own_predictor(parser: argparse.ArgumentParser) -> None:
 def add_facts(parser: argparse.ArgumentParser, file: str = "FILE") -> None:
     """Add what the files, in the help text FILE, may not say."""
     group = parser.add_argument_group(f"what {file} does not say")
-    group.add_argument(
-        "--device",
-        type=values.device_key,
-        metavar="DEVICE",
-        help="the GPU it was measured on: a name of 'mlscale devices list', or a device file",
+    options.add_device(
+        group,
+        "the GPU it was measured on: a name of 'mlscale devices list', or a device file",
     )
-    group.add_argument(
-        "--base",
-        type=values.settings,
-        metavar="CONFIG",
-        help="what the GPU was set to, e.g. cu=132,engine=1980,memory=2619 (clocks in MHz); of a "
+    options.add_settings(
+        group,
+        "what the GPU was set to, e.g. cu=132,engine=1980,memory=2619 (clocks in MHz); of a "
         "table with several configurations, the one to predict from",
     )
     options.add_untimed(group)

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from mlscale import __version__
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
     from mlscale.predictors import DEFAULT, create, default_predictor
     from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
-    output = options.output_file(arguments.output)
+    output = outputs.output_file(arguments.output)
     measurements, *others = _read(arguments)
     features = "table2" if arguments.features_of else arguments.features
     if arguments.predictor in (None, DEFAULT):

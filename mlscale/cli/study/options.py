@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from mlscale.cli import options, values
+from mlscale.cli import options, outputs, values
 from mlscale.data.profiles import QUANTITIES
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
 
@@ -116,7 +116,7 @@ def add_common(
         "random, else 3); 1 for a single split",
     )
     options.add_reading(parser)
-    options.add_results(parser, f"study.json and {files}, and for what --resume needs")
+    outputs.add_results(parser, f"study.json and {files}, and for what --resume needs")
     parser.add_argument(
         "--format",
         choices=TABLE_FORMATS,

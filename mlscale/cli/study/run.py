@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from mlscale.cli import options
+from mlscale.cli import outputs
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, whole_file, write_text
 from mlscale.predictors.wu.estimator import AUTO
@@ -36,7 +36,7 @@ def carry_out(
     with ExitStack() as stack:
         folder = progress = client = None
         if arguments.output:
-            folder = stack.enter_context(options.output_folder(arguments.output))
+            folder = stack.enter_context(outputs.output_folder(arguments.output))
             finished = finished_document(folder / DOCUMENT, fingerprint)
             if finished and arguments.resume and not Progress.is_in(folder):
                 return finished, []
