@@ -123,8 +123,7 @@ def _blocks(export: Export, content: FileContent) -> Iterator[Block]:
             yield block_of(as_table, range(len(_HEADER)), rows)
             rows = []
         rows.append((line, row))
-    if rows:
-        yield block_of(as_table, range(len(_HEADER)), rows)
+    yield block_of(as_table, range(len(_HEADER)), rows)
 
 
 def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]]]:
@@ -155,5 +154,5 @@ def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]
             cells = ()
         elif launch and cells:
             name, unit, *_, value = (line[cell].strip() for cell in cells)
-            if name not in (_NO_METRIC, "Metric Name"):
+            if name != _NO_METRIC:
                 yield number, [*launch, name, unit, value]

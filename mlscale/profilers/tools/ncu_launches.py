@@ -50,14 +50,14 @@ class NcuColumns:
     def of(cls, export: Export) -> "NcuColumns":
         """The columns of a table. Raises InputError."""
         process, kernel = export.columns("Process ID", "Kernel Name")
-        sizes = [export.find("Grid Size"), export.find("Block Size")]
+        has_sizes = export.find("Grid Size") is not None
         return cls(
             process,
             kernel,
             export.find("ID"),
             export.find("Invocations"),
             export.find("Process Name"),
-            () if None in sizes else tuple(size for size in sizes if size is not None),
+            tuple(export.columns("Grid Size", "Block Size")) if has_sizes else (),
             export.find("Device"),
         )
 

@@ -6,6 +6,7 @@ import pytest
 from synthetic.exports import BASE, NCU_TEXT, long_page, quoted, read, row
 
 from mlscale import InputError
+from mlscale.profilers.tools import ncu
 
 # The older form: no grid but the date, no header, long units, an NVTX block, an error above.
 OLD = """\
@@ -85,6 +86,17 @@ def test_launches_of_the_details_text(tmp_path: Path) -> None:
     assert values["time_ms"] == pytest.approx(0.03)
     assert values["dram_utilisation"] == pytest.approx(0.25)
     assert (values["workgroups"], values["workgroup_size"]) == (16, 128)
+
+
+def test_launches_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression only: a part ends before a launch, whatever its size."""
+    whole = read(tmp_path, NCU_TEXT).table
+    monkeypatch.setattr(ncu, "_AT_ONCE", 1)
+    parts = read(tmp_path, NCU_TEXT).table
+    assert parts.text == whole.text
+    assert {n: v.tolist() for n, v in parts.numbers.items()} == {
+        n: v.tolist() for n, v in whole.numbers.items()
+    }
 
 
 def test_the_file_says_sms_and_clocks(tmp_path: Path) -> None:
