@@ -60,6 +60,14 @@ def test_of_several_gpus_one_is_chosen(tmp_path: Path, page: str) -> None:
         assert [imported.time_ms for imported in of_each] == pytest.approx([0.01, 0.03])
 
 
+def test_an_attribute_names_the_gpu_and_other_metrics_are_passed_over(tmp_path: Path) -> None:
+    named = {"device__attribute_display_name": ("", "NVIDIA L4"), "made__metric.sum": ("inst", "7")}
+    page = long_page(long_rows(metrics={**NCU, **named}))
+    imported = read(tmp_path, page, device=None, base={"engine_mhz": 1000.0, "memory_mhz": 500.0})
+    assert imported.table.text["device"] == ["l4"]
+    assert "made__metric.sum" not in imported.table.numbers
+
+
 @pytest.mark.parametrize("unit", ["gpc", "smsp"])
 def test_the_raw_names_of_sm_frequency(tmp_path: Path, unit: str) -> None:
     """SpeedOfLight's raw page names it by the GPC or the SM's partition, as ncu's version is."""
