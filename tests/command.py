@@ -1,6 +1,7 @@
 """The command line in-process: what it prints, and the check that a refusal is clean."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from synthetic import tidy
 
 from mlscale.cli.main import main
+from mlscale.records import Progress
 
 Capture = pytest.CaptureFixture[str]
 Rows = list[dict[str, Any]]
@@ -42,6 +44,32 @@ def refuse(capsys: Capture, folder: Path, *arguments: object) -> str:
     assert err.endswith("\n")
     assert _content(folder) == before
     return err.removeprefix("mlscale: error: ").rstrip("\n")
+
+
+@contextmanager
+def when_kept(parts: int, do: Callable[[], object]) -> Iterator[None]:
+    """In the block, do something as soon as so many parts of a study or a fleet are kept."""
+    add = Progress.add
+
+    def add_and_do(self: Progress, number: int, result: Any) -> None:
+        add(self, number, result)
+        if len(self.done) == parts:
+            do()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Progress, "add", add_and_do)
+        yield
+
+
+def interrupted(capsys: Capture, *arguments: object) -> str:
+    """Run the command until Ctrl-C when two parts are kept; what it says."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with when_kept(2, interrupt):
+        assert main([str(argument) for argument in arguments]) == 130
+    return capsys.readouterr().err
 
 
 def _content(folder: Path) -> dict[Path, bytes | None]:

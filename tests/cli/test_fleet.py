@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, interrupted, refuse, succeed, when_kept
 from dask_cluster import workers
 
 import mlscale.studies.fleet
 from mlscale.cli import fleet
 from mlscale.cli.main import main
 from mlscale.prediction_table import PART
-from mlscale.records import PROGRESS, Progress
+from mlscale.records import PROGRESS
 
 MODEL = "v100"  # ships; of time and power, with intervals; 10 engine clocks
 CONFIGURATIONS = 10
@@ -167,32 +166,11 @@ class TestTheSame:
 
 
 class TestStopped:
-    @pytest.fixture
-    def interrupt(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., str]:
-        """Run mlscale until two parts are kept; what it says."""
-
-        def run(*arguments: object) -> str:
-            add = Progress.add
-
-            def add_and_stop(self: Progress, number: int, result: Any) -> None:
-                add(self, number, result)
-                if len(self.done) == 2:
-                    raise KeyboardInterrupt
-
-            with monkeypatch.context() as patch:
-                patch.setattr(Progress, "add", add_and_stop)
-                assert main([str(argument) for argument in arguments]) == 130
-            return capsys.readouterr().err
-
-        return run
-
-    def test_what_is_resumed_is_the_same(
-        self, capsys: Capture, tmp_path: Path, interrupt: Callable[..., str]
-    ) -> None:
+    def test_what_is_resumed_is_the_same(self, capsys: Capture, tmp_path: Path) -> None:
         """Also where a part that was done is gone, and one that was begun lies about."""
         given = ("advise", write_fleet(tmp_path / "f.parquet"), "--model", MODEL)
         stopped = tmp_path / "stopped"
-        said = interrupt(*given, "-o", f"{stopped}/")
+        said = interrupted(capsys, *given, "-o", f"{stopped}/")
         assert "2 of 3 parts are kept in" in said
         assert "holds an unfinished fleet" in refuse(capsys, tmp_path, *given, "-o", f"{stopped}/")
         (stopped / "part-000000.parquet").unlink()
@@ -210,11 +188,10 @@ class TestStopped:
         self,
         capsys: Capture,
         tmp_path: Path,
-        interrupt: Callable[..., str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         given = ("predict", write_fleet(tmp_path / "f.parquet"), "--model", MODEL)
-        interrupt(*given, "-o", f"{tmp_path}/o/")
+        interrupted(capsys, *given, "-o", f"{tmp_path}/o/")
         numbers, do_part = [], fleet.do_part
 
         def counted(model: Any, work: Any, number: int) -> Any:
@@ -230,12 +207,11 @@ class TestStopped:
         self,
         capsys: Capture,
         tmp_path: Path,
-        interrupt: Callable[..., str],
         other: Any,
     ) -> None:
         table = write_fleet(tmp_path / "f.parquet")
         given = ["predict", table, "--model", MODEL, "-o", f"{tmp_path}/o/"]
-        interrupt(*given)
+        interrupted(capsys, *given)
         if other == "data":
             write_fleet(table, time_ms=np.full(12, 2.5))
         else:
@@ -360,18 +336,15 @@ def test_a_killed_worker_changes_nothing(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mlscale.studies.fleet, "PART", PART)  # as in the workers
-    add, killed = Progress.add, []
+    killed: list[int] = []
     given = ("advise", write_fleet(tmp_path / "f.parquet", rows=2), "--model", MODEL)
     with workers() as cluster:
 
-        def add_and_kill(self: Progress, number: int, result: Any) -> None:
-            add(self, number, result)
-            if len(self.done) == 2:
-                killed.append(next(iter(cluster.workers.values())).pid)
-                os.kill(killed[0], signal.SIGKILL)
+        def kill() -> None:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Progress, "add", add_and_kill)
+        with when_kept(2, kill):
             address = cluster.scheduler_address
             succeed(capsys, *given, "--dask", address, "-o", f"{tmp_path}/spread/")
     assert len(killed) == 1

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, refuse, succeed, when_kept
 from dask_cluster import workers
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-from mlscale.records import PROGRESS, Progress
+from mlscale.records import PROGRESS
 from mlscale.studies import dask_client
 
 STUDY = ("study", "cluster-count", "--quantity", "time", "--seeds", "1")
@@ -51,19 +51,14 @@ def test_a_killed_worker_changes_nothing(
     table: Path,
     tmp_path: Path,
     doomed_cluster: Any,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    add, killed = Progress.add, []
+    killed: list[int] = []
 
-    def add_and_kill(self: Progress, number: int, result: Any) -> None:
-        add(self, number, result)
-        if len(self.done) == 3:
-            victim = next(iter(doomed_cluster.workers.values())).pid
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
+    def kill() -> None:
+        killed.append(next(iter(doomed_cluster.workers.values())).pid)
+        os.kill(killed[0], signal.SIGKILL)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Progress, "add", add_and_kill)
+    with when_kept(3, kill):
         spread = tmp_path / "spread"
         succeed(capsys, *STUDY, table, "--dask", doomed_cluster.scheduler_address, "-o", spread)
     assert len(killed) == 1
@@ -83,17 +78,9 @@ def test_a_lost_cluster_is_one_line_and_what_is_done_is_kept(
     table: Path,
     tmp_path: Path,
     doomed_cluster: Any,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    add, address, output = Progress.add, doomed_cluster.scheduler_address, tmp_path / "lost"
-
-    def add_and_close(self: Progress, number: int, result: Any) -> None:
-        add(self, number, result)
-        if len(self.done) == 3:
-            doomed_cluster.close()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Progress, "add", add_and_close)
+    address, output = doomed_cluster.scheduler_address, tmp_path / "lost"
+    with when_kept(3, doomed_cluster.close):
         assert main([*STUDY, str(table), "--dask", address, "-o", str(output)]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"mlscale: error: the Dask cluster at {address} lost all its workers")

@@ -5,17 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Capture, interrupted, refuse, succeed
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-from mlscale.records import PROGRESS, Progress
+from mlscale.records import PROGRESS
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")
@@ -80,10 +79,10 @@ def test_processes_that_are_stopped(
     alone = (*STUDY, "--seeds", "3", table)
     study = (*alone, "-o", tmp_path / "stopped")
 
-    interrupted = stopped(3, signal.SIGINT, *study)
-    assert interrupted.returncode == 130
-    assert interrupted.stdout == ""
-    assert interrupted.stderr == (
+    ended = stopped(3, signal.SIGINT, *study)
+    assert ended.returncode == 130
+    assert ended.stdout == ""
+    assert ended.stderr == (
         f"mlscale: interrupted; 3 of 18 parts are kept in {tmp_path / 'stopped'}; go on with "
         "--resume\n"
     )
@@ -111,31 +110,10 @@ class TestInOneProcess:
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
         monkeypatch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
 
-    @pytest.fixture
-    def interrupt(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., str]:
-        """Run mlscale until two parts are kept; what it says."""
-
-        def run(*arguments: object) -> str:
-            with monkeypatch.context() as patch:
-                add = Progress.add
-
-                def add_and_stop(self: Progress, number: int, result: Any) -> None:
-                    add(self, number, result)
-                    if len(self.done) == 2:
-                        raise KeyboardInterrupt
-
-                patch.setattr(Progress, "add", add_and_stop)
-                assert main([str(argument) for argument in arguments]) == 130
-            return capsys.readouterr().err
-
-        return run
-
-    def test_errors_are_resumed_too(
-        self, capsys: Capture, table: Path, tmp_path: Path, interrupt: Callable[..., str]
-    ) -> None:
+    def test_errors_are_resumed_too(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         """All but the seconds that training took is the same."""
         study = (*ERRORS, table, "-o", tmp_path / "stopped")
-        assert "2 of 8 parts are kept" in interrupt(*study)
+        assert "2 of 8 parts are kept" in interrupted(capsys, *study)
         succeed(capsys, *study, "--resume")
         succeed(capsys, *ERRORS, table, "-o", tmp_path / "whole")
         found, whole = (
@@ -165,23 +143,20 @@ class TestInOneProcess:
         capsys: Capture,
         table: Path,
         tmp_path: Path,
-        interrupt: Callable[..., str],
         options: list[str],
         problem: str,
     ) -> None:
         study = (*STUDY, table, "-o", tmp_path)
-        interrupt(*study)
+        interrupted(capsys, *study)
         assert problem in refuse(capsys, tmp_path, *study, *options)
 
-    def test_nor_with_other_data(
-        self, capsys: Capture, table: Path, tmp_path: Path, interrupt: Callable[..., str]
-    ) -> None:
+    def test_nor_with_other_data(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         changed = tmp_path / table.name
         text = table.read_text()
         time = f"{made.measurements(per_group=2, grid=GRID).time_ms[0, 0, 0, 0]:.16g}"
         assert time in text
         changed.write_text(text.replace(time, "1.5", 1))
-        interrupt(*STUDY, table, "-o", tmp_path / "out")
+        interrupted(capsys, *STUDY, table, "-o", tmp_path / "out")
         message = refuse(capsys, tmp_path, *STUDY, changed, "-o", tmp_path / "out", "--resume")
         assert "was made of other data" in message
 
