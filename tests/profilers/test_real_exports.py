@@ -1,7 +1,6 @@
 """The public profiler files: what each gives, numbers read off the files by hand."""
 
 import csv
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from synthetic.exports import NVPROF_TRACE
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports
 
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 CLOCKS = {"engine_mhz": 1000.0, "memory_mhz": 1000.0}
 # File, device, CUs where nobody says them, then kernels, launches, exact and nearest features.
 READ = {
@@ -43,9 +43,7 @@ REFUSED = {
 
 
 def load(folder: Path, *names: str, **options: Any) -> ImportedTable:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return import_exports([folder / "profiler-exports" / n for n in names], **options)
+    return import_exports([folder / "profiler-exports" / n for n in names], **options)
 
 
 def test_every_file_is_here(data_folder: Path) -> None:

@@ -4,7 +4,6 @@ Expected numbers are the files' own, as the docstrings say; the shares without s
 regression only.
 """
 
-import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -16,14 +15,13 @@ from mlscale.profilers import ImportedTable, import_exports
 from mlscale.profilers.names import same_kernels
 from mlscale.profilers.tools.nsys import open_read_only
 
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 DETAILS = "ncu_details_csv/rtx5090_kernel0003_details.csv"
 
 
 def joined(folder: Path, *names: str, device: str, **base: float) -> ImportedTable:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        paths = [folder / "traces" / name for name in names]
-        return import_exports(paths, device=device, base=base)
+    paths = [folder / "traces" / name for name in names]
+    return import_exports(paths, device=device, base=base)
 
 
 def test_one_kernel_counted_by_ncu_of_a_run_traced_by_nsys(data_folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Tables in blocks: Arrow's and the row by row one say the same, wherever blocks end."""
 
 import math
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from mlscale.profilers.exports.cells import ArrowCells, ListedCells
 from mlscale.profilers.exports.reader import open_export
 from mlscale.profilers.exports.values import parse_number, quick_number
 
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 TIMES = [(1000 * i, 1000 * i + 400 + i) for i in range(40)]
 V1 = rocprof_v1({"SQ_WAVES": 10, "FETCH_SIZE": 5}, times=TIMES, launches=40)
 PAGES = {
@@ -46,9 +46,7 @@ PAGES = {
 
 def imported(path: Path, text: str) -> ImportedTable:
     path.write_text(text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return import_exports([path], device="made-gpu", base=BASE)
+    return import_exports([path], device="made-gpu", base=BASE)
 
 
 @pytest.fixture

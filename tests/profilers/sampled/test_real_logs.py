@@ -5,7 +5,6 @@ which a tenth of the column's highest value picks out.
 """
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from mlscale.errors import InputError
 from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs, log_format
 
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 A100 = {"cu_count": 108, "memory_mhz": 1215}
 # File, tool, what the user says, and by GPU what the row holds.
 READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
@@ -81,9 +81,7 @@ REFUSED = {
 
 
 def load(path: Path, tool: str | None = None, **facts: Any) -> SampledTable:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return import_logs([path], tool, RunFacts(**facts))
+    return import_logs([path], tool, RunFacts(**facts))
 
 
 @pytest.mark.parametrize("name", READ)
