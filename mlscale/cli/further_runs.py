@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlscale.cli import options
-from mlscale.cli.subject import Subject, is_of_monitor
+from mlscale.cli.subject import Subject, config_of, is_of_monitor
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles
@@ -33,25 +33,22 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
 
     Raises InputError.
     """
+    profiles = of.profiles
     tables: list[tuple[Path | Table, HardwareConfig | None]] = []
     for text in arguments.also:
         file, separator, settings = text.rpartition("@")
         is_named = bool(separator) and "=" in settings
         path = options.input_file(file if is_named else text)
-        config = _config(settings, of.profiles.base) if is_named else None
+        config = None
+        if is_named:
+            config = config_of(parse_settings(settings), profiles.device, profiles.base.as_dict())
         if is_tidy(path):
             tables.append((path, config))
         elif is_of_monitor(path):
             tables.append((_of_log(of, path, config, arguments), None))
         else:
             tables.append((_of_trace(of, path, config, arguments.gpu), config))
-    return add_points(of.profiles, tables, of.model.grid) if tables else of.profiles
-
-
-def _config(text: str, base: HardwareConfig) -> HardwareConfig:
-    """The configuration that a text gives; what it leaves out is the base's. Raises InputError."""
-    settings = base.as_dict() | parse_settings(text)
-    return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])
+    return add_points(profiles, tables, of.model.grid) if tables else profiles
 
 
 def _of_log(

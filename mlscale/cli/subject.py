@@ -148,7 +148,7 @@ def read(
         model = model_for(model, profiles, targets, extrapolate=arguments.extrapolate)
     else:
         targets = [
-            _config(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
+            config_of(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
         ]
         peak_profiles = _peaks(peaks, profiles)
         model = model_for(
@@ -295,7 +295,7 @@ def _device_and_base(
         device = model.device
     if device is None:
         raise InputError(f"{table.source}: does not say the GPU; name it with --device")
-    return device, _config(arguments.base, device) if arguments.base else only_config(table)
+    return device, config_of(arguments.base, device) if arguments.base else only_config(table)
 
 
 def _is_for(model: Model, table: Table) -> bool:
@@ -318,7 +318,7 @@ def _peaks(file: str | None, profiles: Profiles) -> Profiles | None:
     return profiles_at(table, profiles.base, profiles.device)
 
 
-def _config(
+def config_of(
     settings: Mapping[str, float], device: str, usual: Mapping[str, float] | None = None
 ) -> HardwareConfig:
     """A configuration of a GPU; what the settings leave out is as usual, or all of its CUs.
