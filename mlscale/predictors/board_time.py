@@ -192,7 +192,7 @@ class BoardTime(BoardPredictor):
             )
         log_clock = np.log(np.array(grid.engine_mhz) / base.engine_mhz)
         prior = self.population_.prior(log_clock, len(profiles.kernels))
-        posterior = condition(prior, measured_ratios(profiles, grid, with_power=False))
+        posterior = condition(prior, measured_ratios(profiles, grid, "time"))
         flags = (() if profiles.points else (ONE_CLOCK,),) * len(profiles.kernels)
         return ConditionedSurfaces(grid, base, posterior, flags)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
-from mlscale.data.profiles import Profiles
+from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, configuration_weights
 from mlscale.errors import InputError
 
@@ -191,29 +191,30 @@ class ConditionedSurfaces:
         return np.asarray(np.any(others, axis=0))
 
 
-def measured_ratios(profiles: Profiles, grid: ConfigGrid, with_power: bool) -> MeasuredRatios:
+def measured_ratios(profiles: Profiles, grid: ConfigGrid, *quantities: str) -> MeasuredRatios:
     """Return the points of `Profiles.points` as log ratios to the base; between steps interpolated.
 
-    Outputs are the log time ratios (N) and, with power, after them those of power. Raises
+    Outputs are the log ratios (N) of each of the quantities, one after the other. Raises
     InputError on a point outside the grid's range, and on more points than MOST_CELLS allows.
     """
-    outputs = grid.size * (1 + with_power)
-    most = min(math.isqrt(MOST_CELLS // max(1, len(profiles.kernels))), MOST_CELLS // outputs)
-    count = sum(1 + (with_power and one.power_w is not None) for one in profiles.points)
-    if count > most:
+    kernels, outputs = len(profiles.kernels), grid.size * len(quantities)
+    measured = [
+        (number, point.config, values / profiles.quantity(quantity))
+        for point in profiles.points
+        for number, quantity in enumerate(quantities)
+        if (values := getattr(point, QUANTITIES[quantity])) is not None
+    ]
+    most = min(math.isqrt(MOST_CELLS // max(1, kernels)), MOST_CELLS // outputs)
+    if len(measured) > most:
         raise InputError(
-            f"{count} further measured values of each of {len(profiles.kernels)} kernels are too "
+            f"{len(measured)} further measured values of each of {kernels} kernels are too "
             f"many on {grid.size} configurations, as the cost is quadratic; give at most {most}"
         )
-    rows, logs = [np.empty((0, outputs))], []
-    for point in profiles.points:
-        weights, none = configuration_weights(grid, point.config)[None], np.zeros((1, grid.size))
-        rows.append(np.hstack([weights, none]) if with_power else weights)
-        logs.append(np.log(point.time_ms / profiles.time_ms))
-        if with_power and point.power_w is not None:
-            rows.append(np.hstack([none, weights]))
-            logs.append(np.log(point.power_w / profiles.quantity("power")))
-    return MeasuredRatios(np.vstack(rows), np.array(logs).reshape(-1, len(profiles.kernels)).T)
+    at = np.zeros((len(measured), len(quantities), grid.size))
+    for row, (number, config, _) in zip(at, measured, strict=True):
+        row[number] = configuration_weights(grid, config)
+    logs = np.log([ratios for _, _, ratios in measured]).reshape(-1, kernels).T
+    return MeasuredRatios(at.reshape(-1, outputs), logs)
 
 
 def condition(prior: SurfacePrior, points: MeasuredRatios) -> SurfacePosterior:

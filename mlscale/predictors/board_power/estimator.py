@@ -172,7 +172,7 @@ class BoardPower(BoardPredictor):
             raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
         else:
             factors = times.values
-        measured = _measured_power(profiles, grid)
+        measured = measured_ratios(profiles, grid, "power")
         prior = self._prior(profiles, grid, factors)
         posterior = condition(prior, measured)
         flags = self._flags(profiles, is_memory_swept=bool(logs["memory_mhz"].any()))
@@ -290,14 +290,6 @@ class BoardPower(BoardPredictor):
             raise ValueError("it does not say the limits of the GPUs that it learnt from")
         self.times_ = None
         return self
-
-
-def _measured_power(profiles: Profiles, grid: ConfigGrid) -> MeasuredRatios:
-    """Power of the profiles' further points."""
-    points = measured_ratios(profiles, grid, with_power=True)
-    at = points.at[:, grid.size :]
-    is_power = at.any(axis=1)
-    return MeasuredRatios(at[is_power], points.logs[:, is_power])
 
 
 def _from_one_clock(profiles: Profiles) -> list[str]:

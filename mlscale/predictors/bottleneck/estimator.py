@@ -232,7 +232,8 @@ class Bottleneck(Predictor):
             trained = self.time_.gpus[0].grid
             other_grid = None if gpu.grid == trained else trained
             prior = self.power_.prior(kernels.use, profiles.base_power_w, gpu, time, other_grid)
-        points = measured_ratios(profiles, gpu.grid, self.power_ is not None)
+        quantities = dict.fromkeys(("time", self.quantity))
+        points = measured_ratios(profiles, gpu.grid, *quantities)
         posterior = condition(prior, points)
         pairs = zip(self.time_.flags(kernels, gpu), posterior.surprise_flags(), strict=True)
         flags = tuple((*target.notes, *own, *surprise) for own, surprise in pairs)

@@ -175,7 +175,8 @@ class Sampled(Predictor):
         known = belief(self.bases_, trained, asked, profiles)
         none = np.empty((0, len(known.logs)))
         prior = SurfacePrior(lambda _: known.logs, none, none, known.misfit)
-        posterior = condition(prior, measured_ratios(profiles, grid, self.quantity == "power"))
+        quantities = dict.fromkeys(("time", self.quantity))
+        posterior = condition(prior, measured_ratios(profiles, grid, *quantities))
         is_other_board = profiles.device != self.device_
         board = (OTHER_BOARD.format(self.device_),) if is_other_board else ()
         pairs = zip(known.inputs.flags(profiles), posterior.surprise_flags(), strict=True)

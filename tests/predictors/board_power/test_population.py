@@ -164,18 +164,6 @@ class TestNewGpus:
         expected = np.array([0.08, 3 * np.log(1500 / 1490), 0.01, 0])
         assert widths / trained.scores_[900] == pytest.approx(expected, rel=0.08)
 
-    def test_a_run_without_a_second_reading_is_as_before(self, trained: BoardPower) -> None:
-        table = made.measurements("steep", 7, (0.8, 0, 0))
-        own, both = ready(trained, table), with_second(table)
-        [point] = both.points
-        assert point.power_w is not None
-        half = np.where(np.arange(30) < 15, point.power_w, np.nan)
-        some = replace(both, points=(replace(point, power_w=half),))
-        of_some = own.predict_interval(some, 0.9, made.GRID)
-        of_one = own.predict_interval(table.profiles(made.TOP), 0.9, made.GRID)
-        assert of_some.values[15:] == pytest.approx(of_one.values[15:], rel=1e-3)
-        assert of_some.high[15:] == pytest.approx(of_one.high[15:], rel=1e-2)
-
     def test_a_gpu_in_spread_from_widens_and_is_not_learnt(self, trained: BoardPower) -> None:
         strange = made.measurements("strange", 3, (2.5, 0, 1))
         own = BoardPower(spread_from=("strange",))
