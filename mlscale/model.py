@@ -29,7 +29,7 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.unprofiled import (
-    EXCHANGES,
+    is_exchange,
     refuse_times_alone,
     with_exchanges_kept,
     with_unprofiled,
@@ -130,7 +130,7 @@ class Model:
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
             profiles, surfaces = with_unprofiled(profiles, surfaces)
-        if not any(map(EXCHANGES.search, self.card.get("kernels", ()))):  # else it learnt them
+        if not any(map(is_exchange, self.card.get("kernels", ()))):  # else it learnt them
             surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 

@@ -22,11 +22,12 @@ AS_KEPT = (
     "exchanges data between GPUs: its time is taken to stay at every clock, and the interval "
     "reaches from there to full scaling with a clock"
 )
-EXCHANGES = re.compile(  # names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM, torch give
+# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
+_EXCHANGES = re.compile(
     r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
-    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot",
-    re.IGNORECASE,
+    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot"
 )
+_IN_EACH_OF_THEM = ("ccl", "nvshmem", "reduce")  # one of them; sought first, as that is quick
 MOST_NAMED = 3  # kernels to profile
 LONGEST_NAME = 60
 
@@ -89,11 +90,17 @@ def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles,
     return replace(profiles, power_w=base_w), surfaces
 
 
+def is_exchange(kernel: str) -> bool:
+    """Whether a kernel exchanges data between GPUs, by its name."""
+    name = kernel.lower()
+    return any(part in name for part in _IN_EACH_OF_THEM) and bool(_EXCHANGES.search(name))
+
+
 def exchanging(profiles: Profiles) -> Mask:
     """Which kernels exchange data between GPUs, by their names, (K,); no run that was sampled."""
     if is_sampled(profiles.metadata):
         return np.zeros(len(profiles.kernels), dtype=bool)
-    return np.array([bool(EXCHANGES.search(name)) for name in profiles.kernels], dtype=bool)
+    return np.array([is_exchange(name) for name in profiles.kernels], dtype=bool)
 
 
 def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
