@@ -5,11 +5,11 @@ import json
 import pandas as pd
 import pytest
 from synthetic.micro_benchmarks import CLOCKS, GPU, PROBES, SAMPLES, true_cycles, true_unit
+from synthetic.warps import dram
 
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers.micro_benchmarks import compute_unit, measured_cycles, wang_chu_row
-from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
 from mlscale.papers.wang_chu_gpus import GpuParameters, gpu_of_row
 
 CYCLES, _ = measured_cycles(pd.concat(SAMPLES), PROBES)
@@ -35,14 +35,8 @@ class TestRecovered:
         found = entry()
         for engine, memory in CLOCKS:
             truth = true_cycles(engine, memory)
-            latency = dram_latency_cycles(
-                engine, memory, found.dram_latency_slope, found.dram_latency_offset
-            )
-            delay = dram_delay_cycles(
-                engine, memory, found.dram_delay_slope, found.dram_delay_offset
-            )
-            assert float(latency) == pytest.approx(truth["dram_latency"], rel=0.05)
-            assert float(delay) == pytest.approx(truth["dram_delay"], rel=0.05)
+            expected = truth["dram_latency"], truth["dram_delay"]
+            assert dram(found, engine, memory) == pytest.approx(expected, rel=0.05)
         assert "Measured at 4 settings" in found.note
 
     def test_one_setting_gives_constants_that_hold_there(self) -> None:

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic.warps import GTX_980, dram
 
 from mlscale.data.devices import load_device
 from mlscale.errors import InputError
 from mlscale.papers import wang_chu as model
 from mlscale.papers.max_overlap import max_overlap_factor
-from mlscale.papers.wang_chu_gpus import load_gpu, specification_gpu
+from mlscale.papers.wang_chu_gpus import specification_gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs
-
-GTX_980 = load_gpu("gtx980")
 
 # Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (docs/equations.md, 1.3).
 TABLE_II = (
@@ -51,16 +50,6 @@ def warp_inputs(
     return WarpInputs(*(np.array([value]) for value in values), flags=((),))
 
 
-def dram(engine: float, memory: float) -> tuple[float, float]:
-    latency = model.dram_latency_cycles(
-        engine, memory, GTX_980.dram_latency_slope, GTX_980.dram_latency_offset
-    )
-    delay = model.dram_delay_cycles(
-        engine, memory, GTX_980.dram_delay_slope, GTX_980.dram_delay_offset
-    )
-    return float(latency), float(delay)
-
-
 @pytest.mark.parametrize(
     ("engine", "memory", "latency", "delay", "half", "mostly"),
     # docs/equations.md, 1.5: (4), Table III's fit, and (5a), (5b) at hit rates of 0.5 and 0.975.
@@ -80,7 +69,7 @@ def test_memory_of_the_gtx_980(
     half: tuple[float, float],
     mostly: tuple[float, float],
 ) -> None:
-    found = dram(engine, memory)
+    found = dram(GTX_980, engine, memory)
     assert found == pytest.approx((latency, delay), abs=5e-7)
     for rate, expected in ((0.5, half), (0.975, mostly)):
         average = (

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from public_tables import BASES, GTX980_49, measured
+from synthetic.warps import dram
 
 from mlscale import create
 from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error, absolute_values
-from mlscale.papers import wang_chu as model
 from mlscale.papers.wang_chu_gpus import load_gpu, specification_gpu
 from mlscale.papers.wang_chu_inputs import derive_inputs
 from mlscale.papers.wang_chu_readings import READINGS
@@ -197,15 +197,12 @@ def test_inputs_and_memory_are_those_of_the_authors(data_folder: Path) -> None:
     for config in data.grid:
         inputs = derive_inputs(data.profiles(config), gpu)
         engine, memory = config.engine_mhz, config.memory_mhz
-        latency = model.dram_latency_cycles(
-            engine, memory, gpu.dram_latency_slope, gpu.dram_latency_offset
-        )
-        delay = model.dram_delay_cycles(engine, memory, gpu.dram_delay_slope, gpu.dram_delay_offset)
+        latency, delay = dram(gpu, engine, memory)
         here = [r for r in rows if (float(r["coreF"]), float(r["memF"])) == (engine, memory)]
         for row in here:
             k = data.kernels.index(row["appName"])
-            assert float(row["L_DM"]) == pytest.approx(float(latency), rel=1e-9)
-            assert float(row["D_DM"]) == pytest.approx(float(delay), rel=1e-9)
+            assert float(row["L_DM"]) == pytest.approx(latency, rel=1e-9)
+            assert float(row["D_DM"]) == pytest.approx(delay, rel=1e-9)
             transactions = float(row["n_gld"]) + float(row["n_gst"])
             assert inputs.global_transactions[k] == pytest.approx(transactions, rel=1e-9)
             shared = float(row["n_shm_ld"]) + float(row["n_shm_st"])

@@ -10,21 +10,19 @@ import pandas as pd
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.micro import probes
 from mlscale.papers.volkov import ComputeUnit, classical_bounds
-from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
-from mlscale.papers.wang_chu_gpus import load_gpu
+from synthetic import warps
 
 GPU = DeviceInfo("cuda", "NVIDIA GeForce GTX 980", "u", "d", 16, 2 << 20, 32, sensors="nvml")
 PROBES = [probe for probe, _ in probes(GPU)]
 CLOCKS = [(600.0, 2000.0), (1200.0, 2000.0), (600.0, 3500.0), (1200.0, 3500.0)]
-TRUTH, LAUNCH_MS, NOISE = load_gpu("gtx980"), 0.004, 0.01
+LAUNCH_MS, NOISE = 0.004, 0.01
 
 
 def true_cycles(engine: float, memory: float) -> dict[str, float]:
-    slope, offset = TRUTH.dram_latency_slope, TRUTH.dram_latency_offset
-    delay = (TRUTH.dram_delay_slope, TRUTH.dram_delay_offset)
+    latency, delay = warps.dram(warps.GTX_980, engine, memory)
     return {
-        "dram_latency": float(dram_latency_cycles(engine, memory, slope, offset)),
-        "dram_delay": float(dram_delay_cycles(engine, memory, *delay)),
+        "dram_latency": latency,
+        "dram_delay": delay,
         "l2_latency": 222.0,
         "l2_delay": 1.2,
         "shared_latency": 28.0,

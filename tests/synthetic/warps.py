@@ -9,8 +9,8 @@ import numpy as np
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.papers.wang_chu import predict_time_ms
-from mlscale.papers.wang_chu_gpus import load_gpu
+from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles, predict_time_ms
+from mlscale.papers.wang_chu_gpus import GpuParameters, load_gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs, derive_inputs
 from synthetic import profiled
 
@@ -48,6 +48,14 @@ def profiles_of(*kernels: dict[str, float], **at: Any) -> Profiles:
     """Profiles on a GTX 980 at 700 / 700 MHz, 1 ms each; a column for each counter."""
     counters = {name: [kernel[name] for kernel in kernels] for name in kernels[0]}
     return profiled.profiles(counters, **{"device": "gtx980", "base": BASE, **at})
+
+
+def dram(gpu: GpuParameters, engine_mhz: float, memory_mhz: float) -> tuple[float, float]:
+    """Latency and delay of a DRAM transaction [cycles], by Eq. (4) and Table III."""
+    clocks = engine_mhz, memory_mhz
+    latency = dram_latency_cycles(*clocks, gpu.dram_latency_slope, gpu.dram_latency_offset)
+    delay = dram_delay_cycles(*clocks, gpu.dram_delay_slope, gpu.dram_delay_offset)
+    return float(latency), float(delay)
 
 
 def derive(*kernels: dict[str, float]) -> WarpInputs:
