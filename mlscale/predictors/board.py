@@ -39,7 +39,7 @@ class BoardPredictor(Predictor):
     def predict(self, profiles: Profiles, grid: ConfigGrid | None = None) -> Surfaces:
         """The surfaces, on the grid of the training table where none is given. Raises InputError.
 
-        What a grid has in common with the base, the class says.
+        The class says which settings a grid may have.
         """
         return self._surfaces(profiles, grid or training_grid(self.trained_, profiles), None)
 
@@ -48,8 +48,8 @@ class BoardPredictor(Predictor):
     ) -> Surfaces:
         """Surfaces with low and high, which hold that share of runs x configurations.
 
-        Of which GPUs they hold it, the class says. low and high are None after training on one GPU
-        alone. Raises InputError.
+        The class says of which GPUs they do. low and high are None after training on one GPU alone.
+        Raises InputError.
         """
         return self._surfaces(profiles, grid or training_grid(self.trained_, profiles), coverage)
 

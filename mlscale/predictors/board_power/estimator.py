@@ -187,10 +187,8 @@ class BoardPower(BoardPredictor):
                 self._prior(profiles, grid, ends).predicted() - without
                 for ends in (times.high, times.low)
             )
-            low, high = (
-                low + np.clip(slow, -distance, distance),
-                high + np.clip(fast, -distance, distance),
-            )
+            low = low + np.clip(slow, -distance, distance)
+            high = high + np.clip(fast, -distance, distance)
         return Surfaces.of_logs(grid, base, posterior.logs, flags, (low, high))
 
     def _half_width(
@@ -204,14 +202,9 @@ class BoardPower(BoardPredictor):
         """Of the intervals of log power, (K, N); logs and distance: see `_from_nearest`."""
         is_elsewhere = np.abs(measured.at @ logs["engine_mhz"]) > 1e-9
         has_further = (~np.isnan(measured.logs) & is_elsewhere).any(axis=1, keepdims=True)
-        further, alone = (
-            score_at(scores, coverage) * _scale(posterior, distance, least)
-            for scores, least in (
-                (self.further_scores_, LEAST_SPREAD_FURTHER),
-                (self.scores_, LEAST_SPREAD),
-            )
-        )
-        width = np.where(has_further, further, alone)
+        further, alone = score_at(self.further_scores_, coverage), score_at(self.scores_, coverage)
+        least = np.where(has_further, LEAST_SPREAD_FURTHER, LEAST_SPREAD)
+        width = np.where(has_further, further, alone) * _scale(posterior, distance, least)
         is_away = (logs["engine_mhz"] != 0) | (logs["memory_mhz"] != 0)
         return np.where(is_away, width, 0) + SPREAD_PER_MEMORY_CLOCK * np.abs(logs["memory_mhz"])
 
@@ -315,7 +308,7 @@ def _from_nearest(measured: MeasuredRatios, log_clocks: Mapping[str, Floats]) ->
     return nearest
 
 
-def _scale(posterior: SurfacePosterior, distance: Floats, least: float) -> Floats:
+def _scale(posterior: SurfacePosterior, distance: Floats, least: Floats | float) -> Floats:
     """What the intervals' half-widths are proportional to, (K, N).
 
     distance: see `_from_nearest`; at a reading itself its noise alone is left of the least spread.
