@@ -150,7 +150,7 @@ def front_table(
     energy: Floats,
     front: Mask,
     base: int,
-    units: tuple[str, str] = ("ms", "mJ"),
+    units: tuple[str, str],
 ) -> Markup:
     """The front in numbers, the quickest first; names (N,): of the configurations.
 

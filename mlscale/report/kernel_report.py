@@ -17,11 +17,12 @@ from mlscale.data.surfaces import relative_values
 from mlscale.model import Model
 from mlscale.predictors.base import Explains, HasFeatures
 from mlscale.predictors.features import Explanation
+from mlscale.report.markup import scale_and_unit
 
 Interval = tuple[Floats, Floats]
 
 MOST_KERNELS = 20  # that have a section of their own
-UNITS = {"time": "ms", "power": "W", "energy": "mJ"}
+COSTS = {"time": "time_ms", "power": "power_w", "energy": "energy_mj"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +30,15 @@ class KernelReport:
     """One kernel at every configuration of the grid.
 
     trained_range: what training speaks for, where the grid goes beyond; else None.
-    quantities: by name (the keys of UNITS, as far as they can be given), (C, E, M) in that
-    unit. intervals: low and high of time and power, where the predictor gives them; they hold at
-    once. advice: the best for it alone, its part of the run and its flags. place: between the
-    GPU's peaks. counters: of its profile, by name. explanations: by quantity, none for a kernel
-    without counters; `position` is the kernel's place in them. counters_used: names of features
-    and counters that the time's predictor looks at. feature_status: how the profiler gives a
-    feature, 'exact', 'nearest' or 'missing', where that is known. why_no_energy: where energy
-    cannot be given, for a reader. was_trained_on: whether a kernel of this name is among the
-    training kernels.
+    quantities: by name (the keys of COSTS, as far as they can be given), (C, E, M); units: those
+    that suit the base. intervals: low and high of time and power, where the predictor gives them;
+    they hold at once. advice: the best for it alone, its part of the run and its flags. place:
+    between the GPU's peaks. counters: of its profile, by name. explanations: by quantity, none
+    for a kernel without counters; `position` is the kernel's place in them. counters_used: names
+    of features and counters that the time's predictor looks at. feature_status: how the profiler
+    gives a feature, 'exact', 'nearest' or 'missing', where that is known. why_no_energy: where
+    energy cannot be given, for a reader. was_trained_on: whether a kernel of this name is among
+    the training kernels.
     """
 
     name: str
@@ -50,6 +51,7 @@ class KernelReport:
     base: Index
     trained_range: ConfigGrid | None
     quantities: dict[str, Floats]
+    units: dict[str, str]
     intervals: dict[str, Interval]
     explanations: dict[str, Explanation]
     position: int
@@ -103,7 +105,7 @@ def kernel_reports(
         for quantity, predictor in predictors.items()
         if profiled and isinstance(predictor, Explains)
     }
-    time = predictors["time"]
+    time, base = predictors["time"], model.grid.index(model.base)
     training_kernels = model.card.get("kernels")
     places = roofline(profiles)
     status = profiles.metadata.get("feature_status")
@@ -113,6 +115,7 @@ def kernel_reports(
         quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
         if power.why_no_energy is None:
             quantities["energy"] = quantities["time"] * quantities["power"]
+        scales = {q: scale_and_unit(of[base], COSTS[q]) for q, of in quantities.items()}
         counters = zip(profiles.counter_names, profiles.counters[k].tolist(), strict=True)
         reports.append(
             KernelReport(
@@ -123,11 +126,12 @@ def kernel_reports(
                 has_counters=bool(has_counters[k]),
                 counters={counter: value for counter, value in counters if not math.isnan(value)},
                 grid=model.grid,
-                base=model.grid.index(model.base),
+                base=base,
                 trained_range=model.trained_range,
-                quantities=quantities,
+                quantities={q: of / scales[q][0] for q, of in quantities.items()},
+                units={q: unit for q, (_, unit) in scales.items()},
                 intervals={
-                    quantity: (of.low[k], of.high[k])
+                    quantity: (of.low[k] / scales[quantity][0], of.high[k] / scales[quantity][0])
                     for quantity, of in advice.surfaces.items()
                     if of.low is not None and of.high is not None
                 },

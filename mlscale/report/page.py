@@ -20,7 +20,7 @@ from mlscale.model import Model
 from mlscale.papers.citations import Reference, citable_names, references_of
 from mlscale.predictions import COVERAGE
 from mlscale.report import sections
-from mlscale.report.kernel_report import UNITS, KernelReport, kernel_reports
+from mlscale.report.kernel_report import KernelReport, kernel_reports
 from mlscale.report.levers import commands_section
 from mlscale.report.markup import (
     Child,
@@ -242,7 +242,7 @@ def _kernel_head(report: KernelReport) -> Markup:
         ("Bound", str(report.place) if report.has_counters else "not known: no counters"),
     ]
     for quantity, values in report.quantities.items():
-        unit = UNITS[quantity]
+        unit = report.units[quantity]
         extent = f"{number(values.min())} to {number(values.max())} {unit}"
         text = f"{number(values[report.base])} {unit} at the base; predicted {extent}"
         if quantity in report.intervals:

@@ -16,7 +16,7 @@ from mlscale.report.charts import (
     range_bar,
 )
 from mlscale.report.heat_map import HeatMap
-from mlscale.report.kernel_report import UNITS, KernelReport
+from mlscale.report.kernel_report import KernelReport
 from mlscale.report.markup import (
     Child,
     Markup,
@@ -58,7 +58,7 @@ def heat_maps(report: KernelReport) -> Markup:
     """A heat map for each quantity and CU count."""
     maps = []
     for quantity, values in report.quantities.items():
-        unit, index = UNITS[quantity], report.best(quantity)
+        unit, index = report.units[quantity], report.best(quantity)
         heat_map = HeatMap(quantity.capitalize(), unit, report.grid, values, report.base, index)
         best = (
             f"Best: {number(values[index], 3)} {unit}, {times(report.factors(quantity)[index])}"
@@ -145,7 +145,8 @@ def pareto(report: KernelReport) -> Markup:
         for i, config in enumerate(report.grid)
     ]
     title = "energy against time of every configuration, with the Pareto front"
-    figure = front_chart(time, energy, front, base)
+    units = (report.units["time"], report.units["energy"])
+    figure = front_chart(time, energy, front, base, None, units)
     caption = "Every configuration; the line joins the Pareto front, the diamond is the base"
     return part(
         heading,
@@ -155,7 +156,7 @@ def pareto(report: KernelReport) -> Markup:
         ),
         row(
             chart(caption, figure, title, f"{report.name!a} front"),
-            front_table(names, time, energy, front, base),
+            front_table(names, time, energy, front, base, units),
         ),
     )
 
@@ -165,7 +166,7 @@ def best(report: KernelReport) -> Markup:
     needed = {"time": "time", "power": "power"}
     possible = [name for name in _OBJECTIVES if needed.get(name, "energy") in report.quantities]
     headers = ["objective", "best configuration", "saving"]
-    headers += [f"{quantity} {UNITS[quantity]}" for quantity in report.quantities]
+    headers += [f"{quantity} {report.units[quantity]}" for quantity in report.quantities]
     return part(
         "Best configurations",
         soft(
@@ -325,7 +326,7 @@ def every_configuration(report: KernelReport) -> Markup:
     headers = ["compute units", "engine MHz", "memory MHz"]
     columns: list[list[str]] = [[f"{getattr(c, axis):g}" for c in report.grid] for axis in AXES]
     for quantity, values in report.quantities.items():
-        unit = UNITS[quantity]
+        unit = report.units[quantity]
         headers += [f"{quantity} {unit}", f"{quantity} to base"]
         columns.append([number(v) for v in values.flat])
         columns.append([times(v) for v in report.factors(quantity).flat])

@@ -14,6 +14,7 @@ from mlscale.data.grid import AXES
 from mlscale.data.profiles import Profiles
 from mlscale.predictions import INTERVAL
 from mlscale.report.charts import chart, front_chart, front_table, roofline_chart
+from mlscale.report.kernel_report import COSTS
 from mlscale.report.levers import power_caps
 from mlscale.report.markup import (
     Child,
@@ -39,7 +40,6 @@ from mlscale.text import counted, number, rounded, share_in_percent, time_in_wor
 _LEAST_LABELLED = 0.02  # of the run's time
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
 _AXIS_HEADERS = {"cu_count": "CUs", "engine_mhz": "engine MHz", "memory_mhz": "memory MHz"}
-_COSTS = {"time_ms": "time", "power_w": "power", "energy_mj": "energy"}
 _MEANINGS = {
     "memory-bound": "a lower engine clock costs little time, a lower memory clock much",
     "core-bound": "time goes with the engine clock; the memory clock matters little",
@@ -174,7 +174,7 @@ def _costs(report: RunReport) -> Markup:
     ranges = {"time_ms": run.slowdown_range}
     if advice.objective == "energy" and run.saving_range is not None:
         ranges["energy_mj"] = (-run.saving_range[1], -run.saving_range[0])
-    for cost, quantity in _COSTS.items():
+    for quantity, cost in COSTS.items():
         at_base, at_best = getattr(run.base, cost), getattr(run.best, cost)
         if at_base is None:
             continue

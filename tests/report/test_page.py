@@ -160,6 +160,16 @@ class TestKnownTruth:
         for unit in ("ms", "W", "mJ"):
             assert f" {unit} at the base; predicted " in text
 
+    def test_a_long_kernel_has_seconds_and_joules(self) -> None:
+        """30 s at the base: energy [J] is 30 times the watts; the law's fastest takes 12 s."""
+        profiles = replace(new_profiles(), time_ms=np.full(4, 3e4))
+        kernel = report(profiles=profiles).one("section", "kernel")
+        power_w = float(profiles.quantity("power")[0])
+        assert "30.00 s at the base; predicted 12.00 to 120.0 s" in kernel.all("dl")[0].text
+        assert f"{30 * power_w:.4g} J at the base" in kernel.all("dl")[0].text
+        assert kernel.texts("h4")[:3] == ["Time [s]", "Power [W]", "Energy [J]"]
+        assert {"time [s]", "energy [J]"} <= set(kernel.texts("text"))
+
 
 class TestEvidence:
     def test_features_stand_beside_their_training_range(self) -> None:
