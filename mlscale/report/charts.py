@@ -93,7 +93,8 @@ def axis_chart(
         look = _curve(colour_, marker, len(steps))
         axes.plot(steps, curve.values, linestyle=dashes, label=curve.name, **look)
     axes.set_ylim(bottom=0)
-    axes.set_xticks(*_labelled(steps, base or 0))
+    ticks = _labelled(steps, base or 0)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.02, 0.99),
@@ -291,19 +292,17 @@ def _curve(colour_: str, marker: str, count: int) -> dict[str, Any]:
     return {"color": colour_, "linewidth": 2, "clip_on": False, **marks}
 
 
-def _labelled(steps: Sequence[float], base: int) -> tuple[list[float], list[str]]:
-    """The steps and their labels; where these would overlap, the base's and the ends' stay."""
+def _labelled(steps: Sequence[float], base: int) -> list[float]:
+    """The steps whose labels do not overlap: the base's, the ends', then as many as fit."""
     pixels = _FRAME[0] / 1.1 / ((steps[-1] - steps[0]) or 1)
-    labels = [""] * len(steps)
-    for i in [base, 0, len(steps) - 1, *range(len(steps))]:
-        label = f"{steps[i]:g}"
+    shown: list[float] = []
+    for step in [steps[base], steps[0], steps[-1], *steps]:
         if all(
-            abs(step - steps[i]) * pixels > _CHARACTER * (len(label) + len(other)) / 2 + 4
-            for step, other in zip(steps, labels, strict=True)
-            if other
+            abs(step - other) * pixels > _CHARACTER * len(f"{step:g}{other:g}") / 2 + 4
+            for other in shown
         ):
-            labels[i] = label
-    return list(steps), labels
+            shown.append(step)
+    return sorted(shown)
 
 
 def _fitting_ticks(axes: Axes) -> list[float]:
