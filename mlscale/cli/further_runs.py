@@ -61,7 +61,8 @@ def _of_log(
     if is_tidy(first) or not is_of_monitor(first):
         raise InputError(
             f"{path}: is a monitor's log, and {first} is none; import both as tables "
-            "(mlscale import auto LOG), or give the logs of both runs"
+            "(mlscale import auto LOG), or give the logs of both runs; for the power of a further "
+            "trace import that trace with --power LOG, and give the table"
         )
     if arguments.time is not None:
         raise InputError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command import Capture, succeed
+from synthetic.monitor_logs import block, query
 
 from mlscale.cli.main import main
 
@@ -128,6 +129,25 @@ def test_what_cannot_be_the_same_work_is_refused(
 ) -> None:
     slow = trace(tmp_path / "slow.json", times)
     assert match in refused(capsys, fast, *BASE, "--also", f"{slow}@{config}")
+
+
+def test_power_of_the_further_run_comes_in_its_table(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    """A log beside traces is refused with the way; 600 W and 330 W are then met."""
+    slow, log, table = (
+        trace(tmp_path / "slow.json", at(1320)),
+        tmp_path / "w.csv",
+        tmp_path / "t.csv",
+    )
+    log.write_text(query(block(1, 3, 1, power_w=330)))
+    complaint = refused(capsys, fast, *BASE, "--also", log)
+    assert complaint.endswith("import that trace with --power LOG, and give the table")
+    given = ("import", "auto", slow, "--base", "engine=1320,memory=2619", "--power", 330)
+    succeed(capsys, *given, "-o", table)
+    document = advise(capsys, fast, *BASE, "--power", 600, "--also", table, "--max-time", 300)
+    powers = {p["engine_mhz"]: p["power_w"] for p in document["whole_run"]["front"]}
+    assert powers[1320] == pytest.approx(330, rel=0.05)
 
 
 def test_without_a_second_clock_it_is_asked_for(capsys: Capture, fast: Path) -> None:
