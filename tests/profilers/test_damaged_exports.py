@@ -57,6 +57,11 @@ CASES: dict[str, tuple[str | bytes, str]] = {
         "row of units is missing"),
     "unit unknown": (with_metric(TIME, "fortnight", "3"), "the unit 'fortnight' is not one"),
     "unit of another kind": (with_metric(TIME, "byte", "3"), "the unit 'byte' is not one"),
+    "unit of a clock": (
+        with_metric("sm__cycles_elapsed.avg.per_second", "byte", "3"),
+        "the unit 'byte' is not one"),
+    "unit of a share": (
+        with_metric("lts__t_sector_hit_rate.pct", "inst", "3"), "the unit 'inst' is not one"),
     "unit left out": (with_metric("dram__bytes_read.sum", "", "3"), "the unit '' is not one"),
     "decimal comma": (with_metric(TIME, "us", "12,5"), "'12,5' has a decimal comma"),
     "dots for thousands": (with_metric(TIME, "ns", "1.234.567"), "'1.234.567' is ambiguous"),
