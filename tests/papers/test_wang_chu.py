@@ -16,17 +16,6 @@ from mlscale.papers.max_overlap import max_overlap_factor
 from mlscale.papers.wang_chu_gpus import specification_gpu
 from mlscale.papers.wang_chu_inputs import WarpInputs
 
-# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (docs/equations.md, 1.3).
-TABLE_II = (
-    (400, 500.0),
-    (500, 455.5),
-    (600, 425.8),
-    (700, 404.6),
-    (800, 388.7),
-    (900, 376.3),
-    (1000, 366.4),
-)
-
 cycles = st.floats(0.01, 1e4)
 warp_counts = st.floats(1, 64)
 periods = st.floats(1, 1e4)
@@ -78,13 +67,6 @@ def test_memory_of_the_gtx_980(
         )
         assert average == pytest.approx(expected, abs=1e-4)
         assert average[1] == pytest.approx(expected[1], abs=1e-6)
-
-
-def test_latency_is_table_ii_with_its_engine_clock_mended() -> None:
-    """Paper, Table II: the seven cycles are (4) at an engine of 400 MHz."""
-    memory, expected = zip(*TABLE_II, strict=True)
-    found = model.dram_latency_cycles(400, memory, 222.78, 277.32)
-    np.testing.assert_allclose(found, expected, atol=0.15)
 
 
 @pytest.mark.parametrize(

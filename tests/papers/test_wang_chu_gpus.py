@@ -28,6 +28,18 @@ PARAMETERS = {
     "p100": (26.73, 266.23, 176.26, 1.8, 263, 1, 28, 1, 0.7, 56, 1.75, 1),
     "v100": (26.73, 133.23, 251.26, 2.5, 263, 1, 28, 1, 0.25, 80, 2.5, 0.5),
 }
+# Paper, Table II: memory clock [MHz], latency [cycles]; engine at 400 MHz (docs/equations.md, 1.3).
+TABLE_II = np.array(
+    [
+        (400, 500),
+        (500, 455.5),
+        (600, 425.8),
+        (700, 404.6),
+        (800, 388.7),
+        (900, 376.3),
+        (1000, 366.4),
+    ]
+)
 # Paper, Table III: clock of engine and memory [MHz], delay [cycles], bandwidth efficiency.
 TABLE_III = np.array(
     [
@@ -97,6 +109,11 @@ def test_ideal_delay_against_table_iii() -> None:
     assert products.mean() / 8 == pytest.approx(0.955, abs=0.002)
 
 
+def test_latency_is_table_ii_with_its_engine_clock_mended() -> None:
+    found = dram_latency_cycles(400, TABLE_II[:, 0], slope=222.78, offset=277.32)
+    np.testing.assert_allclose(found, TABLE_II[:, 1], atol=0.15)
+
+
 def test_authors_fit_of_table_iii_is_close_to_it() -> None:
     gpu = load_gpu("gtx980")
     clock = TABLE_III[:, 0]
@@ -147,9 +164,7 @@ class TestFit:
 
     def test_table_ii(self) -> None:
         """Paper, Table II with the engine at 400 MHz; it returns (4)."""
-        memory = [400, 500, 600, 700, 800, 900, 1000]
-        cycles = [500, 455.5, 425.8, 404.6, 388.7, 376.3, 366.4]
-        fit = fit_dram_latency([400] * 7, memory, cycles)
+        fit = fit_dram_latency([400] * 7, *TABLE_II.T)
         assert fit.slope == pytest.approx(222.78, abs=0.2)
         assert fit.offset == pytest.approx(277.32, abs=0.2)
         assert fit.r_squared > 0.9999
