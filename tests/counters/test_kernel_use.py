@@ -27,8 +27,30 @@ def test_shares_stand_in_for_counts() -> None:
 
 
 def test_counts_come_before_shares() -> None:
-    """112 MB in the profile's 1 ms are half of 224 GB/s."""
-    assert kernel_use(of({**SHARES, **TRANSACTIONS})).memory[0] == pytest.approx(0.5)
+    """112 MB in the profile's 1 ms are half of 224 GB/s, and 1 of 3.5 sectors is written."""
+    use = kernel_use(of({**SHARES, **TRANSACTIONS}))
+    assert use.memory[0] == pytest.approx(0.5)
+    assert use.write_share[0] == pytest.approx(2 / 7, rel=1e-5)
+    assert np.isnan(use.workgroups[0])
+
+
+def test_of_table_2() -> None:
+    # By hand: 2048 bits at 700 MHz = 179.2 GB/s; 44.8 are a quarter.
+    given = {
+        "ReadBandwidth": [33.6e9],
+        "WriteBandwidth": [11.2e9],
+        "V_IPC": [0.2],
+        "VALUInsts": [50.0],
+        "LDSInsts": [25.0],
+        "CacheHit": [60.0],
+        "NumWorkGroups": [64.0],
+    }
+    base = HardwareConfig(16, 800.0, 700.0)
+    use = kernel_use(profiles(given, base=base, device="simulated-gcn3"))
+    assert use.memory[0] == pytest.approx(0.25)
+    assert use.shared[0] == pytest.approx(0.1)
+    assert use.l2_miss[0] == pytest.approx(0.4)
+    assert (use.workgroups[0], use.waves_per_workgroup[0]) == (64, 1)
 
 
 def test_the_issue_share_comes_before_that_of_the_busiest_unit() -> None:

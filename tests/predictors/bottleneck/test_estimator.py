@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from synthetic import bottleneck_kernels as made
-from synthetic.profiled import one_by_one, profiles, some_of
+from synthetic.profiled import one_by_one, some_of
 from synthetic.tidy import refused, same_bits
 
 from mlscale import (
@@ -23,7 +23,6 @@ from mlscale import (
     save,
     train,
 )
-from mlscale.counters.kernel_use import kernel_use
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.estimator import Bottleneck
@@ -32,7 +31,6 @@ from mlscale.predictors.bottleneck.latency import FLAG
 
 MID = made.CLOCKS.mid
 GRID = ConfigGrid((16, 32), (700.0,), (700.0,))
-DEVICES = {"gtx980": HardwareConfig(16, 1000.0, 3500.0)}
 
 
 def quick(quantity: str = "time") -> Bottleneck:
@@ -277,34 +275,6 @@ class TestFile:
         assert done.stdout.strip() == "[]"
 
 
-class TestCounters:
-    def test_of_nvprof(self) -> None:
-        # By hand: 256 bits x 2 x 3500 MHz = 224 GB/s; in 1 ms 224 MB; 3.5e6 sectors are 112 MB.
-        given = {"dram_read_transactions": [2.5e6], "dram_write_transactions": [1e6]}
-        use = kernel_use(profiles(given, base=DEVICES["gtx980"], device="gtx980"))
-        assert use.memory[0] == pytest.approx(0.5)
-        assert use.write_share[0] == pytest.approx(2 / 7, rel=1e-5)
-        assert np.isnan([use.issue[0], use.occupancy[0], use.workgroups[0]]).all()
-
-    def test_of_table_2(self) -> None:
-        # By hand: 2048 bits at 700 MHz = 179.2 GB/s; 44.8 are a quarter.
-        given = {
-            "ReadBandwidth": [33.6e9],
-            "WriteBandwidth": [11.2e9],
-            "V_IPC": [0.2],
-            "VALUInsts": [50.0],
-            "LDSInsts": [25.0],
-            "CacheHit": [60.0],
-            "NumWorkGroups": [64.0],
-        }
-        base = HardwareConfig(16, 800.0, 700.0)
-        use = kernel_use(profiles(given, base=base, device="simulated-gcn3"))
-        assert use.memory[0] == pytest.approx(0.25)
-        assert use.shared[0] == pytest.approx(0.1)
-        assert use.l2_miss[0] == pytest.approx(0.4)
-        assert (use.workgroups[0], use.waves_per_workgroup[0]) == (64, 1)
-
-
 class TestBadInput:
     @pytest.mark.parametrize("library", ["torch", "greenlet"])
     def test_training_without_a_library(
@@ -325,12 +295,6 @@ class TestBadInput:
         table = replace(made.measurements(4), counter_names=("a", "b"))
         assert not Bottleneck.applies_to(table)
         with refused("dram_read_transactions"):
-            quick().fit(table, MID)
-
-    def test_a_kernel_without_its_traffic(self) -> None:
-        table = made.measurements(4)
-        table.counter_samples[:, 2] = np.nan
-        with refused("'k2' lacks its DRAM traffic"):
             quick().fit(table, MID)
 
     def test_one_kernel(self) -> None:

@@ -120,8 +120,8 @@ def elsewhere() -> dict[str, float]:
         model = Bottleneck().fit(others, [GRID.mid] * len(others))
         profiles, truth = own.profiles(GRID.mid), own.relative("time", GRID.mid)
         model.learn_peaks(profiles, GRID)
-        scores, nothing = model.scores_, np.empty(0)
-        of_applications = IntervalScores(scores.trained, nothing, nothing)
+        scores = model.scores_
+        of_applications = IntervalScores(scores.trained)
         for name, model.scores_ in (("GPUs", scores), ("applications", of_applications)):
             surfaces = model.predict_interval(profiles, COVERAGE, GRID)
             held[name].append(Prediction(surfaces, truth, truth).covered())
