@@ -267,7 +267,10 @@ class TestLaunches:
         assert profiles.run_times_ms.tolist() == [6.0, 12.0]
         assert profiles.counters_cover == pytest.approx(1 / 3, rel=1e-12)
 
-    @pytest.mark.parametrize("name", ["NumWorkGroups", "workgroups", "workgroup_size", "warps"])
+    @pytest.mark.parametrize(
+        "name",
+        ["NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches"],
+    )
     def test_what_a_launch_is_counts_nothing(self, tmp_path: Path, name: str) -> None:
         """A trace tells grid and block; the share is by hand: 2 of 14 ms."""
         profiles = self.profiles(tmp_path, loads=(5, ""), **{name: (8, 16)})
