@@ -1,5 +1,6 @@
 """What a trained time model of `bottleneck` knows, and how it predicts: NumPy only."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -61,46 +62,52 @@ class TimeModel:
         """
         points = self.process.points_of(gpu.inputs(kernels.use))
         mean, variance = self.process.latents(points, number)
+        by_curve = self._by_curve(kernels, gpu, number)
+        missed, misfit = np.zeros(gpu.grid.size), np.zeros((1, gpu.grid.size))
+        if number is not None:
+            trained = self.gpus[number]
+            home = positions(trained.grid, gpu.grid)
+            if gpu.grid == trained.grid:
+                missed, misfit = self._missed(kernels, number, by_curve, mean), self.misfits[number]
+            elif home is not None:
+                at_home = self.prior(kernels.at(home), trained, number).predicted()
+                missed = carried(at_home - by_curve(mean)[:, home], trained.grid, gpu.grid)
+                misfit = carried(self.misfits[number], trained.grid, gpu.grid)
+        missed = _from_base(missed, gpu)
+        variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
+        return SurfacePrior(lambda latents: by_curve(latents) + missed, mean, variances, misfit)
+
+    def _by_curve(
+        self, kernels: KernelTraits, gpu: GpuPeaks, number: int | None
+    ) -> Callable[[Floats], Floats]:
+        """Return the curve as a function from latents (L, K) to log time ratios (K, N)."""
         trained = gpu.grid if number is None else self.gpus[number].grid
-        home = None if number is None else positions(trained, gpu.grid)
-        misfit = np.zeros((1, gpu.grid.size))
-        if number is not None and home is not None:
-            misfit = carried(self.misfits[number], trained, gpu.grid)
         ratios = GridRatios.of(gpu.grid, gpu.base, trained)
         load = KernelLoad.of(kernels.use, gpu, ratios.cu_count)
         rule = kernels.rule_and_weight if self.uses_rule else None
         curve = BottleneckCurve.of(np, self.values, number, load, ratios, rule)
-        base = [gpu.grid.position(gpu.base)] if gpu.base in gpu.grid else None
-
-        def log_ratios(latents: Floats) -> Floats:
-            log_time: Floats = curve.log_time(latents)
-            return log_time if base is None else log_time - log_time[:, base]
-
-        missed = np.zeros(gpu.grid.size)
-        if number is not None and gpu.grid == trained:
-            if self.parts or self.corrections[number] or self.trees[number]:
-                missed = self._missed(kernels, gpu, number, log_ratios(mean))
-        elif number is not None and home is not None:
-            at_home = self.prior(kernels.at(home), self.gpus[number], number).predicted()
-            missed = carried(at_home - log_ratios(mean)[:, home], trained, gpu.grid)
-        missed = missed if base is None else missed - missed[..., base]
-        variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
-        return SurfacePrior(lambda latents: log_ratios(latents) + missed, mean, variances, misfit)
+        return lambda latents: _from_base(curve.log_time(latents), gpu)
 
     def _missed(
-        self, kernels: KernelTraits, gpu: GpuPeaks, number: int, by_curve: Floats
+        self,
+        kernels: KernelTraits,
+        number: int,
+        by_curve: Callable[[Floats], Floats],
+        mean: Floats,
     ) -> Floats:
-        """Return what to add to the log time ratios (K, N) that this one curve gives."""
-        best = by_curve
+        """Return what to add to the log time ratios of this one curve, on the trained grid."""
+        correction, trees, gpu = self.corrections[number], self.trees[number], self.gpus[number]
+        if not (self.parts or correction or trees):
+            return np.zeros(gpu.grid.size)
+        one = best = by_curve(mean)
         if self.parts:
             own = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
             best = np.mean([prior.predicted() for prior in own], axis=0)
-        correction, trees = self.corrections[number], self.trees[number]
         if correction is not None:
             best = best + correction.predict(kernels.similarity(gpu), best)
         if trees is not None:
             best = blended(best, trees.predict(kernels.similarity(gpu)), trees.weight)
-        return best - by_curve
+        return best - one
 
     def interval_scale(self, kernels: KernelTraits, gpu: GpuPeaks, prior: SurfacePrior) -> Floats:
         """Return what the intervals' half-widths are proportional to, (K, N) in log ratio.
@@ -191,3 +198,11 @@ class TimeModel:
             ),
             parts=parts,
         )
+
+
+def _from_base(logs: Floats, gpu: GpuPeaks) -> Floats:
+    """Return log ratios (..., N) less those at the base, where the grid has it."""
+    if gpu.base not in gpu.grid:
+        return logs
+    base = gpu.grid.position(gpu.base)
+    return logs - logs[..., base : base + 1]
