@@ -67,12 +67,14 @@ class TimeModel:
         if number is not None:
             trained = self.gpus[number]
             home = positions(trained.grid, gpu.grid)
+            if home is not None:
+                misfit = carried(self.misfits[number], trained.grid, gpu.grid)
             if gpu.grid == trained.grid:
-                missed, misfit = self._missed(kernels, number, by_curve, mean), self.misfits[number]
+                if self.parts or self.corrections[number] or self.trees[number]:
+                    missed = self._missed(kernels, number, by_curve(mean))
             elif home is not None:
                 at_home = self.prior(kernels.at(home), trained, number).predicted()
                 missed = carried(at_home - by_curve(mean)[:, home], trained.grid, gpu.grid)
-                misfit = carried(self.misfits[number], trained.grid, gpu.grid)
         missed = _from_base(missed, gpu)
         variances = np.broadcast_to(variance + UNEXPLAINED_VARIANCE, mean.shape)
         return SurfacePrior(lambda latents: by_curve(latents) + missed, mean, variances, misfit)
@@ -88,18 +90,10 @@ class TimeModel:
         curve = BottleneckCurve.of(np, self.values, number, load, ratios, rule)
         return lambda latents: _from_base(curve.log_time(latents), gpu)
 
-    def _missed(
-        self,
-        kernels: KernelTraits,
-        number: int,
-        by_curve: Callable[[Floats], Floats],
-        mean: Floats,
-    ) -> Floats:
-        """Return what to add to the log time ratios of this one curve, on the trained grid."""
+    def _missed(self, kernels: KernelTraits, number: int, by_curve: Floats) -> Floats:
+        """Return what to add to log time ratios (K, N) of this one curve on the trained grid."""
         correction, trees, gpu = self.corrections[number], self.trees[number], self.gpus[number]
-        if not (self.parts or correction or trees):
-            return np.zeros(gpu.grid.size)
-        one = best = by_curve(mean)
+        best = by_curve
         if self.parts:
             own = [part.prior(kernels, part.gpus[number], number) for part in self.parts]
             best = np.mean([prior.predicted() for prior in own], axis=0)
@@ -107,7 +101,7 @@ class TimeModel:
             best = best + correction.predict(kernels.similarity(gpu), best)
         if trees is not None:
             best = blended(best, trees.predict(kernels.similarity(gpu)), trees.weight)
-        return best - one
+        return best - by_curve
 
     def interval_scale(self, kernels: KernelTraits, gpu: GpuPeaks, prior: SurfacePrior) -> Floats:
         """Return what the intervals' half-widths are proportional to, (K, N) in log ratio.
