@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from synthetic import bottleneck_kernels, sampled_kernels
 from synthetic import kernels as made
 
 import mlscale
-from mlscale import Model, save, train
+from mlscale import HardwareConfig, Measurements, Model, save, train
 
 HEAVY = ("pandas", "sklearn", "torch", "pyarrow", "matplotlib", "scipy", "joblib", "tqdm",
          "platformdirs", "requests", "filelock")  # fmt: skip
@@ -77,6 +78,37 @@ class TestPredictAndAdvise:
         new = made.measurements(per_group=1, seed=1).profiles(MID)
         factors = wu_model.predict(new)["time"].values
         assert [row["time_factor"] for row in rows] == factors.ravel().tolist()
+
+
+LIKE_ANY_USER = """
+import sys
+import mlscale
+model = mlscale.load(sys.argv[1])
+profiles = mlscale.read_profiles(sys.argv[2], model.base, model.device)
+print(sorted(model.predict(profiles, coverage=0.9)), *sorted(sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    ("predictor", "table", "base"),
+    [
+        ("bottleneck", bottleneck_kernels.measurements(4), bottleneck_kernels.CLOCKS.mid),
+        ("sampled", sampled_kernels.measurements(12, per_application=2), sampled_kernels.TOP),
+    ],
+)
+def test_trained_with_torch_or_scikit_learn_predicts_without(
+    predictor: str, table: Measurements, base: HardwareConfig, tmp_path: Path
+) -> None:
+    model, profile = tmp_path / "m.mlscale", tmp_path / "profile.csv"
+    save(train(table, base, predictor), model)
+    table.select([0]).write(profile)
+    quantities, _, modules = run("-c", LIKE_ANY_USER, str(model), str(profile)).stdout.partition(
+        "]"
+    )
+    assert quantities == "['power', 'time'"
+    assert {name.partition(".")[0] for name in modules.split()}.isdisjoint(
+        (*HEAVY, "threadpoolctl", "greenlet")
+    )
 
 
 class TestImport:

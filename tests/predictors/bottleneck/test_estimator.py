@@ -1,7 +1,5 @@
 """The bottleneck predictor: recovery of a known truth, predictions, files, errors."""
 
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -259,20 +257,6 @@ class TestFile:
         state["time"]["values"]["gain"] = np.zeros(3)
         with pytest.raises(ValueError, match="shape"):
             quick().restore(state)
-
-    def test_predicting_imports_neither_scipy_nor_torch(self, file: Path) -> None:
-        code = (
-            "import sys; from mlscale import load; load(sys.argv[1]); "
-            "print([m for m in ('scipy', 'torch', 'sklearn', 'pandas') if m in sys.modules])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(file)],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={k: v for k, v in os.environ.items() if not k.startswith("COV_")},
-        )
-        assert done.stdout.strip() == "[]"
 
 
 class TestBadInput:
