@@ -2,13 +2,12 @@
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from synthetic import bottleneck_kernels as made
 from synthetic.profiled import one_by_one, some_of
-from synthetic.tidy import refused, same_bits
+from synthetic.tidy import refused
 
 from mlscale import (
     ConfigGrid,
@@ -16,10 +15,6 @@ from mlscale import (
     HardwareConfig,
     MeasuredPoint,
     Measurements,
-    Model,
-    load,
-    save,
-    train,
 )
 from mlscale.predictors import create
 from mlscale.predictors.bottleneck import training
@@ -230,35 +225,6 @@ class TestPredictions:
         assert mean_error(quick().fit(table, base), table, base) < 3
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return train(made.measurements(12), MID, "bottleneck")
-
-
-class TestFile:
-    @pytest.fixture
-    def file(self, model: Model, tmp_path: Path) -> Path:
-        save(model, tmp_path / "b.mlscale")
-        return tmp_path / "b.mlscale"
-
-    def test_saved_and_loaded_gives_the_same_bits(self, model: Model, file: Path) -> None:
-        new, loaded = made.measurements(5, seed=4).profiles(MID), load(file)
-        for quantity, surfaces in model.predict(new).items():
-            assert same_bits(loaded.predict(new)[quantity].values, surfaces.values)
-            again = loaded.predictors[quantity].predict_interval(new)
-            interval = model.predictors[quantity].predict_interval(new)
-            assert again is not None
-            assert interval is not None
-            assert same_bits(again.low, interval.low)
-
-    def test_a_damaged_state_is_refused(self) -> None:
-        model = quick().fit(made.measurements(6), MID)
-        state = model.state()
-        state["time"]["values"]["gain"] = np.zeros(3)
-        with pytest.raises(ValueError, match="shape"):
-            quick().restore(state)
-
-
 class TestBadInput:
     @pytest.mark.parametrize("library", ["torch", "greenlet"])
     def test_training_without_a_library(
@@ -310,6 +276,13 @@ class TestBadInput:
         with pytest.warns(DataWarning, match="longer at the highest clocks"):
             model = quick().fit(upside_down, MID)
         assert np.isfinite(model.predict(upside_down.profiles(MID)).values).all()
+
+    def test_a_damaged_state_is_refused(self) -> None:
+        model = quick().fit(made.measurements(6), MID)
+        state = model.state()
+        state["time"]["values"]["gain"] = np.zeros(3)
+        with pytest.raises(ValueError, match="shape"):
+            quick().restore(state)
 
 
 def test_is_known_by_name() -> None:

@@ -1,11 +1,9 @@
 """`sampled` on made kernels whose truth is known; what it refuses, flags, and stores."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from model_files import trained as trained_once
 from synthetic import sampled_kernels as made
 from synthetic.tidy import refused, same_bits
 
@@ -15,8 +13,6 @@ from mlscale import (
     HardwareConfig,
     Measurements,
     Profiles,
-    load,
-    save,
 )
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors import create, default_predictor
@@ -365,19 +361,6 @@ def test_explains_by_what_was_measured(trained: dict[str, Sampled]) -> None:
 
 
 class TestFile:
-    def test_a_saved_model_predicts_the_same_to_the_last_bit(self, tmp_path: Path) -> None:
-        model, _ = trained_once("sampled")
-        save(model, tmp_path / "m.mlscale")
-        profiles = new_kernels().profiles(made.TOP)
-        before, after = (
-            m.predict(profiles, coverage=0.9) for m in (model, load(tmp_path / "m.mlscale"))
-        )
-        for quantity in ("time", "power"):
-            assert same_bits(before[quantity].values, after[quantity].values)
-            assert before[quantity].low is not None
-            assert same_bits(before[quantity].low, after[quantity].low)
-            assert before[quantity].flags == after[quantity].flags
-
     @pytest.mark.parametrize(
         ("name", "value", "message"),
         [
