@@ -99,8 +99,8 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         card = document["card"]
         if "time" not in restored or not isinstance(card["metadata"], dict):
             raise ValueError("it has no predictor of time, or no card")
-        if not isinstance(document["device"], str):
-            raise TypeError("its device is not a name")
+        if not all(isinstance(n, str) for n in (document["device"], *card.get("kernels", ()))):
+            raise TypeError("its device or a kernel is not a name")
         register_facts(card["metadata"], str(path))
         return Model(document["device"], grid, base, restored, card)
     except _ClassNotGivenError as error:
