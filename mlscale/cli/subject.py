@@ -145,15 +145,12 @@ def read(
         if peaks:
             options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
         targets = [model.grid.parse(text) for text in at]
-        model = model_for(model, profiles, targets, extrapolate=arguments.extrapolate)
     else:
         targets = [
             config_of(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
         ]
-        peak_profiles = _peaks(peaks, profiles)
-        model = model_for(
-            model, profiles, targets, peak_profiles, arguments.extrapolate, has_further
-        )
+    peak_profiles = _peaks(peaks, profiles)
+    model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate, has_further)
     if model.trained_range is None:
         why = f"as {name} is trained on all settings asked for, and on all that the GPU offers"
         options.refuse_unused(arguments, ["extrapolate"], why)
@@ -327,7 +324,7 @@ def config_of(
     """
     known = known_device(device)
     whole = {"cu_count": float(known.cu_count)} if known else {}
-    complete = {**whole, **(usual or {}), **settings}
+    complete = {**whole, **(base.as_dict() if base else {}), **settings}
     if known and complete["cu_count"] > known.cu_count:
         raise InputError(
             f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"
