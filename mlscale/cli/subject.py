@@ -324,7 +324,7 @@ def config_of(
     """
     known = known_device(device)
     whole = {"cu_count": float(known.cu_count)} if known else {}
-    complete = {**whole, **(base.as_dict() if base else {}), **settings}
+    complete = {**whole, **(usual or {}), **settings}
     if known and complete["cu_count"] > known.cu_count:
         raise InputError(
             f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"

@@ -80,6 +80,11 @@ def test_flags_and_the_error_of_measured_kernels(
         "mean error of the measured: ",
     ):
         assert line in out
+    document = json.loads(succeed(capsys, *ESTIMATE, model, path, "--json")[0])
+    rows = document["estimates"]
+    errors = [100 * abs(row["estimated_w"] / row["actual_w"] - 1) for row in rows]
+    assert document["mape"] == pytest.approx(np.mean(errors))
+    assert document["mape"] > 10  # by k3, whose instructions were never that many
 
 
 def test_what_was_never_there_in_training(tmp_path: Path, capsys: Capture) -> None:

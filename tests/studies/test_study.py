@@ -106,6 +106,7 @@ def test_regret() -> None:
         ("errors", {"predictors": "woo"}, "there is no predictor 'woo'; one of no-scaling"),
         ("errors", {"training": "all"}, "there is no training 'all'; one of own-table, pooled"),
         ("advice", {"objectives": "joy"}, "there is no objective 'joy'; one of energy, edp"),
+        ("advice", {"objectives": "clock"}, "there is no objective 'clock'; one of .*, power$"),
         ("oracle", {"clusters": 3}, "only the study 'base-configuration' takes clusters"),
         ("oracle", {"predictors": ["wu", "nearest"]}, "the study 'oracle' takes one predictor"),
     ],
