@@ -9,7 +9,7 @@ from typing import Any
 from mlscale.data.extrapolation import widened
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import Profiles
+from mlscale.data.profiles import Profiles, is_exchange
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, warn
 from mlscale.predictions import Predictions
@@ -29,7 +29,6 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.unprofiled import (
-    is_exchange,
     refuse_times_alone,
     with_exchanges_kept,
     with_unprofiled,

@@ -4,14 +4,13 @@ Those without counters, known by their time alone, are predicted like the mean o
 Those that exchange data between GPUs wait for links and for the others: their time is kept.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mlscale.arrays import Floats, Mask
-from mlscale.data.profiles import Profiles
+from mlscale.data.profiles import Profiles, is_exchange
 from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces, scaling_bounds
 from mlscale.errors import InputError
@@ -21,11 +20,6 @@ AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
 AS_KEPT = (
     "exchanges data between GPUs: its time is taken to stay at every clock, and the interval "
     "reaches from there to full scaling with a clock"
-)
-# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
-_EXCHANGES = re.compile(
-    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
-    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot"
 )
 MOST_NAMED = 3  # kernels to profile
 LONGEST_NAME = 60
@@ -87,13 +81,6 @@ def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles,
             bounds = scaling_bounds(of_profiled.grid, of_profiled.base)
             surfaces[quantity] = _joined(profiles, of_profiled, times, bounds)
     return replace(profiles, power_w=base_w), surfaces
-
-
-def is_exchange(kernel: str) -> bool:
-    """Whether a kernel exchanges data between GPUs, by its name."""
-    name = kernel.lower()
-    may_match = "ccl" in name or "nvshmem" in name or "reduce" in name  # much quicker to tell
-    return may_match and bool(_EXCHANGES.search(name))
 
 
 def exchanging(profiles: Profiles) -> Mask:

@@ -91,9 +91,10 @@ def advise(
     """
     terms = terms_of(model, profiles, objective, limits, static_power_w)
     predictions, search = search_for(model, profiles, terms)
-    notes = [*feature_warnings(model, profiles), *_exchange_warning(profiles)]
-    trained = predictions.trained_range
-    return advice_on(search, terms, _run(profiles), notes, trained, predictions)
+    notes, trained = feature_warnings(model, profiles), predictions.trained_range
+    advice = advice_on(search, terms, _run(profiles), notes, trained, predictions)
+    exchange = _exchange_warning(profiles, advice.whole_run)
+    return replace(advice, warnings=(*advice.warnings, *exchange))
 
 
 def terms_of(
@@ -229,18 +230,23 @@ def _idle_warning(idle_ms: float, whole_run: Recommendation) -> list[str]:
     )
     kernels_ms = whole_run.base.time_ms
     if idle_ms > MUCH_IDLE * kernels_ms:
-        percent = whole_run.slowdown_percent * kernels_ms / (kernels_ms + idle_ms)
-        word = "faster" if percent < 0 else "slower"
-        warning += f"; with that time the run gets {percent_in_words(percent)} % {word}"
+        change = _change_in_words(whole_run.slowdown_percent * kernels_ms / (kernels_ms + idle_ms))
+        warning += f"; with that time the run gets {change}"
         if whole_run.best.power_w is not None:
             warning += ", and power of a log that has it too is below the kernels' own"
     return [warning]
 
 
-def _exchange_warning(profiles: Profiles) -> list[str]:
-    """That kernels of the run wait for other GPUs."""
+def _change_in_words(slowdown_percent: float) -> str:
+    word = "faster" if slowdown_percent < 0 else "slower"
+    return f"{percent_in_words(slowdown_percent)} % {word}"
+
+
+def _exchange_warning(profiles: Profiles, whole_run: Recommendation) -> list[str]:
+    """That kernels of the run wait for other GPUs, and what comes of it if others hide them."""
     exchanges = exchanging(profiles)
-    share = profiles.run_times_ms[exchanges].sum() / profiles.run_times_ms.sum()
+    exchange_ms, run_ms = profiles.run_times_ms[exchanges].sum(), profiles.run_times_ms.sum()
+    share = exchange_ms / run_ms
     if share < LEAST_EXCHANGE:
         return []
     first = shortened(profiles.kernels[int(exchanges.argmax())])
@@ -248,6 +254,13 @@ def _exchange_warning(profiles: Profiles) -> list[str]:
         f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
         f"GPUs ('{first}'): they wait for links and for the other GPUs, which no counter tells"
     )
+    hidden_ms = min(profiles.hidden_exchange_ms, exchange_ms)
+    if LEAST_EXCHANGE * run_ms < hidden_ms < run_ms:
+        change = _change_in_words(whole_run.slowdown_percent * run_ms / (run_ms - hidden_ms))
+        warning += (
+            f"; {time_in_words(hidden_ms)} of them run beside other kernels: without these, if "
+            f"they stay hidden, the run gets {change}"
+        )
     return [warning]
 
 

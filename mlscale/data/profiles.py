@@ -1,5 +1,6 @@
 """Profiles: what a user has of new kernels, measured once at the base configuration."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,11 @@ CONDITIONS = (
 OF_RUN = ("launches", "total_time_ms")
 # Counters' columns that a trace fills too: what a launch is, known without counting.
 OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
+# Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
+_EXCHANGES = re.compile(
+    r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
+    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot"
+)
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 
 
@@ -93,10 +99,21 @@ class Profiles:
     @property
     def idle_ms(self) -> float:
         """When the GPU waits in the traced run [ms], by the metadata. Raises InputError."""
-        said = self.metadata.get("idle_ms", 0.0)
+        return self._said_ms("idle_ms")
+
+    @property
+    def hidden_exchange_ms(self) -> float:
+        """How long kernels exchange data between GPUs beside others in the traced run [ms].
+
+        By the metadata. Raises InputError.
+        """
+        return self._said_ms("hidden_exchange_ms")
+
+    def _said_ms(self, name: str) -> float:
+        said = self.metadata.get(name, 0.0)
         if isinstance(said, int | float) and 0 <= said <= MOST:
             return float(said)
-        raise InputError(f"metadata idle_ms is {said!r}, not a time [ms] of at least 0")
+        raise InputError(f"metadata {name} is {said!r}, not a time [ms] of at least 0")
 
     @property
     def has_counters(self) -> Mask:
@@ -288,6 +305,13 @@ def _profiles(
         metadata=dict(table.metadata),
         launches=None if launches is None else of_kernels(launches[rows]),
     )
+
+
+def is_exchange(kernel: str) -> bool:
+    """Whether a kernel exchanges data between GPUs, by its name."""
+    name = kernel.lower()
+    may_match = "ccl" in name or "nvshmem" in name or "reduce" in name  # much quicker to tell
+    return may_match and bool(_EXCHANGES.search(name))
 
 
 def in_application(application: str, kernel: str) -> str:

@@ -212,7 +212,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         clocks={"requested": run.requested, "observed": run.observed},
         launches=launches_by_kernel(records),
         **facts_to_carry(run.device),
-        **_idle(contents),
+        **_beside_each_other(contents),
     )
     table.metadata.update(_which_gpu(contents, gpu))
     warn_of_left_out(contents, records)
@@ -306,11 +306,17 @@ def _counter_tool(
     return layout.tool
 
 
-def _idle(contents: list[FileContent]) -> dict[str, float]:
-    """The GPU's idle time inside the traced run [ms], where traces give it: their mean."""
-    idle_ms = [
-        (content.span_s - content.busy_s) * 1e3
-        for content in contents
-        if content.span_s is not None and content.busy_s is not None
-    ]
-    return {"idle_ms": statistics.fmean(idle_ms)} if idle_ms else {}
+def _beside_each_other(contents: list[FileContent]) -> dict[str, float]:
+    """What traces say of when kernels ran, the mean over them; nothing where none says it.
+
+    idle_ms: in which no kernel ran; hidden_exchange_ms: see FileContent, where there is any.
+    """
+    idle_s, hidden_s = [], []
+    for content in contents:
+        if content.span_s is not None and content.busy_s is not None:
+            idle_s.append(content.span_s - content.busy_s)
+            hidden_s.append(content.hidden_exchange_s)
+    if not idle_s:
+        return {}
+    hidden = {"hidden_exchange_ms": statistics.fmean(hidden_s) * 1e3} if any(hidden_s) else {}
+    return {"idle_ms": statistics.fmean(idle_s) * 1e3, **hidden}

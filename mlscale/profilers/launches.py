@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.profiles import is_exchange
 from mlscale.errors import InputError, warn
 from mlscale.profilers.exports.cells import Wholes
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord, batches
@@ -158,11 +159,16 @@ class Timeline:
         self._origin_ns: int | Fraction = 0
         self._begins_ns = array("d")  # since the origin: as floats, absolute times are not exact
         self._ends_ns = array("d")
+        self._exchanges = array("q")  # positions of the kernels that exchange data between GPUs
 
-    def add(self, begins_ns: NDArray[Any], times_s: Floats) -> None:
-        """Count kernels in: when each began, and for how long it ran, (n,) each."""
+    def add(self, begins_ns: NDArray[Any], times_s: Floats, exchanges: Indices) -> None:
+        """Count kernels in: when each began, and for how long it ran, (n,) each.
+
+        exchanges: which of them exchange data between GPUs.
+        """
         if not self._begins_ns:
             self._origin_ns = begins_ns[0]
+        self._exchanges.extend((exchanges + len(self._begins_ns)).tolist())
         since_ns = (begins_ns - self._origin_ns).astype(np.float64)
         self._begins_ns.frombytes(since_ns.tobytes())
         self._ends_ns.frombytes((since_ns + times_s * 1e9).tobytes())
@@ -177,16 +183,33 @@ class Timeline:
     @property
     def busy_s(self) -> float | None:
         """The time in which at least one kernel runs [s]; None without a kernel."""
-        span_s = self.span_s
-        if span_s is None:
+        if not self._begins_ns:
             return None
+        return _busy_ns(np.frombuffer(self._begins_ns), np.frombuffer(self._ends_ns)) / 1e9
+
+    @property
+    def hidden_exchange_s(self) -> float:
+        """For how long kernels that exchange data between GPUs run beside others [s]."""
+        if not self._exchanges:
+            return 0.0
         begins_ns, ends_ns = np.frombuffer(self._begins_ns), np.frombuffer(self._ends_ns)
-        if (begins_ns[1:] < begins_ns[:-1]).any():
-            order = np.argsort(begins_ns)
-            begins_ns, ends_ns = begins_ns[order], ends_ns[order]
-        busy_until_ns = np.maximum.accumulate(ends_ns)[:-1]
-        gaps_ns = np.subtract(begins_ns[1:], busy_until_ns, out=busy_until_ns)
-        return span_s - float(gaps_ns[gaps_ns > 0].sum()) / 1e9
+        own = np.frombuffer(self._exchanges, np.int64)
+        others_ns = _busy_ns(np.delete(begins_ns, own), np.delete(ends_ns, own))
+        alone_ns = _busy_ns(begins_ns, ends_ns) - others_ns
+        return max(0.0, float((ends_ns[own] - begins_ns[own]).sum()) - alone_ns) / 1e9
+
+
+def _busy_ns(begins_ns: Floats, ends_ns: Floats) -> float:
+    """The time in which at least one of these kernels runs [ns]."""
+    if not len(begins_ns):
+        return 0.0
+    if (begins_ns[1:] < begins_ns[:-1]).any():
+        order = np.argsort(begins_ns)
+        begins_ns, ends_ns = begins_ns[order], ends_ns[order]
+    span_ns = float(np.max(ends_ns) - np.min(begins_ns))
+    busy_until_ns = np.maximum.accumulate(ends_ns)[:-1]
+    gaps_ns = np.subtract(begins_ns[1:], busy_until_ns, out=busy_until_ns)
+    return span_ns - float(gaps_ns[gaps_ns > 0].sum())
 
 
 @dataclass
@@ -205,6 +228,7 @@ class FileContent:
         span_s: from the first kernel's begin to the last one's end; None where the file does not
             say when kernels ran.
         busy_s: the part of span_s in which at least one kernel ran; copies and fills are none.
+        hidden_exchange_s: for how long kernels exchanged data between GPUs beside other kernels.
         gpu_facts: by GPU, further facts of it; those of the GPU that is read become facts.
         gpus: the numbers of all GPUs on which it has launches, where it says them; gpu: of the one
             that is read.
@@ -219,6 +243,7 @@ class FileContent:
     skipped: int = 0
     span_s: float | None = None
     busy_s: float | None = None
+    hidden_exchange_s: float = 0.0
     gpu_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
     gpu: str = ""
@@ -264,7 +289,9 @@ class FileContent:
         number = self._gpu(groups_of, gpu)
         self.groups = groups_of[number]
         self.gpus, self.gpu = tuple(sorted(filter(None, groups_of))), number
-        self.span_s, self.busy_s = timelines[number].span_s, timelines[number].busy_s
+        timeline = timelines[number]
+        self.span_s, self.busy_s = timeline.span_s, timeline.busy_s
+        self.hidden_exchange_s = timeline.hidden_exchange_s
         for fact, value in self.gpu_facts.get(number, {}).items():
             self.facts[fact][value] += 1
 
@@ -317,7 +344,9 @@ def _note_times(timelines: dict[str, Timeline], batch: LaunchBatch, rows: Indice
     elif batch.begin_ns.dtype == np.float64:
         is_known &= ~np.isnan(batch.begin_ns)
     rows = rows[is_known[rows]]
+    exchanges = np.array([is_exchange(name) for name in batch.kernels.texts], np.bool_)
     gpus = np.zeros(len(rows), np.intp) if batch.gpus is None else batch.gpus.codes[rows]
     for gpu in np.unique(gpus):
         of_gpu = rows[gpus == gpu]
-        timelines[batch.gpu(of_gpu[0])].add(batch.begin_ns[of_gpu], batch.time_s[of_gpu])
+        own = np.flatnonzero(exchanges[batch.kernels.codes[of_gpu]])
+        timelines[batch.gpu(of_gpu[0])].add(batch.begin_ns[of_gpu], batch.time_s[of_gpu], own)

@@ -167,10 +167,10 @@ def append(table: Table, new: Table, source: str) -> Table:
             for name, status in new.metadata["feature_status"].items()
         },
     }
-    idle_ms = [of["idle_ms"] for of in (old, new.metadata) if "idle_ms" in of]
-    if idle_ms:  # a constant of each application, whatever its clocks
-        is_further = not set(new.text["application"]) <= set(table.text["application"])
-        metadata["idle_ms"] = sum(idle_ms) if is_further else idle_ms[0]
+    is_further = not set(new.text["application"]) <= set(table.text["application"])
+    for name in ("idle_ms", "hidden_exchange_ms"):  # constants of each application
+        if said := [of[name] for of in (old, new.metadata) if name in of]:
+            metadata[name] = sum(said) if is_further else said[0]
     for name in ("busy_spans", "sample_ms", "open_ends"):  # of logs alone
         if of_kernels := {**old.get(name, {}), **new.metadata.get(name, {})}:
             metadata[name] = of_kernels

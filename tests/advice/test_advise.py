@@ -284,6 +284,19 @@ class TestExchange:
         assert told.startswith("66.7 % of the run's time is in kernels that exchange data between")
         assert "'ncclDevKernel_AllReduce_Sum_bf16" in told
 
+    def test_those_that_others_hide_are_told(self) -> None:
+        """2 ms at the base take 2.667 at 600 MHz; of 6 ms 4 are exchanges, of which 3 are hidden.
+
+        In all 11.1 % slower, and of the 3 ms that are left 22.2 %.
+        """
+        names = ("gemm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL")
+        for hidden_ms, end in ((3.0, "the run gets 22 % slower"), (0.0, "which no counter tells")):
+            hidden = {"hidden_exchange_ms": hidden_ms}
+            run = replace(new_kernels(power=False), kernels=names, metadata=hidden)
+            advice = advise(MODEL, run, "clock", Limits(max_slowdown_percent=11.2))
+            assert advice.whole_run.slowdown_percent == pytest.approx(100 / 9)
+            assert advice.warnings[-1].endswith(end)
+
     def test_others_are_not(self) -> None:
         run = replace(new_kernels(), kernels=("gemm", "pack_for_nccl"))
         assert not [w for w in advise(MODEL, run).warnings if "GPUs" in w]

@@ -107,6 +107,23 @@ def test_a_kernel_of_one_trace_alone_is_as_others_are(
     assert widths["axpy"] > 2 * widths["gemm"]
 
 
+def test_an_exchange_beside_other_kernels_is_told(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    """NCCL's 100 us, a hundred times, all beside gemm: of 150 ms 140 pass."""
+    document = json.loads(fast.read_text())
+    begin = {event["ts"]: event for event in document["traceEvents"]}
+    for event in document["traceEvents"]:
+        if event["name"].startswith("nccl"):
+            event["ts"] -= 1400.0  # to the begin of gemm
+            assert begin[event["ts"]]["name"] == "gemm"
+    fast.write_text(json.dumps(document))
+    slow = trace(tmp_path / "slow.json", at(1320))
+    given = advise(capsys, fast, *BASE, "--also", f"{slow}@engine=1320")
+    [told] = [warning for warning in given["warnings"] if "beside other kernels" in warning]
+    assert "; 10 ms of them run beside other kernels" in told
+
+
 def test_of_several_gpus_one_is_taken_of_both(capsys: Capture, tmp_path: Path) -> None:
     fast = trace(tmp_path / "fast.json", FAST, gpus=2)
     slow = trace(tmp_path / "slow.json", at(1320), gpus=2)

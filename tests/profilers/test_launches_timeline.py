@@ -18,11 +18,22 @@ from mlscale.profilers.tools import nvprof, rocprof
 Reader = Callable[[Export, FileContent, Collection[str]], Iterator[LaunchRecord]]
 
 
-def timeline(*intervals: tuple[int | Fraction, int | Fraction]) -> Timeline:
+def timeline(*intervals: tuple[int | Fraction, int | Fraction], exchanges: int = 0) -> Timeline:
+    """exchanges: how many of the last kernels exchange data between GPUs."""
     line = Timeline()
-    for begin, end in intervals:
-        line.add(np.array([begin], object), np.array([float(end - begin) / 1e9]))
+    for position, (begin, end) in enumerate(intervals):
+        own = np.arange(position >= len(intervals) - exchanges)
+        line.add(np.array([begin], object), np.array([float(end - begin) / 1e9]), own)
     return line
+
+
+def test_exchanges_beside_other_kernels() -> None:
+    """Others run from 0 to 30 and 40 to 50 ns: hidden are 10 to 20, 25 to 30 and 40 to 45."""
+    others = ((40, 50), (0, 30))
+    assert timeline(*others, (10, 20), (25, 45), exchanges=2).hidden_exchange_s == 20e-9
+    assert timeline(*others, (60, 70), exchanges=1).hidden_exchange_s == 0
+    assert timeline((0, 10), (5, 20), exchanges=2).hidden_exchange_s == pytest.approx(5e-9)
+    assert timeline(*others).hidden_exchange_s == 0
 
 
 def test_overlapping_and_nested_kernels_count_once() -> None:
