@@ -1,12 +1,12 @@
 """Trivial baselines: what any learnt predictor must beat."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 import numpy as np
 
 from mlscale.arrays import shaped
-from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
+from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
@@ -19,8 +19,6 @@ from mlscale.predictors.base import (
     single_gpu,
     training_sets,
 )
-
-TrainedOn = tuple[ConfigGrid, HardwareConfig]
 
 
 @dataclass
@@ -45,9 +43,11 @@ class Untrained(Predictor):
 
     def grid_or_trained(self, grid: ConfigGrid | None) -> ConfigGrid:
         """Return the grid, or the trained one for None. Raises InputError without either."""
-        if grid is None and self.trained_ is None:
+        if grid is not None:
+            return grid
+        if self.trained_ is None:
             raise InputError(f"'{self.name}' learnt no grid, so predict must be given one")
-        return grid or cast("TrainedOn", self.trained_)[0]
+        return self.trained_[0]
 
     def state(self) -> State:
         """Return grid and base, if there were any."""

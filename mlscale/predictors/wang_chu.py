@@ -106,7 +106,8 @@ class WangChu(WarpPredictor):
         self, profiles: Profiles, inputs: WarpInputs, gpu: GpuParameters, clocks: Clocks
     ) -> Floats:
         """Return the ratio of the model's times."""
-        return predict_time_factor(inputs, gpu, _base_clocks(profiles), *clocks)
+        base = profiles.base.engine_mhz, profiles.base.memory_mhz
+        return predict_time_factor(inputs, gpu, base, *clocks)
 
 
 @dataclass
@@ -119,11 +120,8 @@ class MaxOverlap(WarpPredictor):
         self, profiles: Profiles, inputs: WarpInputs, gpu: GpuParameters, clocks: Clocks
     ) -> Floats:
         """Return the rule's factors."""
-        return max_overlap_factor(inputs, gpu, _base_clocks(profiles), profiles.time_ms, *clocks)
-
-
-def _base_clocks(profiles: Profiles) -> tuple[float, float]:
-    return profiles.base.engine_mhz, profiles.base.memory_mhz
+        base = profiles.base.engine_mhz, profiles.base.memory_mhz
+        return max_overlap_factor(inputs, gpu, base, profiles.time_ms, *clocks)
 
 
 def _require(measurements: Measurements, gpu: GpuParameters) -> None:
