@@ -156,8 +156,9 @@ class TestAppend:
             base={**BASE, "engine_mhz": 800.0},
             application=application,
         ).table
-        first.metadata["idle_ms"], second.metadata["idle_ms"] = 2.0, 5.0
-        assert append(first, second, "both.csv").metadata["idle_ms"] == idle_ms
+        for name in ("idle_ms", "hidden_exchange_ms"):
+            first.metadata[name], second.metadata[name] = 2.0, 5.0
+            assert append(first, second, "both.csv").metadata[name] == idle_ms
 
     def test_keeps_launches(self, tmp_path: Path) -> None:
         first = read(tmp_path, long_page(long_rows(0), long_rows(1))).table
