@@ -38,6 +38,8 @@ STUDIES: dict[str, type[Study]] = {
     "extrapolation": ExtrapolationStudy,
 }
 
+COUNTS = {"seeds": 1, "clusters": 1, "points": 0, "runs": 0}  # the least of each
+
 
 @extra_named("a study", "study")
 def study(
@@ -90,13 +92,21 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
             given[option] = [given[option]]
     if "train_on" in given:
         given["train_on"] = tables_by_name(given["train_on"])
-    seeds = given.get("seeds", 1)
-    if not isinstance(seeds, Integral) or seeds < 1:
-        raise InputError(f"seeds is a whole number of at least 1, not {seeds!r}")
+    _check_counts(given)
+    if not tables:
+        raise InputError("a study needs a table")
     planned = STUDIES[name](name=name, tables=tables, **given)
     if not planned.parts:
         raise InputError("no table has a column 'power_w'")
     return planned
+
+
+def _check_counts(given: Mapping[str, Any]) -> None:
+    for option, least in COUNTS.items():
+        count = given.get(option, least)
+        is_word = option == "clusters" and isinstance(count, str)  # 'auto', or refused by `wu`
+        if not (is_word or (isinstance(count, Integral) and count >= least)):
+            raise InputError(f"{option} is a whole number of at least {least}, not {count!r}")
 
 
 def settings_of(name: str) -> list[str]:

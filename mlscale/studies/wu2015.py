@@ -190,9 +190,11 @@ def varied_bases(
     """Every base along these axes, the others as in `around`; all axes when none is named.
 
     In the order of engine clock, memory clock, CU count: bases that share their clocks share
-    the clusters of the CU axis. Raises InputError on an axis with one step only.
+    the clusters of the CU axis. Raises InputError on an axis with one step only, and on no axis.
     """
     for axis in axes:
+        if axis not in AXES:
+            raise InputError(f"there is no axis '{axis}'; one of {', '.join(AXES)}")
         if len(getattr(grid, axis)) < 2:
             raise InputError(
                 f"a study over {axis} needs several; the table has one, {getattr(grid, axis)[0]:g}"

@@ -101,6 +101,13 @@ def test_regret() -> None:
         ("errors", {"points": 3}, "the study 'errors' has no option 'points'; it has base, split"),
         ("oracle", {"seeds": 0}, "seeds is a whole number of at least 1, not 0$"),
         ("errors", {"seeds": 1.5}, "seeds is a whole number of at least 1, not 1.5$"),
+        ("errors", {"clusters": 0}, "clusters is a whole number of at least 1, not 0$"),
+        ("errors", {"clusters": 2.5}, "clusters is a whole number of at least 1, not 2.5$"),
+        ("errors", {"clusters": "few"}, "clusters is a whole number or 'auto', not 'few'$"),
+        ("advice", {"runs": -1}, "runs is a whole number of at least 0, not -1$"),
+        ("advice", {"runs": "few"}, "runs is a whole number of at least 0, not 'few'$"),
+        ("next-profile", {"points": 1.5}, "points is a whole number of at least 0, not 1.5$"),
+        ("base-configuration", {"vary": "cu"}, "'made-gpu': there is no axis 'cu'; one of cu"),
         ("errors", {"split": "half"}, "there is no protocol 'half'; one of leave-one-app"),
         ("errors", {"quantity": "energy"}, "there is no quantity 'energy'; one of time, power"),
         ("errors", {"predictors": "woo"}, "there is no predictor 'woo'; one of no-scaling"),
@@ -114,6 +121,11 @@ def test_regret() -> None:
 def test_what_is_wrong_is_told(name: str, options: dict[str, Any], problem: str) -> None:
     with refused(f"^{problem}"):
         mlscale.study(name, DATA, **options)
+
+
+def test_no_table() -> None:
+    with refused("^a study needs a table$"):
+        mlscale.study("errors", [])
 
 
 @pytest.mark.parametrize("name", STUDIES)
