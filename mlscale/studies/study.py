@@ -105,7 +105,7 @@ def _check_counts(given: Mapping[str, Any]) -> None:
     for option, least in COUNTS.items():
         count = given.get(option, least)
         is_word = option == "clusters" and isinstance(count, str)  # 'auto', or refused by `wu`
-        if not (is_word or (isinstance(count, Integral) and count >= least)):
+        if not (is_word or (isinstance(count, Integral) and int(count) >= least)):
             raise InputError(f"{option} is a whole number of at least {least}, not {count!r}")
 
 
