@@ -66,16 +66,14 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
     files = [*counting, *timing]
     bare = {key.kernel for file in files for key in file.groups if key.lacks_geometry}
     geometries = _geometries(files, bare)
-    for file in timing:
-        if any(key.launch is not None and key.kernel in bare for key in file.groups):
-            raise InputError(f"{file.source}: cannot be joined launch by launch; leave out --each")
-    counting, timing = ([_by_kernel(file, bare) for file in some] for some in (counting, timing))
+    counting = [_without_geometry(file, bare) for file in counting]
+    timing = [_without_geometry(file, bare) for file in timing]
     for other in counting[1:]:
         _check_same_launches(counting[0], other)
     is_each = counting and all(key.launch is not None for key in counting[0].groups)
     if is_each:
         timing = [_renumbered(file, counting[0]) for file in timing]
-    elif counting and timing:
+    else:
         traced = _traced_geometries(counting, timing)
         counting = [_regrouped(file, lambda key: traced.get(key, key)) for file in counting]
         geometries |= {key.kernel: key for key in traced}
@@ -123,10 +121,13 @@ def _renamed(file: FileContent, names: Mapping[str, str]) -> FileContent:
     return _regrouped(file, lambda key: key._replace(kernel=names.get(key.kernel, key.kernel)))
 
 
-def _by_kernel(file: FileContent, kernels: Collection[str]) -> FileContent:
-    """The groups of each of the kernels as one, since some file does not say their geometry."""
+def _without_geometry(file: FileContent, kernels: Collection[str]) -> FileContent:
+    """The groups of the kernels without theirs, since some file does not say it."""
     return _regrouped(
-        file, lambda key: GroupKey(key.kernel, None, None) if key.kernel in kernels else key
+        file,
+        lambda key: (
+            key._replace(workgroups=None, workgroup_size=None) if key.kernel in kernels else key
+        ),
     )
 
 

@@ -199,6 +199,14 @@ class TestBothHave:
         assert imported.table.numbers["launches"].tolist() == [2, 2]
         assert imported.table.numbers["total_time_ms"] == pytest.approx([0.06, 0.06])
 
+    def test_launch_by_launch_where_one_side_has_no_grid(self, tmp_path: Path) -> None:
+        page = long_page(*(long_rows(i, "k", grid="") for i in range(2)))
+        imported = read(tmp_path, page, trace(("k", 20), ("k", 40)), each=True, **MADE)
+        assert imported.table.numbers["time_ms"] == pytest.approx([0.02, 0.04])
+        assert imported.table.numbers["workgroups"].tolist() == [16, 16]
+        with pytest.raises(InputError, match=r"has 1 launches of 'k', .* has 2; .* leave out --ea"):
+            read(tmp_path, page, trace(("k", 20)), each=True, **MADE)
+
 
 class TestOneHas:
     def test_kernels_that_were_only_timed_ride_along(self, tmp_path: Path) -> None:

@@ -49,9 +49,11 @@ def test_amds_grid_is_not_taken_and_its_numbers_count_other_devices(tmp_path: Pa
     )
     for event in document["traceEvents"]:
         event.get("args", {}).pop("registers per thread", None)
-    table = load(write_json(tmp_path / "run.json", document)).table
+    path = write_json(tmp_path / "run.json", document)
+    table = load(path).table
     assert table.text["device"][0] == "mi300x"
     assert "workgroups" not in table.numbers
+    assert len(load(path, each=True).table) == 3
 
 
 def test_a_launch_without_a_time_is_left_out(tmp_path: Path) -> None:
