@@ -1,12 +1,12 @@
 """mlscale cite: the references of the models and data sets in use."""
 
 import argparse
-import json
 import os
 from dataclasses import asdict
 from typing import Any
 
 from mlscale.cli import options, outputs
+from mlscale.cli.text import json_text
 from mlscale.papers.citations import Reference, citable_names, references_of
 
 MODEL_SUFFIX = ".mlscale"
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     names = list(dict.fromkeys(names or citable_names()))
     references = references_of([name for name in names if ":" not in name])  # else an own class
     if arguments.json:
-        print(json.dumps([_row(reference, users) for reference, users in references], indent=1))
+        print(json_text([_row(*reference) for reference in references]), end="")
         return
     if arguments.bibtex:
         paragraphs = [reference.as_bibtex() for reference, _ in references]

@@ -1,7 +1,6 @@
 """mlscale collect: a training set measured on the GPU at hand, or on a processor by OpenCL."""
 
 import argparse
-import json
 import shutil
 import signal
 from dataclasses import replace
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlscale.cli import options, outputs, values
-from mlscale.cli.text import columns, number
+from mlscale.cli.text import columns, json_text, number
 from mlscale.collect.clocks import given_back, why_fixed
 from mlscale.collect.device import find_device
 from mlscale.collect.plan import Plan, cu_counts, select
@@ -176,7 +175,7 @@ def _write_micro(folder: Path, samples: "pd.DataFrame", plan: Plan) -> str:
     launched = [probe for probe, _ in probes(device)]
     document = gpu_document(device.key, device.name, device.wave_size, samples, launched)
     path = folder / "gpu.json"
-    write_text(path, json.dumps(document, indent=1) + "\n")
+    write_text(path, json_text(document))
     numbers = [*document["settings"][-1].items(), *document["compute_unit"].items()]
     entry = document["wang_chu"] or {"note": "the device table lacks it: no entry for wang-chu"}
     table = columns(["quantity", ""], [[name, number(value)] for name, value in numbers])

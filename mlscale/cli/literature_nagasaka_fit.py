@@ -1,10 +1,9 @@
 """mlscale literature nagasaka-fit: a power model of Nagasaka et al. from a table, to keep."""
 
 import argparse
-import json
 
 from mlscale.cli import options, outputs
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, print_document
 from mlscale.data.measurements import read
 from mlscale.errors import InputError
 from mlscale.papers.nagasaka_inputs import SETS
@@ -53,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{path}: too few kernels remain for --as-in-paper; leave it out")
     model = fit_model(case, arguments.counters)
     model.save(output)
-    print(json.dumps(model.document(), indent=1) if arguments.json else _text(model, output.name))
+    print_document(model.document(), arguments.json, lambda _: _text(model, output.name))
 
 
 def _text(model: FittedPowerModel, name: str) -> str:
