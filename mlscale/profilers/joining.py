@@ -10,7 +10,7 @@ from mlscale.errors import InputError, warn
 from mlscale.profilers.launches import FileContent, GroupKey, LaunchGroup, some_of
 from mlscale.profilers.mapping import Share, TableFeature
 from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
-from mlscale.text import listed
+from mlscale.text import counted, listed
 
 _AGREEMENT = 0.01
 _SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
@@ -191,24 +191,24 @@ def _check_same_launches(first: FileContent, other: FileContent) -> None:
     for key, group in first.groups.items():
         if not key.is_of_the_runtime and group.launches != other.groups[key].launches:
             raise InputError(
-                f"{other.source}: has {other.groups[key].launches} launches of {key}, "
+                f"{other.source}: has {counted(other.groups[key].launches, 'launch')} of {key}, "
                 f"{first.source} has {group.launches}; the passes must be of the same launches"
             )
 
 
-def _renumbered(trace: FileContent, counted: FileContent) -> FileContent:
+def _renumbered(trace: FileContent, counts: FileContent) -> FileContent:
     """A trace with its launches under the counters' numbers, paired in their order.
 
     A tool may count from 0 in one file and from 1 in the other.
     """
     groups: dict[GroupKey, LaunchGroup] = {}
-    counted_launches = _by_geometry(counted)
+    counted_launches = _by_geometry(counts)
     for geometry, launches in _by_geometry(trace).items():
         numbered = counted_launches.get(geometry, launches)
         if len(numbered) != len(launches):
             raise InputError(
-                f"{trace.source}: has {len(launches)} launches of {geometry}, "
-                f"{counted.source} has {len(numbered)}; which is which cannot be told; leave out "
+                f"{trace.source}: has {counted(len(launches), 'launch')} of {geometry}, "
+                f"{counts.source} has {len(numbered)}; which is which cannot be told; leave out "
                 "--each"
             )
         groups |= {key: trace.groups[own] for key, own in zip(numbered, launches, strict=True)}

@@ -204,7 +204,7 @@ class TestBothHave:
         imported = read(tmp_path, page, trace(("k", 20), ("k", 40)), each=True, **MADE)
         assert imported.table.numbers["time_ms"] == pytest.approx([0.02, 0.04])
         assert imported.table.numbers["workgroups"].tolist() == [16, 16]
-        with pytest.raises(InputError, match=r"has 1 launches of 'k', .* has 2; .* leave out --ea"):
+        with pytest.raises(InputError, match=r"has 1 launch of 'k', .* has 2; .* leave out --ea"):
             read(tmp_path, page, trace(("k", 20)), each=True, **MADE)
 
 
