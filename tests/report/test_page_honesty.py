@@ -95,7 +95,10 @@ class TestHonesty:
         with refused("power_w is board power"):
             page(board, new_profiles(), (0,), static)
 
-    def test_intervals_are_shown_where_the_predictor_gives_them(self) -> None:
+    @pytest.mark.parametrize(("longer", "unit"), [(1, "ms"), (1e5, "s")])
+    def test_intervals_are_shown_where_the_predictor_gives_them(
+        self, longer: float, unit: str
+    ) -> None:
         class WithIntervals(type(trained("core-bound").predictors["time"])):  # type: ignore[misc]
             def predict_interval(
                 self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
@@ -107,10 +110,12 @@ class TestHonesty:
 
         plain = trained("core-bound")
         predictor: Predictor = WithIntervals().fit(made.measurements(), MID)
-        root = report(replace(plain, predictors={**plain.predictors, "time": predictor}))
+        model = replace(plain, predictors={**plain.predictors, "time": predictor})
+        profiles = new_profiles()
+        root = report(model, replace(profiles, time_ms=profiles.time_ms * longer))
         assert len(root.all("g", "band")) == 3
         table = root.all("details")[-1].one("table")
-        assert table.texts("th")[5:7] == ["low ms", "high ms"]
+        assert table.texts("th")[5:7] == [f"low {unit}", f"high {unit}"]
         far = [row for row in table.rows() if [float(cell) for cell in row[:3]] != [8, 800, 700]]
         assert len(far) == len(table.rows()) - 1
         for row in far:
