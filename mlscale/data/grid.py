@@ -139,10 +139,8 @@ class ConfigGrid:
 
     def __iter__(self) -> Iterator[HardwareConfig]:
         """Every configuration, in the order of a raveled (C, E, M) array."""
-        for cu in self.cu_count:
-            for engine in self.engine_mhz:
-                for memory in self.memory_mhz:
-                    yield HardwareConfig(cu, engine, memory)
+        for settings in itertools.product(self.cu_count, self.engine_mhz, self.memory_mhz):
+            yield HardwareConfig(*settings)
 
     def __contains__(self, config: HardwareConfig) -> bool:
         """Tell whether a configuration is one of the grid's."""
@@ -159,17 +157,12 @@ class ConfigGrid:
         Raises InputError if it is not one of the grid's points.
         """
         config = self.config(at)
-        return (
-            self.cu_count.index(config.cu_count),
-            self.engine_mhz.index(config.engine_mhz),
-            self.memory_mhz.index(config.memory_mhz),
-        )
+        c, e, m = (getattr(self, axis).index(getattr(config, axis)) for axis in AXES)
+        return c, e, m
 
     def position(self, at: Base) -> int:
         """Return where a configuration stands in a raveled (C, E, M) array, else see `index`."""
-        c, e, m = self.index(at)
-        _, engines, memories = self.shape
-        return (c * engines + e) * memories + m
+        return int(np.ravel_multi_index(self.index(at), self.shape))
 
     def _require(self, config: HardwareConfig) -> None:
         for axis in AXES:
