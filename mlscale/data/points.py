@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
-from mlscale.data.profiles import MeasuredPoint, Profiles, in_application
+from mlscale.data.grid import ConfigGrid, HardwareConfig
+from mlscale.data.profiles import MeasuredPoint, Profiles, configurations, in_application
 from mlscale.data.sampled import is_sampled, require_same_trace, require_same_work
 from mlscale.data.table import Table
 from mlscale.data.tables import read_table
@@ -37,7 +37,7 @@ def add_points(
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
         kernels = _kernels(table, profiles)
-        configs = _configs(table, config)
+        configs = configurations(table, config)
         wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
         rows = [row for row, at in enumerate(configs) if at in wanted]
         runs = rows or list(range(len(table)))
@@ -92,20 +92,6 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
                 f"'{kernel}'; profile it at the base {profiles.base} too, or take the row out"
             )
     return names
-
-
-def _configs(table: Table, config: HardwareConfig | None) -> list[HardwareConfig]:
-    """The configuration of every row; columns that are not there are those of `config`."""
-    if config is None:
-        table.require(AXES)
-    columns = [
-        table.setting(axis) if axis in table.numbers else np.full(len(table), getattr(config, axis))
-        for axis in AXES
-    ]
-    return [
-        HardwareConfig(int(cu), float(engine), float(memory))
-        for cu, engine, memory in zip(*columns, strict=True)
-    ]
 
 
 def _in_order(config: HardwareConfig, grid: ConfigGrid) -> str:

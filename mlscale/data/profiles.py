@@ -345,16 +345,27 @@ def _launches(table: Table) -> Floats | None:
     return launches
 
 
-def configurations(table: Table) -> set[HardwareConfig]:
-    """The configurations that a tidy table has rows at. Raises InputError."""
-    table.require(AXES)
-    rows = zip(*(table.setting(axis).tolist() for axis in AXES), strict=True)
-    return {HardwareConfig(int(cu), engine, memory) for cu, engine, memory in set(rows)}
+def configurations(table: Table, otherwise: HardwareConfig | None = None) -> list[HardwareConfig]:
+    """The configuration of each row of a tidy table. Raises InputError.
+
+    otherwise: whose settings stand for columns that are not there; None requires them all.
+    """
+    if otherwise is None:
+        table.require(AXES)
+    columns = [
+        table.setting(axis).tolist()
+        if axis in table.numbers
+        else [getattr(otherwise, axis)] * len(table)
+        for axis in AXES
+    ]
+    rows = list(zip(*columns, strict=True))
+    distinct = {row: HardwareConfig(int(row[0]), *row[1:]) for row in set(rows)}
+    return [distinct[row] for row in rows]
 
 
 def only_config(table: Table) -> HardwareConfig:
     """The configuration of all rows. Raises InputError where there are several."""
-    configs = configurations(table)
+    configs = set(configurations(table))
     if len(configs) != 1:
         raise InputError(
             f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
