@@ -42,6 +42,11 @@ class HeldOutGroup:
         """Log time ratios (n, N) of the curve alone."""
         return self.prior.predicted()
 
+    @property
+    def actual(self) -> Floats:
+        """Log time ratios (n, N) as they were measured."""
+        return self.kernels.log_ratios["time"]
+
     def scores(self, quantity: str, predicted: Floats) -> list[Floats]:
         """Return of each kernel |log error| (N - 1,) of predicted (n, N), see `interval_scale`."""
         error = np.abs(predicted - self.kernels.log_ratios[quantity])
@@ -69,7 +74,7 @@ class HeldOutKernels:
         if not self._by_trees:
             return None
         curve, trees = np.concatenate(self._by_curve), np.concatenate(self._by_trees)
-        actual = np.concatenate([group.kernels.log_ratios["time"] for group in self.groups])
+        actual = np.concatenate([group.actual for group in self.groups])
         applications = [name for group in self.groups for name in group.kernels.applications]
         weight = weight_of_trees(curve, trees, actual, applications)
         if not weight:
@@ -110,7 +115,7 @@ class HeldOutKernels:
         return self._error_of([group.predicted for group in self.groups])
 
     def _error_of(self, predicted: list[Floats]) -> float:
-        actual = [group.kernels.log_ratios["time"] for group in self.groups]
+        actual = [group.actual for group in self.groups]
         errors = [np.abs(a - b).mean(axis=1) for a, b in zip(predicted, actual, strict=True)]
         return float(sum(error.sum() for error in errors))
 
@@ -131,7 +136,7 @@ class HeldOutKernels:
         if sum(len(group.rows) for group in groups) < 2:
             return None
         predicted = np.concatenate([group.predicted for group in groups])
-        actual = np.concatenate([group.kernels.log_ratios["time"] for group in groups])
+        actual = np.concatenate([group.actual for group in groups])
         return Correction.fit(self._similarity(groups), predicted, actual)
 
     def _similarity(self, groups: Sequence[HeldOutGroup]) -> dict[str, Floats]:
