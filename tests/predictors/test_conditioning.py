@@ -56,10 +56,8 @@ def misread(truth: Measurements) -> Profiles:
 
 def error(predictor: Bottleneck, profiles: Profiles, truth: Measurements) -> float:
     """Mean error [%]."""
-    actual = truth.quantity(predictor.quantity)
-    at = truth.grid.index(truth.grid.mid)
-    relative = actual / actual[(slice(None), *at)][:, None, None, None]
-    return float(100 * np.abs(predictor.predict(profiles).values / relative - 1).mean())
+    actual = truth.relative(predictor.quantity, truth.grid.mid)
+    return float(100 * np.abs(predictor.predict(profiles).values / actual - 1).mean())
 
 
 @pytest.fixture(scope="module")

@@ -33,10 +33,7 @@ def quick(quantity: str = "time") -> Bottleneck:
 def mean_error(predictor: Bottleneck, truth: Measurements, base: HardwareConfig) -> float:
     """Mean error [%] over kernels and configurations."""
     values = predictor.predict(truth.profiles(base)).values
-    actual = truth.quantity(predictor.quantity)
-    at = truth.grid.index(base)
-    relative = actual / actual[(slice(None), *at)][:, None, None, None]
-    return float(100 * np.abs(values / relative - 1).mean())
+    return float(100 * np.abs(values / truth.relative(predictor.quantity, base) - 1).mean())
 
 
 class TestRecovery:
