@@ -1,5 +1,6 @@
 """What the figures of Nagasaka et al. call the power that a table holds."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -32,3 +33,13 @@ class TestDrawWatts:
         assert f"<!-- {called} -->" in said
         assert f"100 (estimated / {called} - 1)" in said
         assert "actual" not in said
+
+    def test_errors_stand_beside_the_bars(self, tmp_path: Path) -> None:
+        """Whole percent of the watts that the table holds, +0 for the least of them."""
+        true_w = case().inputs.power_w
+        estimated_w = case().result("Mem/Inst").estimated_w.mean(axis=0)
+        _, svg = draw_watts(case(), "Mem/Inst", (), tmp_path / "figure")
+        shown = re.findall(r"<!-- ([+-]\d+) % -->", svg.read_text())
+        expected = [round(100 * float(e / t - 1)) for e, t in zip(estimated_w, true_w, strict=True)]
+        assert sorted(map(int, shown)) == sorted(expected)
+        assert "-0" not in shown
