@@ -1,5 +1,6 @@
 """Launches, their groups and sums; expected numbers by hand or from Python's own sets."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,19 @@ def test_a_set_of_numbers_is_a_set(numbers: list[int]) -> None:
     for number in numbers:
         assert numbers_seen.add(number) == (number not in theirs)
         theirs.add(number)
+
+
+@given(st.lists(st.lists(st.integers(0, 40), max_size=4) | st.just([7, 8, 9]), max_size=8))
+def test_numbers_added_together_are_a_set_too(several: list[list[int]]) -> None:
+    """Python's own set says where the first stands that is there already, which ends a file."""
+    numbers_seen, theirs = NumberSet(), set[int]()
+    for numbers in several:
+        is_there = [number in {*theirs, *numbers[:n]} for n, number in enumerate(numbers)]
+        again = is_there.index(True) if True in is_there else None
+        assert numbers_seen.add_all(np.array(numbers, np.int64)) == again
+        if again is not None:
+            return
+        theirs |= {*numbers}
 
 
 def group_of(*launches: LaunchRecord) -> LaunchGroup:
