@@ -238,7 +238,7 @@ def _which_gpu(contents: Sequence[FileContent], gpu: str | None) -> dict[str, li
     traced = list(dict.fromkeys(content.gpu for content in contents if content.gpu))
     if gpu is not None and gpu not in traced:
         return {"gpus": [gpu]}
-    return {"traced_gpus": traced} if traced else {}
+    return {"profiled_gpus": traced} if traced else {}
 
 
 def import_again(

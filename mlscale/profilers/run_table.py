@@ -174,7 +174,7 @@ def append(table: Table, new: Table, source: str) -> Table:
     for name in ("busy_spans", "sample_ms", "open_ends"):  # of logs alone
         if of_kernels := {**old.get(name, {}), **new.metadata.get(name, {})}:
             metadata[name] = of_kernels
-    of_gpus = {n: [*old.get(n, []), *new.metadata.get(n, [])] for n in ("gpus", "traced_gpus")}
+    of_gpus = {n: [*old.get(n, []), *new.metadata.get(n, [])] for n in ("gpus", "profiled_gpus")}
     metadata |= {name: list(dict.fromkeys(gpus)) for name, gpus in of_gpus.items() if gpus}
     text = {name: [*table.text[name], *new.text[name]] for name in new.text}
     return Table(source, text, numbers, metadata)

@@ -227,18 +227,18 @@ class TestOfAnotherGpu:
         assert of.notes[-1] == "for GPU 1; set 2, 7 alike"
 
     def test_a_trace_of_nvidia_numbers_it(self) -> None:
-        of = for_gpus("h100-sxm5", traced_gpus=["3"])
+        of = for_gpus("h100-sxm5", profiled_gpus=["3"])
         assert of.to_set == ("nvidia-smi -i 3 -lgc 1410,1410",)
-        assert of.notes[-1] == "GPU 3 is the trace's number: nvidia-smi -L tells which that is"
-        assert for_gpus("h100-sxm5", traced_gpus=["0"]) == for_gpus("h100-sxm5")
-        assert for_gpus("h100-sxm5", gpus=["1"], traced_gpus=["3"]).to_reset == (
+        assert of.notes[-1] == "GPU 3 is the profiler's number: nvidia-smi -L tells which that is"
+        assert for_gpus("h100-sxm5", profiled_gpus=["0"]) == for_gpus("h100-sxm5")
+        assert for_gpus("h100-sxm5", gpus=["1"], profiled_gpus=["3"]).to_reset == (
             "nvidia-smi -i 1 -rgc",
         )
 
     def test_a_trace_of_amd_counts_other_devices_too(self) -> None:
-        of = for_gpus("mi300x", traced_gpus=["4"])
+        of = for_gpus("mi300x", profiled_gpus=["4"])
         assert of.to_set == ("amd-smi set -g 0 --perf-determinism 1410",)
-        assert of.notes[-1].startswith("the trace is of GPU 4, counted with other devices: put ")
+        assert of.notes[-1].startswith("the profile is of GPU 4, counted with other devices: put ")
         assert for_gpus("mi300x", gpus=["4"]).to_reset == ("amd-smi reset -g 4 --perf-determinism",)
 
     @pytest.mark.parametrize("gpus", [[], ["0; rm -rf ~"], ["$(id)"], ["-q"]])

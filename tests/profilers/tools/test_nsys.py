@@ -146,7 +146,7 @@ class TestTrace:
         imported = read(tmp_path, text, device=None, base=CLOCKS, gpu="1")
         assert by_kernel(imported, "launches") == {F: 1, G: 1}
         assert imported.gpus == ("0", "1")
-        assert imported.table.metadata["traced_gpus"] == ["1"]
+        assert imported.table.metadata["profiled_gpus"] == ["1"]
         assert imported.table.metadata["idle_ms"] == pytest.approx(0.01)
 
     def test_the_only_gpu_is_taken_for_the_one_that_was_chosen(self, tmp_path: Path) -> None:
