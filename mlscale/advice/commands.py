@@ -66,23 +66,25 @@ def _for_gpu(
 ) -> Commands:
     """The commands for the GPU that a run's files name, by default 0, with notes on that.
 
-    metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's. of: makes them,
-    given `gpu`. What is neither a number, a UUID nor a bus id is passed over, as it may not go
-    into a shell.
+    metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's. of: makes
+    them, given `gpu`. What is neither a number, a UUID nor a bus id is passed over, as it may not
+    go into a shell.
     """
-    gpus, traced = (
+    gpus, profiled = (
         [gpu for gpu in dict.fromkeys(map(str, metadata.get(name, ()))) if _GPU.fullmatch(gpu)]
         for name in ("gpus", "profiled_gpus")
     )
     notes = []
-    if traced and not gpus and device is not None and device.vendor == "AMD":
+    if profiled and not gpus and device is not None and device.vendor == "AMD":
         notes.append(
-            f"the profile is of GPU {traced[0]}, counted with other devices: put the number that "
+            f"the profile is of GPU {profiled[0]}, counted with other devices: put the number that "
             "amd-smi list has of it in place of 0"
         )
-    elif traced and not gpus and traced != ["0"]:
-        gpus = traced
-        notes.append(f"GPU {traced[0]} is the profiler's number: nvidia-smi -L tells which that is")
+    elif profiled and not gpus and profiled != ["0"]:
+        gpus = profiled
+        notes.append(
+            f"GPU {profiled[0]} is the profiler's number: nvidia-smi -L tells which that is"
+        )
     first, *others = gpus or ["0"]
     if others:
         notes.insert(0, f"for GPU {first}; set {', '.join(others)} alike")
