@@ -122,12 +122,12 @@ class TimeModel:
     def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[str]]:
         """Return what each kernel's prediction rests on that the reader should know."""
         flags = self.process.flags(gpu.inputs(kernels.use))
-        for k, own in enumerate(flags):
-            if kernels.use.memory[k] > LARGEST_SHARE:
-                own.append(ABOVE_PEAK.format(kernels.use.memory[k]))
-            if self.uses_rule and kernels.rule is None:
+        for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
+            flags[above].append(ABOVE_PEAK.format(kernels.use.memory[above]))
+        for k, own in enumerate(flags if self.uses_rule else ()):
+            if kernels.rule is None:
                 own.append("max-overlap does not know this GPU: left out")
-            elif kernels.rule is not None and np.isnan(kernels.rule[k, 0]):
+            elif np.isnan(kernels.rule[k, 0]):
                 own.append("max-overlap left out: its counters lack or contradict")
         return flags
 
