@@ -3,7 +3,7 @@
 suite.json names the functions, without their underscore.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -274,11 +274,3 @@ def _looked_up(threads: int, rounds: int) -> Case:
     for _ in range(rounds):
         place = (words[place] % 11264).astype(np.intp)
     return Case((words, np.zeros(threads, np.uint32), np.int32(rounds)), {1: (at, place)})
-
-
-_OF_SUITE = (
-    _butterflies, _chains, _chase, _collatz, _conflicts, _exchanged, _gather, _hashes,
-    _histogram, _looked_up, _matmul, _monte_carlo, _moved, _nbody, _reduction, _scan,
-    _sorted_blocks, _special, _spmv, _stencil, _sweep, _tensor, _transformed, _triad,
-)  # fmt: skip
-CASES: dict[str, Callable[..., Case]] = {case.__name__[1:]: case for case in _OF_SUITE}

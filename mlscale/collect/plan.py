@@ -57,7 +57,7 @@ def entries(suite: str) -> tuple[Entry, ...]:
     rows = []
     for row in shipped_json(__file__, "suite.json")[suite]:
         name, arguments = row.pop("case")
-        rows.append(Entry(**row, case=partial(cases.CASES[name], **arguments)))
+        rows.append(Entry(**row, case=partial(getattr(cases, f"_{name}"), **arguments)))
     return tuple(rows)
 
 

@@ -21,8 +21,6 @@ from mlscale.errors import InputError
 from mlscale.profilers.kernel_tuner import read_document
 
 _LONGEST = 300
-# What the processes are forked with.
-_PRELOADED = ["mlscale.collect.measuring", __name__, "pyopencl"]
 
 
 def cache_file(folder: Path, kernel: str, cu_count: int) -> Path:
@@ -72,7 +70,7 @@ class _Worker:
 
     def __init__(self, log: Path, environment: dict[str, str]) -> None:
         context = get_context("forkserver")
-        context.set_forkserver_preload(_PRELOADED)
+        context.set_forkserver_preload(["mlscale.collect.measuring", __name__, "pyopencl"])
         self._log = log
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, log, environment), daemon=True)

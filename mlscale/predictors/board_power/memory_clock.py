@@ -15,6 +15,7 @@ from mlscale.data.profiles import Profiles
 WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory
 INTERFACE = 0.12  # of the board's limit: what the memory draws by its clock alone, at the rated one
 WAITING_SHARE = 0.5  # of the kernel's power, where the board's limit is not known
+LARGEST_INTERFACE_SHARE = 0.5  # of the kernel's power; not measured, for boards that hardly work
 LEAST = 0.05  # of the base's power; nothing runs on less
 
 
@@ -26,6 +27,8 @@ def with_memory_clock(
     power_w (K, E): at the base's memory clock. slowdown (K, E, M): time over that there. memory
     (M,): clocks relative to the base's; rated: the rated clock, likewise. limit_w: the board's
     default limit; where it is NaN, W is half the power, and D is left out.
+
+    The two constants are for boards that are busy: W is at most the power, and D half of it.
 
     P(m) = W + (P - W) / slowdown - D (1 - m) / rated: W is drawn by a GPU whose work waits, what
     is above it goes with the rate of work, and D, at the rated clock, with the memory clock.
@@ -41,7 +44,8 @@ def with_memory_clock(
     waiting, interface = WAITING_SHARE * power, np.zeros_like(memory)
     if not np.isnan(limit_w):
         waiting = np.minimum(WAITING * limit_w, power)
-        interface = INTERFACE * limit_w * (1 - memory) / rated
+        of_clock = np.minimum(INTERFACE * limit_w, LARGEST_INTERFACE_SHARE * power)
+        interface = of_clock * (1 - memory) / rated
     return np.maximum(waiting + (power - waiting) / slowdown - interface, LEAST * power)
 
 

@@ -15,6 +15,7 @@ from mlscale.profilers.sampled.log import SampledLog
 from mlscale.text import plain_number
 
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
+_LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 
 
 def join_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:
@@ -57,7 +58,7 @@ def _watts(table: Table, power: float | str | Path, gpu: str | None) -> tuple[fl
 
 
 def check_board(where: str, key: str, power_w: float) -> None:
-    """Raise InputError where a board cannot draw as much; short peaks above its limit can be.
+    """Raise InputError where a board cannot draw as much, or as little; short peaks can be.
 
     Warns where it draws less than at idle.
     """
@@ -70,11 +71,14 @@ def check_board(where: str, key: str, power_w: float) -> None:
             f"{where}: a board power of {power_w:g} W cannot be: '{key}' has a limit of "
             f"{limit_w:g} W"
         )
-    if device.idle_w is not None and power_w < device.idle_w:
-        warn(
-            f"{where}: a board power of {power_w:g} W is below the {device.idle_w:g} W that an "
-            f"idle '{key}' was seen to draw; is it that of the run?"
+    if device.idle_w is None or power_w >= device.idle_w:
+        return
+    idle = f"the {device.idle_w:g} W that an idle '{key}' was seen to draw"
+    if power_w < _LEAST_OF_IDLE * device.idle_w:
+        raise InputError(
+            f"{where}: a board power of {power_w:g} W cannot be: it is less than half of {idle}"
         )
+    warn(f"{where}: a board power of {power_w:g} W is below {idle}; is it that of the run?")
 
 
 def _warn_of_a_part(table: Table, key: str) -> None:

@@ -24,6 +24,8 @@ def test_by_hand() -> None:
     """Of 200 W, 80 are drawn while waiting, and 24 by the memory at its rated clock."""
     assert at(180, 2, 0.5) == pytest.approx(80 + 100 / 2 - 24 / 2)
     assert at(60, 2, 0.5) == pytest.approx(60 - 12)
+    # A board that hardly works: the memory draws half of its 20 W at the most.
+    assert at(20, 1, 0.5) == pytest.approx(20 - 10 / 2)
     # At a base of half the rated clock the memory draws 12 W; at the rated one 12 more.
     assert at(100, 0.5, 2.0, rated=2.0) == pytest.approx(80 + 20 / 0.5 + 12)
 

@@ -85,6 +85,8 @@ class TestAgainstTheProfile:
     def test_more_than_the_board_draws_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of"):
             join_power(self.of("a100-sxm4-40gb"), 1e9)
+        with pytest.raises(InputError, match="34 W cannot be: it is less than half of the 70 W"):
+            join_power(self.of("h100-sxm5", cu_count=132.0), 34.0)
         with pytest.warns(DataWarning, match="50 W is below the 70 W that an idle 'h100-sxm5"):
             join_power(self.of("h100-sxm5", cu_count=132.0), 50.0)
         assert join_power(self.of("mine"), 900.0).numbers["power_w"].tolist() == [900, 900]
