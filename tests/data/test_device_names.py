@@ -43,12 +43,64 @@ from mlscale.data.devices import device_keys, devices_named, find_device, load_d
         ("10de:2330", "h100-sxm5"),
         ("0x233010DE", "h100-sxm5"),
         ("1002:74a1", "mi300x"),
+        # Boards of China and of Amazon, and integrated GPUs, as nvidia-smi and ncu print them.
+        ("NVIDIA H20", "h20"),
+        ("NVIDIA H800", "h800-sxm5"),
+        ("NVIDIA H800 PCIe", "h800-pcie"),
+        ("NVIDIA A800-SXM4-80GB", "a800-sxm4-80gb"),
+        ("NVIDIA A800 80GB PCIe", "a800-pcie-80gb"),
+        ("NVIDIA A10", "a10"),
+        ("NVIDIA A10G", "a10g"),
+        ("NVIDIA L20", "l20"),
+        ("NVIDIA B300 SXM6 AC", "b300"),
+        ("NVIDIA GB300", "gb300"),
+        ("NVIDIA GB10", "gb10"),
+        ("NVIDIA Thor", "jetson-agx-thor"),
+        ("AMD Radeon RX 9070 XT", "rx9070xt"),
+        ("Radeon RX 7900 XT", "rx7900xt"),
+        ("AMD Radeon PRO W7900", "w7900"),
     ],
 )
 def test_names_that_tools_print(name: str, key: str) -> None:
     device = find_device(name)
     assert device is not None
     assert device.key == key
+
+
+@pytest.mark.parametrize(
+    ("number", "sms", "sms_of_the_desktop"),
+    # NVIDIA's sheets: lanes / 128.
+    [
+        ("4090", 76, 128),
+        ("4080", 58, 76),
+        ("4070", 36, 46),
+        ("5090", 82, 170),
+        ("5080", 60, 84),
+        ("5070 Ti", 46, 70),
+        ("3080", 48, 68),
+        ("3070", 40, 46),
+        ("3060", 30, 28),
+    ],
+)
+def test_a_laptop_gpu_is_not_the_desktop_board_of_its_number(
+    number: str, sms: int, sms_of_the_desktop: int
+) -> None:
+    """Neither by the name that nvidia-smi and ncu print, nor with the SMs of the other."""
+    for prefix in ("NVIDIA GeForce RTX", "GeForce RTX", "RTX"):
+        laptop, desktop = (
+            find_device(f"{prefix} {number} Laptop GPU"),
+            find_device(f"{prefix} {number}"),
+        )
+        assert laptop is not None
+        assert desktop is not None
+        assert (laptop.cu_count, desktop.cu_count) == (sms, sms_of_the_desktop)
+        assert laptop.form_factor == "laptop"
+        assert desktop.form_factor == "PCIe"
+        assert find_device(f"{prefix} {number} Laptop GPU", desktop.cu_count) == laptop
+        assert find_device(f"{prefix} {number}", laptop.cu_count) == desktop
+    assert laptop.most_power_w
+    assert desktop.tdp_w
+    assert laptop.most_power_w < desktop.tdp_w
 
 
 @pytest.mark.parametrize(
@@ -65,6 +117,11 @@ def test_names_that_tools_print(name: str, key: str) -> None:
         ("gfx906", {"cu_count": 60, "engine_mhz": 1725}, "mi50"),
         ("gfx908", {"cu_count": 120}, "mi100"),
         ("1002:66a1", {"cu_count": 60}, "mi50"),
+        ("gfx1100", {"cu_count": 84}, "rx7900xt"),
+        ("gfx1100", {"cu_count": 96, "memory_mhz": 1249}, "rx7900xtx"),
+        ("gfx1201", {"cu_count": 64}, "rx9070xt"),
+        ("1002:744c", {"cu_count": 96}, "rx7900xtx"),
+        ("A800", {"cu_count": 108, "memory_mhz": 1512}, "a800-pcie-80gb"),
         ("Orin", {"cu_count": 16}, "jetson-agx-orin-64gb"),
         ("h100", {"cu_count": 114}, "h100-pcie"),
         ("H100", {"cu_count": 132, "engine_mhz": 1785}, "h100-nvl"),
@@ -82,13 +139,20 @@ def test_shared_names_with_what_decides(name: str, facts: dict[str, float], key:
     [
         ("gfx942", {}, ("mi300x", "mi300a", "mi325x")),
         ("gfx90a", {"cu_count": 104}, ("mi210", "mi250-gcd")),  # alike in every number
-        ("gfx1100", {}, ("rx7900xtx",)),  # the RX 7900 XT is gfx1100 too
-        ("gfx1100", {"cu_count": 84}, ()),
-        ("Orin", {"cu_count": 8}, ()),  # an Orin NX
+        ("gfx1100", {}, ("rx7900xtx", "rx7900xt", "w7900")),
+        ("gfx1100", {"cu_count": 96}, ("rx7900xtx", "w7900")),
+        ("gfx1100", {"cu_count": 70}, ()),  # a Radeon PRO W7800
+        ("gfx1201", {}, ("rx9070xt",)),  # the RX 9070 is gfx1201 too
+        ("gfx1201", {"cu_count": 56}, ()),
+        ("1002:744c", {}, ("rx7900xtx", "rx7900xt")),
+        ("Orin", {"cu_count": 8}, ()),  # an Orin NX of 16 or 8 GB, or an Orin Nano
         ("h100", {}, ("h100-sxm5", "h100-pcie", "h100-nvl")),
         ("GeForce GTX TITAN X", {}, ()),  # Maxwell's, not the TITAN X (Pascal)
-        ("NVIDIA H20", {}, ()),
-        ("NVIDIA GeForce RTX 3080 Laptop GPU", {}, ()),
+        ("A800", {"cu_count": 108}, ("a800-sxm4-80gb", "a800-pcie-80gb")),
+        ("NVIDIA H20-3e", {}, ()),
+        ("NVIDIA GB300-WS", {}, ()),
+        ("NVIDIA GeForce RTX 3080 Ti Laptop GPU", {}, ()),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU", {}, ()),
         ("NVIDIA", {}, ()),
         ("", {}, ()),
     ],
