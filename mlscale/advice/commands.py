@@ -206,6 +206,8 @@ def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
         return Commands(notes=(f"{device.name} takes power modes (nvpmodel), no cap in watts",))
     smi = f"nvidia-smi -i {gpu}"
     limits = f"{smi} -q -d POWER prints the limits of yours"
+    if device.form_factor in ("laptop", "integrated"):
+        return Commands(notes=(f"the machine sets the power limit of {device.name}; {limits}",))
     notes = [_ROOT, _PERSISTENCE.format(smi)]
     lowest, highest = device.min_power_limit_w, device.max_power_limit_w
     if (lowest and cap_w < lowest) or (highest and cap_w > highest):

@@ -182,6 +182,14 @@ class TestCapsByHand:
     def test_notes(self, key: str, note: str) -> None:
         assert note in "\n".join(cap_commands(load_device(key), 150).notes)
 
+    @pytest.mark.parametrize("key", ["rtx4080-laptop", "gb10"])
+    def test_a_machine_that_sets_the_limit_itself_gets_no_command(self, key: str) -> None:
+        """The table's limit is the largest of all laptops: setting it would be no reset."""
+        of = cap_commands(load_device(key), 100)
+        assert (of.to_set, of.to_reset) == ((), ())
+        [note] = of.notes
+        assert note.startswith("the machine sets the power limit of NVIDIA G")
+
 
 class TestEveryGpu:
     @pytest.mark.parametrize("key", [None, "simulated-gcn3", "hd7970"])
