@@ -37,6 +37,7 @@ __all__ = [
     "written",
 ]
 
+_DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
 
 
@@ -146,7 +147,7 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
     numeric = [
-        all(cell.strip().rstrip("%").replace(".", "").isdigit() or cell == "-" for cell in cells)
+        all(_DIGITS.fullmatch(cell) for cell in cells)
         for cells in (zip(*rows, strict=True) if rows else [()] * len(headers))
     ]
 

@@ -1,6 +1,6 @@
 """Names of kernels as tables in a terminal show them."""
 
-from mlscale.cli.text import flag_lines, kernel_name, kernel_names
+from mlscale.cli.text import columns, flag_lines, kernel_name, kernel_names
 
 
 def test_grid_and_block_stay_behind_a_shortened_name() -> None:
@@ -23,3 +23,8 @@ def test_names_that_are_shortened_to_the_same_are_numbered() -> None:
         f"flag: {kernel_name(first)} (1): x\n",
         f"flag: {kernel_name(first)} (2): y\n",
     ]
+
+
+def test_numbers_in_groups_of_three_are_aligned_as_numbers() -> None:
+    shown = columns(["mJ", "best"], [["102.8", ""], ["23 557", "best"], ["-", "2 of 3"]])
+    assert shown.splitlines()[2:] == [" 102.8", "23 557  best", "     -  2 of 3"]
