@@ -159,7 +159,8 @@ class TestKnownTruth:
         ]
         assert advice.kernels[1].saving_percent == pytest.approx(50)  # 400 MHz in place of 800
         assert advice.whole_run.best.config.engine_mhz == 800
-        slower = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=40))
+        # 60 % allow 33 % more, and not twice the time at 400 MHz.
+        slower = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=60))
         assert slower.kernels[0].best.config == HardwareConfig(8, 600.0, 700.0)
         # Beside 4 ms of the other kernel, 4 ms in place of 2 ms are 33 % of the run.
         assert slower.whole_run.best.config == HardwareConfig(8, 400.0, 700.0)

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from parameters import own
 from sklearn.base import clone
+from synthetic import bottleneck_kernels
 from synthetic import kernels as made
 from synthetic.profiled import one_by_one, some_of
 from synthetic.tidy import refused, same_bits
 
 from mlscale import PREDICTORS, HardwareConfig, Measurements, Profiles, create
+from mlscale.errors import DataWarning
+from mlscale.predictors import default_predictor
 from mlscale.predictors.base import Predictor, fit_all
 
 MID = made.GRID.mid
@@ -67,6 +70,16 @@ def test_the_documented_predictors_are_there() -> None:
     baselines = "no-scaling engine-bound core-bound memory-bound mean-surface nearest"
     assert {*baselines.split(), "extra-trees", "wu", "wang-chu", "max-overlap"} <= PREDICTORS.keys()
     assert all(predictor.name == name for name, predictor in PREDICTORS.items())
+
+
+def test_the_default_suits_the_table() -> None:
+    """By the GPU's peaks where they are known, by counters alone, or by neither."""
+    known = bottleneck_kernels.measurements(kernels=4)
+    assert default_predictor(known) == "bottleneck"
+    assert default_predictor(replace(known, device="made-gpu")) == "wu"
+    bare = replace(known, counter_names=(), counter_samples=known.counter_samples[..., :0])
+    with pytest.warns(DataWarning, match="'gtx980' has no counters: the default is 'mean-surface'"):
+        assert default_predictor(bare) == "mean-surface"
 
 
 @every_predictor

@@ -55,6 +55,12 @@ class TestKnownTruth:
         alone = trained.predict(other.profiles(made.TOP), made.GRID)
         assert np.abs(alone.values / truth - 1).mean() > 0.05
 
+    def test_a_run_of_the_mean_follows_the_curve(self) -> None:
+        # By hand at half of the clock, c = 3/4 and p = 2: sqrt(1/4 + 3/4 x 2^2).
+        population = TimePopulation(np.log([3.0, 2.0]), np.array([0.1, 0.1]), 0.01)
+        prior = population.prior(np.log([0.5, 1.0]), 1)
+        assert np.exp(prior.log_ratios(prior.mean))[0] == pytest.approx([3.25**0.5, 1])
+
     def test_p_is_recovered(self, trained: BoardTime) -> None:
         # The mean over runs; the weak prior, around 2, moves those whose share is near 0.
         assert np.exp(trained.population_.mean[1]) == pytest.approx(made.P, rel=0.1)
