@@ -1,7 +1,9 @@
-"""Types of arrays, and checks of arrays that come from a file."""
+"""Types of arrays, and checks of numbers that come from a file or a user."""
 
+import math
 from collections.abc import Iterable
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,11 @@ Mask = NDArray[np.bool_]
 def floats_of(values: Iterable[float | None]) -> Floats:
     """Return numbers as an array, NaN for None."""
     return np.array([*values], np.float64)
+
+
+def is_finite(value: object) -> bool:
+    """Return whether a value is a number, and a finite one."""
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def shaped(array: Any, *shape: int | None) -> Floats:

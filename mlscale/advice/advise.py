@@ -107,6 +107,8 @@ def terms_of(
     """The terms of what `advise` is asked for. Raises InputError as it does."""
     if objective is not None:
         require_objective(objective)
+    if not isinstance(limits, Limits | None):
+        raise InputError(f"limits are a mlscale.Limits, not {limits!r}")
     limits = limits or Limits()
     power = whole_power(model, profiles, static_power_w)
     warnings = training_warnings(model)

@@ -70,10 +70,7 @@ def _for_gpu(
     them, given `gpu`. What is neither a number, a UUID nor a bus id is passed over, as it may not
     go into a shell.
     """
-    gpus, profiled = (
-        [gpu for gpu in dict.fromkeys(map(str, metadata.get(name, ()))) if _GPU.fullmatch(gpu)]
-        for name in ("gpus", "profiled_gpus")
-    )
+    gpus, profiled = (_gpus(metadata.get(name)) for name in ("gpus", "profiled_gpus"))
     notes = []
     if profiled and not gpus and device is not None and device.vendor == "AMD":
         notes.append(
@@ -90,6 +87,13 @@ def _for_gpu(
         notes.insert(0, f"for GPU {first}; set {', '.join(others)} alike")
     commands = of(gpu=first)
     return replace(commands, notes=(*commands.notes, *notes)) if commands.to_set else commands
+
+
+def _gpus(said: object) -> list[str]:
+    """The GPUs that metadata name, each once."""
+    named = said if isinstance(said, list | tuple) else ()
+    texts = dict.fromkeys(str(gpu) for gpu in named if isinstance(gpu, str | int))
+    return [gpu for gpu in texts if _GPU.fullmatch(gpu)]
 
 
 def clock_commands(

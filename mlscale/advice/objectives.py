@@ -4,14 +4,13 @@ Pure functions of arrays that hold one value for each configuration, in the orde
 With time in ms and power in W, energy = time x power is in mJ.
 """
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask
+from mlscale.arrays import Floats, Indices, Mask, is_finite
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
 from mlscale.text import rounded
@@ -44,9 +43,10 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             least_allowed = field.name == "max_slowdown_percent" and value == 0
-            if value is not None and not (math.isfinite(value) and (value > 0 or least_allowed)):
-                what = "finite and at least 0" if "slowdown" in field.name else "positive"
-                raise InputError(f"{field.name} must be {what}, not {value:g}")
+            if value is None or (is_finite(value) and (value > 0 or least_allowed)):
+                continue
+            what = "finite and at least 0" if "slowdown" in field.name else "positive"
+            raise InputError(f"{field.name} must be {what}, not {value}")
 
     def words(self) -> dict[str, str]:
         """Each limit that is given, by its field: 'a power of at most 50 W'."""
@@ -90,7 +90,7 @@ def objective_values(
 
 def require_objective(objective: str, known: Collection[str] = OBJECTIVES.keys()) -> None:
     """Raise InputError on an objective that is not known."""
-    if objective not in known:
+    if not (isinstance(objective, str) and objective in known):
         raise InputError(f"there is no objective '{objective}'; one of {', '.join(known)}")
 
 
@@ -232,8 +232,8 @@ def static_power(kind: str | None, given_w: float | None) -> float | None:
             raise InputError(
                 "power_w is board power, static power included: leave --static-power out"
             )
-        if not (math.isfinite(given_w) and given_w >= 0):
-            raise InputError(f"static power must be finite and at least 0 W, not {given_w:g}")
+        if not (is_finite(given_w) and given_w >= 0):
+            raise InputError(f"static power must be finite and at least 0 W, not {given_w}")
         return given_w
     return None if kind == "dynamic" else 0.0
 

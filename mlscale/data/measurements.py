@@ -146,7 +146,12 @@ class Measurements:
         )
 
     def at_steps(self, axis: str, kept: slice) -> "Measurements":
-        """Return the measurements at some steps of an axis, `engine_mhz` for example."""
+        """Return the measurements at some steps of an axis, `engine_mhz` for example.
+
+        Raises InputError on an axis that there is not, and where no step is left.
+        """
+        if axis not in AXES:
+            raise InputError(f"there is no axis '{axis}'; one of {', '.join(AXES)}")
         cut = (slice(None),) * (2 + AXES.index(axis)) + (kept,)
         return replace(
             self,

@@ -5,7 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mlscale.arrays import Floats, shaped
+from mlscale.arrays import Floats, is_finite, shaped
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.predictors.conditioning import RATIO_NOISE
@@ -119,8 +119,8 @@ def score_at(scores: Floats, coverage: float) -> float:
 
 def require_coverage(coverage: float) -> None:
     """Raise InputError unless a coverage is between 0 and 1."""
-    if not 0 < coverage < 1:
-        raise InputError(f"a coverage is between 0 and 1, not {coverage:g}")
+    if not (is_finite(coverage) and 0 < coverage < 1):
+        raise InputError(f"a coverage is between 0 and 1, not {coverage}")
 
 
 def restored_scores(saved: Floats) -> Floats:

@@ -32,6 +32,12 @@ class RunConfiguration:
     units: dict[str, str]
 
 
+def require_settings(base: object) -> None:
+    """Raise InputError unless a base says settings by the names of AXES."""
+    if not (isinstance(base, Mapping) and set(base) <= set(AXES)):
+        raise InputError(f"the base {base} is none; it may say {', '.join(AXES)}, each by its name")
+
+
 def run_configuration(
     source: str, facts: GpuFacts, device: str | None, base: Mapping[str, float], lacks: str = ""
 ) -> RunConfiguration:
@@ -40,8 +46,7 @@ def run_configuration(
     source: the first file, for messages; facts: what all files say of the GPU; lacks: what else
     they lack, which the message then says too.
     """
-    if not (isinstance(base, Mapping) and set(base) <= set(AXES)):
-        raise InputError(f"the base {base} is none; it may say {', '.join(AXES)}, each by its name")
+    require_settings(base)
     spread = _spread(source, facts, base)
     observed = {axis: _mean(facts[axis]) for axis in AXES if axis in facts}
     key = _device(source, facts, device, observed.get("cu_count"))

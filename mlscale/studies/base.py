@@ -1,7 +1,7 @@
 """What every study is: parts that can be done apart, and rows of figures that sum them up."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import itemgetter
@@ -210,7 +210,9 @@ def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[
 
     Raises InputError on a quantity that does not exist.
     """
-    names = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked)) or list(QUANTITIES)
+    if isinstance(asked, str) or not isinstance(asked, Iterable):
+        asked = [asked]
+    names = list(dict.fromkeys(asked)) or list(QUANTITIES)
     for name in names:
         if name not in QUANTITIES:
             raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")

@@ -263,10 +263,11 @@ class TestPowerKinds:
             ("board", 5.0, "power_w is board power, static power included: leave"),
             ("dynamic", -1.0, "static power must be finite and at least 0 W, not -1"),
             ("dynamic", float("nan"), "must be finite and at least 0 W, not nan"),
+            ("dynamic", "few", "must be finite and at least 0 W, not few"),
         ],
     )
     def test_senseless_static_power_is_refused(
-        self, kind: str | None, given: float, match: str
+        self, kind: str | None, given: Any, match: str
     ) -> None:
         with refused(match):
             static_power(kind, given)
@@ -343,6 +344,17 @@ class TestRefused:
         profiles = replace(new_kernels(), metadata={"power_kind": "dynamic"})
         with refused("the model's power_w is board power, the profile's dynamic power"):
             advise(MODEL, profiles)
+
+    @pytest.mark.parametrize(
+        ("asked", "match"),
+        [
+            ({"limits": 5}, "limits are a mlscale.Limits, not 5"),
+            ({"objective": ["energy"]}, "there is no objective"),
+        ],
+    )
+    def test_what_is_of_another_type_is_refused(self, asked: dict[str, Any], match: str) -> None:
+        with refused(match):
+            advise(MODEL, new_kernels(), **asked)
 
     def test_limits_that_nothing_keeps_name_kernel_and_nearest(self) -> None:
         # The compute kernel's shortest: 2 ms x 8/16 x 800/1000; the bandwidth kernel's 2.8 ms.

@@ -12,6 +12,7 @@ NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc,
 import doctest
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -249,8 +250,10 @@ class TestOfAnotherGpu:
         assert of.notes[-1].startswith("the profile is of GPU 4, counted with other devices: put ")
         assert for_gpus("mi300x", gpus=["4"]).to_reset == ("amd-smi reset -g 4 --perf-determinism",)
 
-    @pytest.mark.parametrize("gpus", [[], ["0; rm -rf ~"], ["$(id)"], ["-q"]])
-    def test_what_is_no_gpu_goes_into_no_shell(self, gpus: list[str]) -> None:
+    @pytest.mark.parametrize(
+        "gpus", [[], ["0; rm -rf ~"], ["$(id)"], ["-q"], [None], None, 5, "12"]
+    )
+    def test_what_is_no_gpu_goes_into_no_shell(self, gpus: Any) -> None:
         assert for_gpus("h100-sxm5", gpus=gpus) == for_gpus("h100-sxm5")
 
 

@@ -1,6 +1,7 @@
 """Objectives, limits, the best configuration and the Pareto front, by hand and by property."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,9 +93,10 @@ class TestLimits:
                 {"max_slowdown_percent": -1.0},
                 "max_slowdown_percent must be finite and at least 0, not -1",
             ),
+            ({"max_power_w": "300"}, "max_power_w must be positive, not 300"),
         ],
     )
-    def test_senseless_ones_are_refused(self, limits: dict[str, float], match: str) -> None:
+    def test_senseless_ones_are_refused(self, limits: dict[str, Any], match: str) -> None:
         with refused(match):
             Limits(**limits)
 

@@ -139,6 +139,7 @@ def test_of_several_gpus_one_is_taken_of_both(capsys: Capture, tmp_path: Path) -
         (at(1320), "engine=1320,memory=1593", "the base is at 2619; both runs must be at the same"),
         # (1200 + 600 + 100) / 1500 = 1.27, and 1980 / 1800 = 1.1
         (at(1320), "engine=1800", "kernels take 1.27 times as long as at 1980 MHz, the same work"),
+        ({"copy": 800.0}, "engine=1320", "fast.json; give a trace of the same program"),
     ],
 )
 def test_what_cannot_be_the_same_work_is_refused(

@@ -323,6 +323,10 @@ class TestParts:
         counters = np.moveaxis(every.counters, -1, 0)[(slice(None), *at)]
         np.testing.assert_array_equal(part.counters, np.moveaxis(counters, 0, -1))
 
+    def test_at_steps_of_no_axis(self) -> None:
+        with refused("there is no axis 'engine'; one of cu_count, engine_mhz, memory_mhz"):
+            made.measurements().at_steps("engine", slice(1, None))
+
     def test_power_where_it_was_not_measured(self) -> None:
         with refused("the measurements of 'made-gpu' have no column 'power_w'"):
             made.measurements(power=False).quantity("power")

@@ -227,8 +227,8 @@ class TestPredictions:
         with refused("^the predictor 'Bad' gave ndarray, not Surfaces$"):
             model.predict(made.measurements().profiles(MID))
 
-    @pytest.mark.parametrize("coverage", [0.0, 1.0, 90.0, float("nan")])
-    def test_a_coverage_is_refused_without_intervals_too(self, coverage: float) -> None:
+    @pytest.mark.parametrize("coverage", [0.0, 1.0, 90.0, float("nan"), "most"])
+    def test_a_coverage_is_refused_without_intervals_too(self, coverage: Any) -> None:
         model = mlscale.train(made.measurements(), MID, Flat)
         with refused("^a coverage is between 0 and 1, not "):
             model.predict(made.measurements().profiles(MID), coverage)

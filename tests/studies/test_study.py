@@ -110,6 +110,7 @@ def test_regret() -> None:
         ("base-configuration", {"vary": "cu"}, "'made-gpu': there is no axis 'cu'; one of cu"),
         ("errors", {"split": "half"}, "there is no protocol 'half'; one of leave-one-app"),
         ("errors", {"quantity": "energy"}, "there is no quantity 'energy'; one of time, power"),
+        ("errors", {"quantity": 3}, "there is no quantity '3'; one of time, power"),
         ("errors", {"predictors": "woo"}, "there is no predictor 'woo'; one of no-scaling"),
         ("errors", {"training": "all"}, "there is no training 'all'; one of own-table, pooled"),
         ("advice", {"objectives": "joy"}, "there is no objective 'joy'; one of energy, edp"),

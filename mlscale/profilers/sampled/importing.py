@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import is_finite
 from mlscale.data.devices import devices_named, facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.profilers.configuration import check_clock, run_configuration
+from mlscale.profilers.configuration import check_clock, require_settings, run_configuration
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
@@ -41,7 +42,7 @@ class SampledTable:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What the user says of the runs, as far as the logs do not.
+    """What the user says of the runs, as far as the logs do not; InputError on what cannot be.
 
     Attributes:
         device: a key of the device table, or any name.
@@ -58,6 +59,13 @@ class RunFacts:
     gpu: str | None = None
     interval_s: float | None = None
     time_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        require_settings(self.base)
+        for name in ("interval_s", "time_ms"):
+            value = getattr(self, name)
+            if value is not None and not (is_finite(value) and value > 0):
+                raise InputError(f"{name} must be a positive number, not {value}")
 
 
 def import_logs(

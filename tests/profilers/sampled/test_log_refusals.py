@@ -1,6 +1,7 @@
 """Monitors' logs that cannot be read, or are none: one line that says what to do."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synthetic.monitor_logs import (
@@ -81,6 +82,20 @@ def test_a_value_beyond_all_measure_is_refused(tmp_path: Path) -> None:
     head = "timestamp,gpu,gfx_activity,socket_power,gfx_0_clk,mem_0_clk\n"
     with pytest.raises(InputError, match=r"column 'gfx_0_clk': '1e300' cannot be"):
         load(write(tmp_path, head + rows))
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"base": 5}, r"the base 5 is none; it may say cu_count, engine_mhz, memory_mhz, each by"),
+        ({"base": {"engine": 5}}, r"the base \{'engine': 5\} is none"),
+        ({"time_ms": "long"}, "time_ms must be a positive number, not long"),
+        ({"interval_s": 0}, "interval_s must be a positive number, not 0"),
+    ],
+)
+def test_what_is_said_of_a_run_must_be_possible(facts: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RunFacts(**facts)
 
 
 def test_logs_of_two_tools_are_refused(tmp_path: Path) -> None:
