@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale.text import (
+    listed,
     near_names,
     number,
     percent_in_words,
@@ -62,6 +63,19 @@ def test_shortened_is_never_longer_and_keeps_both_ends(text: str, longest: int) 
         head, _, tail = short.partition("…")
         assert printable(text).startswith(head)
         assert printable(text).endswith(tail)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "1 kernel (a)"),
+        (3, "3 kernels (a, b, c)"),
+        (4, "4 kernels (a, b, c, 1 other)"),
+        (6, "6 kernels (a, b, c, 3 others)"),
+    ],
+)
+def test_the_first_three_are_listed(count: int, text: str) -> None:
+    assert listed("abcdef"[:count]) == text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Launches, their groups and sums; expected numbers by hand or from Python's own sets."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ from mlscale.profilers.launches import (
     Timeline,
     some_of,
 )
-from mlscale.text import listed
 
 NAN = float("nan")
 
@@ -34,18 +32,6 @@ class TestNames:
         keys = [GroupKey("f", None, None), GroupKey("g", None, None)]
         assert some_of(keys[:1]) == "'f'"
         assert some_of(keys) == "2 kernels, such as 'f'"
-
-    @pytest.mark.parametrize(
-        ("count", "text"),
-        [
-            (1, "1 kernel (a)"),
-            (3, "3 kernels (a, b, c)"),
-            (4, "4 kernels (a, b, c, 1 other)"),
-            (6, "6 kernels (a, b, c, 3 others)"),
-        ],
-    )
-    def test_the_first_three_are_listed(self, count: int, text: str) -> None:
-        assert listed("abcdef"[:count]) == text
 
 
 @given(st.lists(st.integers(0, 40)))
