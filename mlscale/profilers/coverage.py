@@ -39,7 +39,7 @@ def warn_of_left_out(contents: Sequence[FileContent], records: Sequence[KernelRe
             )
     if not any(record.counters for record in records):
         warn(
-            f"{contents[0].source}: times without counters: no features; to predict, give times at "
+            f"{contents[0].source}: times without counters: no features; predictions need times at "
             "a second engine clock too (--also), or a profile of its kernels (docs/profiling.md)"
         )
     for content in contents:

@@ -51,8 +51,8 @@ def lack_of_traffic(tool: str, records: Sequence[KernelRecord]) -> str:
             return ""
     if tool != "ncu" and not any(record.counters for record in records):  # which counts always
         return (
-            "it has times and no counters: to predict, profile its kernels too (docs/profiling.md "
-            "has the commands) and give both files"
+            "it has times and no counters: predictions need times at a second engine clock too "
+            "(--also), or a profile of its kernels (docs/profiling.md has the commands)"
         )
     return f"to predict from it, 'bottleneck' also needs {TRAFFIC_NEEDED}"
 
