@@ -186,6 +186,11 @@ class TestExchanges:
             "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData *)",
             "void tensorrt_llm::kernels::oneShotAllReduceKernel<float, 2>(AllReduceParams)",
             "multimem_all_reduce_kernel",
+            "two_shot_all_reduce_kernel",
+            "void allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<half>>(half *)",
+            "RcclKernelScalarBroadcast(DeviceControl_t*, void*, int)",
+            "mscclKernel_Sum_half_Simple_false(ncclDevComm*, mscclAlgo*, mscclWork*)",
+            "void nvshmemi_reduce_kernel<float, (rdxn_ops)1>(int, int, int, float *)",
         ],
     )
     def test_names_of_such_kernels(self, name: str) -> None:

@@ -17,6 +17,7 @@ from synthetic.tidy import refused, same_bits
 from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, load, save, train
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.board_time import ONE_CLOCK, BoardTime, GpuRuns, TimePopulation
+from mlscale.predictors.intervals import LEVELS
 
 SECOND = HardwareConfig(40, 900.0, 1000.0)
 AT_SECOND = made.CLOCKS.index(900.0)
@@ -33,9 +34,9 @@ def fitted(noise: float = 0.0, count: int = 2) -> BoardTime:
     return BoardTime().fit(tables, [made.TOP] * count)
 
 
-def from_two_clocks(table: Measurements) -> Profiles:
-    """The runs at the top clock, and their times at 900 of 1500 MHz."""
-    point = MeasuredPoint(SECOND, table.profiles(SECOND).time_ms, None)
+def from_two_clocks(table: Measurements, second: HardwareConfig = SECOND) -> Profiles:
+    """The runs at the top clock, 1500 MHz, and their times at a second one, by default 900 MHz."""
+    point = MeasuredPoint(second, table.profiles(second).time_ms, None)
     return replace(table.profiles(made.TOP), points=(point,))
 
 
@@ -102,6 +103,30 @@ class TestKnownTruth:
             within = (surfaces.low <= truth) & (truth <= surfaces.high)
             held.append(within[:, 0, new].mean())
         assert 0.82 < np.mean(held) < 0.97
+
+    def test_each_gpu_is_held_out_of_what_predicts_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The largest score is the largest error by a model of the other GPU, in its half-widths.
+
+        The GPUs bend differently; a model of both would err half as much.
+        """
+        tables = []
+        for device, p in (("soft", 1.2), ("sharp", 5.0)):
+            monkeypatch.setattr(made, "P", p)
+            tables.append(gpu(device, 0))
+        both = BoardTime().fit(tables, [made.TOP] * 2)
+        scores = []
+        for table, other in (tables, tables[::-1]):
+            alone = BoardTime().fit(other, made.TOP)
+            alone.scores_ = np.ones_like(LEVELS)
+            farthest = HardwareConfig(40, 600.0, 1000.0)
+            found = alone.predict_interval(from_two_clocks(table, farthest), 0.9, made.GRID)
+            assert found.high is not None
+            error = np.abs(np.log(found.values / table.relative("time", made.TOP)))
+            half_width = np.log(found.high / found.values)
+            scores.append((error[:, 0, 1:-1] / half_width[:, 0, 1:-1]).max())
+        assert both.scores_[-1] == pytest.approx(max(scores), rel=1e-9)
 
 
 LEARNT = fitted()

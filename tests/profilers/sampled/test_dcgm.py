@@ -26,6 +26,41 @@ def test_two_metrics_of_power_are_of_one_scrape(tmp_path: Path) -> None:
     assert row(imported)["time_ms"] == pytest.approx(6000)
 
 
+SHARES = {
+    "dcgmi": "#Entity GRACT SMACT DRAMA GPUTL MCUTL\nID\n" + "GPU 0 0.9 0.8 0.25 95 12\n" * 2,
+    "exporter": """DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0"} 0.9
+DCGM_FI_PROF_SM_ACTIVE{gpu="0"} 0.8
+DCGM_FI_PROF_DRAM_ACTIVE{gpu="0"} 0.25
+DCGM_FI_DEV_GPU_UTIL{gpu="0"} 95
+DCGM_FI_DEV_MEM_COPY_UTIL{gpu="0"} 12
+""",
+    "SDK": "GPUId,TimeStampUs,Field,Value\n"
+    + "".join(
+        f"0,{microseconds},{reading}\n"
+        for microseconds in (0, 1_000_000)
+        for reading in (
+            *("gr_engine_active,0.9", "sm_active,0.8", "dram_active,0.25"),
+            *("gpu_utilization,95", "mem_copy_utilization,12"),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("form", SHARES)
+def test_activities_are_shares_and_utilisations_percent(tmp_path: Path, form: str) -> None:
+    """As DCGM gives both, whatever writes them; all become shares, by hand."""
+    base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
+    read = row(load(write(tmp_path, SHARES[form]), base=base, time_ms=2000))
+    expected = {
+        "gr_engine_active": 0.9,
+        "sm_active": 0.8,
+        "dram_active": 0.25,
+        "gpu_utilisation": 0.95,
+        "memory_copy_utilisation": 0.12,
+    }
+    assert {name: read[name] for name in expected} == pytest.approx(expected)
+
+
 def test_pods_that_share_a_gpu_are_of_one_scrape(tmp_path: Path) -> None:
     """By hand: three scrapes, one each 15 s, of two GPUs with two pods each: 45 s, not more."""
     lines = [
