@@ -128,7 +128,9 @@ def read(
     first rows of a fleet, which then stand for it.
     """
     model_text, files = model_and_files(arguments)
-    if model_text is None and arguments.device and not is_of_monitor(options.input_file(files[0])):
+    has_further = bool(getattr(arguments, "also", None))
+    needs_peaks = model_text is None and not has_further  # at two clocks no counters are needed
+    if needs_peaks and arguments.device and not is_of_monitor(options.input_file(files[0])):
         device_with_peaks(arguments.device)
     named = options.load_model(arguments, model_text) if model_text else None
     profiles = _profiles(files, arguments, named, head)
@@ -138,7 +140,6 @@ def read(
     if arguments.profiled_only and head is None:
         notes = [*left_out(profiles)]
         profiles = profiles.profiled
-    has_further = bool(getattr(arguments, "also", None))
     name, model = (str(model_text), named) if named else shipped_model(profiles, has_further)
     notes += [] if named else [choice_note(name, model, profiles)]
     if (model.device, model.base) == (profiles.device, profiles.base):

@@ -168,5 +168,17 @@ def test_power_of_the_further_run_comes_in_its_table(
     assert powers[1320] == pytest.approx(330, rel=0.05)
 
 
+def test_a_gpu_that_the_device_table_lacks_is_named(capsys: Capture, tmp_path: Path) -> None:
+    """Its peaks, which are not known, are of use to counters alone; even steps are tried."""
+    traces = [trace(tmp_path / name, times) for name, times in (("a", FAST), ("b", at(1320)))]
+    for path in traces:
+        path.write_text(path.read_text().replace("NVIDIA H100 80GB HBM3", "GPU 1"))
+    given = ("--device", "my-gpu", "--base", "cu=132,engine=1980,memory=2619")
+    document = advise(capsys, traces[0], *given, "--also", f"{traces[1]}@engine=1320")
+    assert document["device"] == "my-gpu"
+    assert document["whole_run"]["best"]["engine_mhz"] < 1980
+    assert "the peaks of 'my-gpu' are not in the device table" in refused(capsys, traces[0], *given)
+
+
 def test_without_a_second_clock_it_is_asked_for(capsys: Capture, fast: Path) -> None:
     assert "give a trace at a second engine clock too (--also" in refused(capsys, fast, *BASE)
