@@ -142,7 +142,7 @@ def model_for(
             f"{profiles.base}; '{predictor.name}' predicts no other GPU and base"
         )
     if looks_at_counters := isinstance(predictor, HasFeatures):
-        refuse_times_alone(profiles)
+        refuse_times_alone(profiles, has_further)
     # averages are shares of them already
     needs_peaks = looks_at_counters and not is_sampled(profiles.metadata)
     device = device_with_peaks(profiles.device) if needs_peaks else find_device(profiles.device)

@@ -27,8 +27,11 @@ LONGEST_NAME = 60
 Predicted = dict[str, Surfaces]  # by quantity
 
 
-def refuse_times_alone(profiles: Profiles) -> None:
-    """Raise InputError where no kernel was counted, naming the kernels to profile first."""
+def refuse_times_alone(profiles: Profiles, has_further: bool = False) -> None:
+    """Raise InputError where no kernel was counted, naming the kernels to profile first.
+
+    has_further: there are times at a further clock, which the model at hand does not do with.
+    """
     if not profiles.are_times_alone:
         return
     times = profiles.run_times_ms
@@ -37,10 +40,15 @@ def refuse_times_alone(profiles: Profiles) -> None:
         f"'{shortened(profiles.kernels[k], LONGEST_NAME)}' ({percent[k]:.0f} %)"
         for k in np.argsort(-times, kind="stable")[:MOST_NAMED]
     ]
+    lack = (
+        "times at one clock do not tell what clocks do: give a trace at a second engine clock too "
+        "(--also FILE@engine=…)"
+    )
+    if has_further or profiles.points:
+        lack = "this model needs some: name none, for the one that takes times at two clocks"
     raise InputError(
-        "no kernel has counters, and times at one clock do not tell what clocks do: give a trace "
-        "at a second engine clock too (--also FILE@engine=…), or profile the kernels of most time "
-        f"and give that file too (docs/profiling.md): {', '.join(largest)}"
+        f"no kernel has counters, and {lack}, or profile the kernels of most time and give that "
+        f"file too (docs/profiling.md): {', '.join(largest)}"
     )
 
 

@@ -182,3 +182,11 @@ def test_a_gpu_that_the_device_table_lacks_is_named(capsys: Capture, tmp_path: P
 
 def test_without_a_second_clock_it_is_asked_for(capsys: Capture, fast: Path) -> None:
     assert "give a trace at a second engine clock too (--also" in refused(capsys, fast, *BASE)
+
+
+def test_a_model_that_needs_counters_says_to_name_none(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    slow = trace(tmp_path / "slow.json", at(1320))
+    given = (fast, *BASE, "--also", f"{slow}@engine=1320", "--model")
+    assert "this model needs some: name none" in refused(capsys, *given, "nvidia-time")
