@@ -11,6 +11,7 @@ from mlscale import Measurements, Profiles, Surfaces
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.board_power.model import GpuSweep, PowerPopulation
+from mlscale.predictors.intervals import LEVELS
 
 SECOND = made.GRID.config((0, 4, 0))  # 1000 of 1500 MHz
 
@@ -96,6 +97,30 @@ class TestPopulation:
 
 
 class TestNewGpus:
+    def test_each_is_held_out_of_what_its_errors_are_measured_by(self) -> None:
+        """The largest score is the largest error by a model of the other GPU, in its half-widths.
+
+        The shifts put the GPUs far apart; a model of both would err less, and be less sure.
+        """
+        tables = [
+            made.measurements(device, seed, (shift, shift, 0))
+            for device, seed, shift in (("low", 0, -1.0), ("high", 1, 1.0))
+        ]
+        both = BoardPower().fit(tables, [made.TOP] * 2)
+        scores = []
+        for table, other in (tables, tables[::-1]):
+            alone = BoardPower().fit(other, made.TOP)
+            alone.scores_ = alone.further_scores_ = np.ones_like(LEVELS)
+            alone.limits_w_ = both.limits_w_
+            times = Surfaces(made.GRID, made.TOP, table.relative("time", made.TOP))
+            profiles = table.profiles(made.TOP)
+            found = alone.with_times(times).predict_interval(profiles, 0.9, made.GRID)
+            assert found.high is not None
+            error = np.abs(np.log(found.values / table.relative("power", made.TOP)))
+            half_width = np.log(found.high / found.values)
+            scores.append((error[:, 0, :-1] / half_width[:, 0, :-1]).max())
+        assert both.scores_[-1] == pytest.approx(max(scores), rel=1e-9)
+
     def test_intervals_hold_from_one_reading_and_from_two(self, trained: BoardPower) -> None:
         """12 GPUs drawn as the 8 learnt from; 90 % promised, the Gaussian's at least.
 
