@@ -8,10 +8,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from synthetic import bottleneck_kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Measurements
+from mlscale import ConfigGrid, Measurements, Profiles
+from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.crossval import TrainingOn, training_tables, without_applications
 from mlscale.studies.errors import ErrorStudy
 
@@ -117,6 +119,20 @@ class TestUnseenGpu:
         before = of_all_tables("unseen-gpu")["errors"]
         others = [0, 1, 3, 4, 5]
         assert not np.allclose(study(busier, "unseen-gpu")["errors"][others], before[others])
+
+    def test_peaks_are_never_of_the_kernel_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each of the six is an application of its own, and is held out once."""
+        shown: list[tuple[str, ...]] = []
+        usual = Bottleneck.learn_peaks
+
+        def learn_peaks(self: Bottleneck, profiles: Profiles, grid: ConfigGrid) -> Bottleneck:
+            shown.append(profiles.kernels)
+            return usual(self, profiles, grid)
+
+        monkeypatch.setattr(Bottleneck, "learn_peaks", learn_peaks)
+        study(TABLES, "unseen-gpu")
+        names = TARGET.kernels
+        assert sorted(shown) == sorted(tuple(n for n in names if n != name) for name in names)
 
     def test_those_that_cannot_say_so(self) -> None:
         with refused("^'mean-surface' cannot predict a GPU that it was not trained on$"):
