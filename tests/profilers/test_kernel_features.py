@@ -10,7 +10,12 @@ from mlscale import DataWarning, HardwareConfig
 from mlscale.counters.features import TABLE_2
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.kernel_features import check_traffic, features_of_run, share_sources
+from mlscale.profilers.kernel_features import (
+    check_traffic,
+    features_of_run,
+    share_sources,
+    with_features,
+)
 from mlscale.profilers.mapping import Share, TableFeature
 
 MISSING = dict.fromkeys(TABLE_2, TableFeature(None, "missing", ""))
@@ -38,6 +43,14 @@ def test_a_feature_of_the_run_is_the_least_near_that_a_kernel_has(
     assert features["VALUInsts"].status == of_run
     assert features["SALUInsts"].status == "missing"
     assert tuple(features) == TABLE_2
+
+
+def test_vector_instructions_per_cycle_are_of_the_bases_clock() -> None:
+    """By hand: 100 of each of 10 000 waves in 1 ms on 4 CUs, at 1000 MHz 4 million CU cycles."""
+    counted = replace(record("f"), counters={"VALUInsts": 100.0, "Wavefronts": 10_000.0})
+    run = RunConfiguration("made-gpu", HardwareConfig(4, 1000.0, 1000.0), {}, {}, {})
+    [found] = with_features("rocprof", [counted], run)
+    assert found.features["V_IPC"].value == pytest.approx(0.25)
 
 
 def test_sources_of_a_share_are_said_once_each() -> None:
