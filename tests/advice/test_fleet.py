@@ -1,0 +1,35 @@
+"""A run that comes in parts: what it takes and draws at the base, by hand."""
+
+import numpy as np
+import pytest
+from synthetic.frugal import new_kernels
+
+from mlscale.advice.advise import Terms, WholePower
+from mlscale.advice.fleet import Sums, run_base
+from mlscale.advice.objectives import Limits
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_base_of_a_run_is_that_of_all_its_parts(order: int) -> None:
+    # 3 x 2 ms + 4 ms beside 4 ms; 65.84 W of the first part and half of it, 10 W more throughout.
+    both = new_kernels((3.0, 1.0))
+    assert both.power_w is not None
+    part = both.select([1])
+    part.power_w[:] *= 0.5  # type: ignore[index]
+    power = WholePower("dynamic", static_w=10.0, absent=None)
+    base = run_base([both, part][::order], Terms("energy", Limits(), 10.0, power, ()))
+    assert base.time_ms == pytest.approx(14)
+    assert base.peak_w == pytest.approx(75.84)
+
+
+def test_sums_of_parts_are_those_of_one_run() -> None:
+    # 2 ms at 30 W and 6 ms at 70 W: 8 ms at 60 W, and what must be supplied is the larger.
+    one, other = (
+        Sums(*(np.full((1, 1, 1, 1), value) for value in (time_ms, power_w)), np.array([[[peak]]]))
+        for time_ms, power_w, peak in ((2.0, 30.0, 90.0), (6.0, 70.0, 80.0))
+    )
+    both = one + other
+    assert both.power_w is not None
+    assert both.peak_w is not None
+    found = [float(of.item()) for of in (both.time_ms, both.power_w, both.peak_w)]
+    assert found == pytest.approx([8, 60, 90])
