@@ -92,6 +92,8 @@ def _rows(folder: Path, plan: Plan) -> Iterator[dict[str, Any]]:
         for sample in read_document(path)["cache"].values() if path.exists() else ():
             if "times" in sample:
                 low, median, high = np.percentile(sample["times"], [25, 50, 75])
+                # Of micro-benchmarks the least: what else runs on the device only adds to a time.
+                time_ms = min(sample["times"]) if plan.suite == "micro" else median
                 yield {
                     "device": plan.device.key,
                     "application": entry.application,
@@ -100,7 +102,7 @@ def _rows(folder: Path, plan: Plan) -> Iterator[dict[str, Any]]:
                     **{name: float(sample[name]) for name in plan.settings if name in sample},
                     **readings(sample),
                     "cu_count": float(sample.get("cu_count_granted", cu_count)),
-                    "time_ms": float(f"{median:.7g}"),
+                    "time_ms": float(f"{time_ms:.7g}"),
                     "time_spread_percent": round(float(100 * (high - low) / median), 4),
                     "throttled": False,
                 }

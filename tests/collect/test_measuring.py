@@ -218,6 +218,14 @@ class TestHip:
         columns = ["engine_mhz", "memory_mhz", "power_w"]
         assert rows[columns].drop_duplicates().to_numpy().tolist() == [[1700, 1600, 200]]
 
+    @pytest.mark.parametrize(("suite", "time_ms"), [("small", 3.0), ("micro", 2.0)])
+    def test_the_time_is_the_median_and_of_micro_benchmarks_the_least(
+        self, play_back: PlayBack, tmp_path: Path, suite: str, time_ms: float
+    ) -> None:
+        plan = replace(HIP, suite=suite, cu_counts=(104,))
+        play_back(plan, lambda _: {"time": 1.0, "times": [9.0, 2.0, 3.0], "amdsmi_power": 200.0})
+        assert recording.samples(tmp_path, plan)["time_ms"].tolist() == [time_ms]
+
     def test_without_power_of_any_row_there_is_no_column(
         self, play_back: PlayBack, tmp_path: Path
     ) -> None:
