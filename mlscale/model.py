@@ -28,11 +28,7 @@ from mlscale.predictors.base import (
     predict_beyond,
     predict_surfaces,
 )
-from mlscale.unprofiled import (
-    refuse_times_alone,
-    with_exchanges_kept,
-    with_unprofiled,
-)
+from mlscale.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,14 +118,16 @@ class Model:
         if has_power:
             power_kind(self, profiles)
         profiled = profiles.profiled
+        learnt_exchanges = any(map(is_exchange, self.card.get("kernels", ())))
         times = self._surfaces(self.predictors["time"], profiled, coverage)
         surfaces = {"time": times}
         if has_power:
-            surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, times)
+            kept = times if learnt_exchanges else with_exchanges_kept(profiled, times)
+            surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
             profiles, surfaces = with_unprofiled(profiles, surfaces)
-        if not any(map(is_exchange, self.card.get("kernels", ()))):  # else it learnt them
+        if not learnt_exchanges:
             surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)
 

@@ -13,7 +13,10 @@ from mlscale import Measurements, Profiles, prediction_table, train
 from mlscale.advice.advise import advise
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
+from mlscale.data.public import path
 from mlscale.predictors.baselines import MeanSurface
+from mlscale.profilers import import_profile
+from mlscale.shipped import model_for, shipped_model
 from mlscale.unprofiled import (
     AS_KEPT,
     AS_THE_MEAN,
@@ -168,6 +171,18 @@ class TestExchanges:
         times = learnt.predict(named)["time"]
         assert (times.values == MODEL.predict(three())["time"].values).all()
 
+    def test_their_power_is_that_of_the_times_kept(self) -> None:
+        """A memory that is slower takes no work away: 300 W less 12 % of 700 W for its clock."""
+        clocks = {"engine_mhz": 1980, "memory_mhz": 2619}
+        profiles = import_profile(path("h100-by-hand.csv"), device="h100-sxm5", base=clocks)
+        watts = {"power_w": np.full(2, 300.0), "metadata": {"power_kind": "board"}}
+        profiles = replace(profiles, kernels=("ncclDevKernel_AllReduce", "triad"), **watts)
+        predictions = model_for(shipped_model(profiles)[1], profiles).predict(profiles)
+        assert predictions.power_w is not None
+        slower = predictions.grid.index(HardwareConfig(132, 1980.0, 1593.0))
+        expected = 300 - 0.12 * 700 * (1 - 1593 / 2619)
+        assert predictions.power_w[0, *slower] == pytest.approx(expected)
+
     def test_a_measured_time_tells_more(self) -> None:
         profiles = self.named("gemm", "ncclKernel_Send", "ncclKernel_Recv")
         at = HardwareConfig(8, 400.0, 700.0)
@@ -188,6 +203,8 @@ class TestExchanges:
             "multimem_all_reduce_kernel",
             "two_shot_all_reduce_kernel",
             "void allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<half>>(half *)",
+            "allreduce_prototype_twoshot",
+            "void flashinfer::allreduce_fusion_kernel_oneshot_lamport<half, 8>(Params<half>)",
             "RcclKernelScalarBroadcast(DeviceControl_t*, void*, int)",
             "mscclKernel_Sum_half_Simple_false(ncclDevComm*, mscclAlgo*, mscclWork*)",
             "void nvshmemi_reduce_kernel<float, (rdxn_ops)1>(int, int, int, float *)",

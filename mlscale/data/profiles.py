@@ -41,7 +41,7 @@ OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", 
 # Names that NCCL, RCCL, MSCCL++, NVSHMEM, vLLM, TensorRT-LLM and torch give, in lower case.
 _EXCHANGES = re.compile(
     r"(nccl|rccl|msccl)[a-z]*kernel|nvshmem|cross_device_reduce|multimem_all_reduce"
-    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot"
+    r"|(one|two)_?shot_?all_?reduce|all_?reduce_?(one|two)_?shot|allreduce_(fusion|prototype)"
 )
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS)
 

@@ -16,6 +16,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
+from mlscale.text import counted
 
 PROFILE_KIND = "sampled"
 # DCGM's own names, and those of nvidia-smi.
@@ -52,8 +53,9 @@ def require_engine_sweep(name: str, table: Measurements, least: int) -> None:
     if cus > 1 or memories > 1 or engines < least or not table.kernels:
         raise InputError(
             f"'{name}' learns from kernels at one CU count, one memory clock and {least} engine "
-            f"clocks or more; the table of '{table.device}' has {len(table.kernels)} kernels, "
-            f"{cus} CU counts, {engines} engine and {memories} memory clocks"
+            f"clocks or more; the table of '{table.device}' has "
+            f"{counted(len(table.kernels), 'kernel')}, {counted(cus, 'CU count')}, "
+            f"{counted(engines, 'engine clock')} and {counted(memories, 'memory clock')}"
         )
 
 
