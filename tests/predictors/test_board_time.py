@@ -167,7 +167,7 @@ class TestFlagsAndRefusals:
     def test_what_it_cannot_learn_from(self) -> None:
         table = gpu("one", 0)
         few = table.at_steps("engine_mhz", slice(-2, None))
-        with refused("3 engine clocks or more; the table of 'one' has 60 kernels, 1 CU counts"):
+        with refused("3 engine clocks or more; the table of 'one' has 60 kernels, 1 CU count,"):
             BoardTime().fit(few, few.grid.highest)
 
     def test_clocks_that_were_not_kept_are_not_learnt_from(self) -> None:
