@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "tables": ("pandas", "pyarrow"),
@@ -22,6 +23,15 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))
+
+
+def require_type(argument: str, value: object, kind: Any, what: str) -> None:
+    """Raise InputError where an argument of the Python interface is not of its type.
+
+    argument: its name. kind: a class, or a union of some. what: the type, in words.
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"{argument} must be {what}, not {type(value).__name__}")
 
 
 class UsageError(InputError):

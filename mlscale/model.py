@@ -11,7 +11,7 @@ from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles, is_exchange
 from mlscale.data.surfaces import Surfaces
-from mlscale.errors import InputError, warn
+from mlscale.errors import InputError, require_type, warn
 from mlscale.predictions import Predictions
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
@@ -29,6 +29,9 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.unprofiled import refuse_times_alone, with_exchanges_kept, with_unprofiled
+
+A_MODEL = "a mlscale.Model"
+PROFILES = "mlscale.Profiles"
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,6 +113,7 @@ class Model:
         where they have further points that it makes nothing of, and where their power is of
         another kind.
         """
+        require_type("profiles", profiles, Profiles, PROFILES)
         if isinstance(self.predictors["time"], HasFeatures):
             refuse_times_alone(profiles)
         if profiles.points:
@@ -205,6 +209,9 @@ def train(
     Example:
         model = mlscale.train(mlscale.read("table.parquet"), base=(1, 3, 2), predictor="wu")
     """
+    require_type("measurements", measurements, Measurements, "mlscale.Measurements")
+    if not (isinstance(others, Sequence) and all(map(_is_training_set, others))):
+        raise InputError("others must be a list of pairs of mlscale.Measurements and their base")
     config = measurements.grid.config(base)
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")
@@ -246,6 +253,11 @@ def train(
     if others:
         card["time_learnt_from"] = list(dict.fromkeys(table.device for table, _ in pooled))
     return Model(measurements.device, measurements.grid, config, predictors, card)
+
+
+def _is_training_set(given: object) -> bool:
+    is_pair = isinstance(given, tuple | list) and len(given) == 2
+    return is_pair and isinstance(given[0], Measurements)  # type: ignore[index]
 
 
 def warnings_for(model: Model, profiles: Profiles) -> list[str]:

@@ -12,7 +12,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ import numpy as np
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
-from mlscale.errors import InputError
+from mlscale.errors import InputError, require_type
 from mlscale.file_kinds import MODEL, require_kind
-from mlscale.files import parse_json_object, read_bytes, whole_file
-from mlscale.model import Model
+from mlscale.files import parse_json_object, path_of, read_bytes, whole_file
+from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.predictions import Predictions
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
@@ -52,7 +52,8 @@ _UNREADABLE = (
 
 def save(model: Model, path: Path | str) -> None:
     """Write a model file whole or not at all. Raises InputError."""
-    path = Path(path)
+    require_type("model", model, Model, A_MODEL)
+    path = path_of(path)
     if model.untrained or model.trained_range is not None:
         turned = f"turned to {model.device}" if model.untrained else "that extrapolates"
         raise InputError(f"{path}: a model {turned} is not saved; save what it was")
@@ -87,7 +88,10 @@ def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
     """
-    path = Path(path)
+    path = path_of(path)
+    is_list = isinstance(predictors, Collection)
+    if not (is_list and all(isinstance(kind, type) for kind in predictors)):
+        raise InputError(f"predictors must be a list of classes, not {predictors!r}")
     document, members = _content(path)
     try:
         grid, base = restore_grid(document)
@@ -159,8 +163,10 @@ def predict(
         frame = mlscale.predict("model.mlscale", "profile.csv", coverage=0.9).to_frame()
     """
     if not isinstance(model, Model):
-        model = load(model)
+        model = load(path_of(model, "model", f"{A_MODEL}, or the path of its file"))
     if not isinstance(profiles, Profiles):
+        if not hasattr(profiles, "columns"):
+            path_of(profiles, "profiles", f"{PROFILES}, a file's path or a data frame")
         profiles = read_profiles(profiles, model.base, model.device)
     return model.predict(profiles, coverage)
 

@@ -15,8 +15,8 @@ from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces, absolute_values
-from mlscale.errors import InputError
-from mlscale.model import Model, feature_warnings, power_kind, training_warnings
+from mlscale.errors import InputError, require_type
+from mlscale.model import A_MODEL, PROFILES, Model, feature_warnings, power_kind, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
 from mlscale.unprofiled import exchanging
@@ -89,6 +89,8 @@ def advise(
         >>> str(advice.kernels[0].best.config), round(advice.kernels[0].saving_percent, 1)
         ('cu=32,engine=1000,memory=1000', 21.8)
     """
+    require_type("model", model, Model, A_MODEL)
+    require_type("profiles", profiles, Profiles, PROFILES)
     terms = terms_of(model, profiles, objective, limits, static_power_w)
     predictions, search = search_for(model, profiles, terms)
     notes, trained = feature_warnings(model, profiles), predictions.trained_range

@@ -9,8 +9,8 @@ import numpy as np
 from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
-from mlscale.errors import InputError
-from mlscale.model import Model, require_measured_points
+from mlscale.errors import InputError, require_type
+from mlscale.model import A_MODEL, PROFILES, Model, require_measured_points
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import UsesMeasuredPoints, predict_surfaces
 
@@ -45,6 +45,8 @@ def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], Next
     Raises InputError where the model's predictor makes nothing of further points, and where all
     configurations are measured.
     """
+    require_type("model", model, Model, A_MODEL)
+    require_type("profiles", profiles, Profiles, PROFILES)
     require_measured_points(model)
     profiles = profiles.profiled
     predictor = model.predictors["time"]

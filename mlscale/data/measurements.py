@@ -15,6 +15,7 @@ from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
 from mlscale.data.tables import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
+from mlscale.files import path_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,7 +217,7 @@ def read(
     Example:
         data = mlscale.read("table.parquet")
     """
-    return from_table(read_table(path), incomplete, aggregate)
+    return from_table(read_table(path_of(path)), incomplete, aggregate)
 
 
 def from_table(

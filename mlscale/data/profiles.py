@@ -13,7 +13,8 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
 from mlscale.data.tables import read_table, table_from_frame
-from mlscale.errors import InputError
+from mlscale.errors import InputError, require_type
+from mlscale.files import path_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +211,12 @@ def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, devic
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
-    table = read_table(path) if isinstance(path, Path | str) else table_from_frame(path)
+    require_type("base", base, HardwareConfig, "a mlscale.HardwareConfig, such as model.base")
+    require_type("device", device, str, "text")
+    if isinstance(path, Path | str) or not hasattr(path, "columns"):
+        table = read_table(path_of(path, what="a file's path or a data frame"))
+    else:
+        table = table_from_frame(path)
     return profiles_at(table, base, device)
 
 

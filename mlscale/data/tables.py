@@ -195,6 +195,8 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
 
 def table_from_frame(frame: "pd.DataFrame") -> Table:
     """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError."""
+    if not hasattr(frame, "columns"):
+        raise InputError(f"frame must be a pandas DataFrame, not {type(frame).__name__}")
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     table = Table("the frame", {}, {})

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
-from mlscale.errors import InputError, warn
+from mlscale.errors import InputError, require_type, warn
 from mlscale.predictors.base import Predictor, UsesMeasuredPoints
 
 __all__ = [
@@ -104,6 +104,7 @@ def find_predictor(name: str) -> type[Predictor]:
     found too), or an entry point of the group `mlscale.predictors`. The last two import, and so
     run, code of the user's choice. Raises InputError where there is no such predictor.
     """
+    require_type("name", name, str, "text")
     if name in PREDICTORS:
         return PREDICTORS[name]
     if ":" in name:

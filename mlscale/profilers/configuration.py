@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mlscale.arrays import is_finite
 from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError, warn
@@ -36,6 +37,9 @@ def require_settings(base: object) -> None:
     """Raise InputError unless a base says settings by the names of AXES."""
     if not (isinstance(base, Mapping) and set(base) <= set(AXES)):
         raise InputError(f"the base {base} is none; it may say {', '.join(AXES)}, each by its name")
+    for axis, value in base.items():
+        if not (is_finite(value) and value > 0):
+            raise InputError(f"{axis} of the base must be a positive number, not {value!r}")
 
 
 def run_configuration(

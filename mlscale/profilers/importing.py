@@ -2,8 +2,10 @@
 
 import statistics
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,8 @@ from mlscale.data.devices import facts_to_carry
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, only_config, profiles_at
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError
-from mlscale.files import ByteProgress, no_progress
+from mlscale.errors import DataWarning, InputError, require_type
+from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.profilers.configuration import run_configuration
 from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.exports.layouts import ExportLayout
@@ -133,7 +135,13 @@ def import_profile(  # noqa: PLR0913 - what the files do not say, each by its na
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
     """
-    paths = [Path(path) for path in ([files] if isinstance(files, str | Path) else files)]
+    given = {"device": device, "tool": tool, "application": application}
+    for argument, text in given.items():
+        require_type(argument, text, str | None, "text")
+    require_type("gpu", gpu, str | None, "text, such as '0'")
+    require_type("power", power, Real | str | PathLike | None, "watts or the path of a log")
+    several = files if isinstance(files, Iterable) and not isinstance(files, str) else [files]
+    paths = [path_of(path, "files", "a file's path or a list of such") for path in several]
     if paths and log_format(paths[0]) is not None:
         if each or skip_untimed:
             raise InputError(f"{paths[0]}: is a log of runs; each and skip_untimed are of launches")

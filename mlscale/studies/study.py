@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlscale.data.measurements import Measurements, read
-from mlscale.errors import InputError, extra_named
+from mlscale.errors import InputError, extra_named, require_type
 from mlscale.studies import wu2015
 from mlscale.studies.base import Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
@@ -67,6 +67,8 @@ def study(
     """
     import pandas as pd
 
+    require_type("name", name, str, "text")
+    require_type("jobs", jobs, Integral | None, "a whole number")
     planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
     results = planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
     return pd.DataFrame([flat(row) for row in planned.rows(results)])

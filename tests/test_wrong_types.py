@@ -1,0 +1,142 @@
+"""Arguments of the Python interface that are of a wrong type: one line that names them.
+
+Expected: by hand, from each function's signature.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import kernels as made
+from synthetic import monitor_logs
+from synthetic.tidy import refused
+
+import mlscale
+
+MID = made.GRID.mid
+
+
+class OwnPredictor:
+    """No predictor; a class that stands where a list of classes is asked for."""
+
+
+@cache
+def right() -> dict[str, Any]:
+    data = made.measurements()
+    model = mlscale.train(data, MID, "core-bound")
+    return {"measurements": data, "model": model, "profiles": data.profiles(MID)}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "run.csv"
+    path.write_text(monitor_logs.query(monitor_logs.block(2, 5, 2)))
+    return path
+
+
+def given(*names: str, **others: Any) -> dict[str, Any]:
+    return {**{name: right()[name] for name in names}, **others}
+
+
+class TestImportProfile:
+    @pytest.mark.parametrize(
+        ("argument", "value", "message"),
+        [
+            ("device", 5, "device must be text, not int"),
+            ("tool", b"ncu", "tool must be text, not bytes"),
+            ("application", ["a"], "application must be text, not list"),
+            ("gpu", 0, "gpu must be text, such as '0', not int"),
+            ("power", [80], "power must be watts or the path of a log, not list"),
+            ("base", {"engine_mhz": "1 GHz"}, "engine_mhz of the base must be a positive number"),
+            ("base", {"memory_mhz": -1}, "memory_mhz of the base must be .*, not -1"),
+        ],
+    )
+    def test_what_the_log_does_not_say(
+        self, log: Path, argument: str, value: object, message: str
+    ) -> None:
+        with refused(f"^{message}"):
+            mlscale.import_profile(log, **{argument: value})
+
+    @pytest.mark.parametrize("files", [5, None, [5], b"run.csv"])
+    def test_files(self, files: Any) -> None:
+        with refused("^files must be a file's path or a list of such, not "):
+            mlscale.import_profile(files)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (mlscale.read, {"path": 5}, "path must be a file's path, not int"),
+        (mlscale.load, {"path": None}, "path must be a file's path, not NoneType"),
+        (
+            mlscale.load,
+            {"path": "m.mlscale", "predictors": OwnPredictor},
+            "predictors must be a list of classes, not <class",
+        ),
+        (
+            mlscale.read_profiles,
+            {"path": 5, "base": MID, "device": "a"},
+            "path must be a file's path or a data frame, not int",
+        ),
+        (
+            mlscale.read_profiles,
+            {"path": "p.csv", "base": "mid", "device": "a"},
+            "base must be a mlscale.HardwareConfig, such as model.base, not str",
+        ),
+        (
+            mlscale.read_profiles,
+            {"path": "p.csv", "base": MID, "device": 5},
+            "device must be text, not int",
+        ),
+        (mlscale.Measurements.from_frame, {"frame": 5}, "frame must be a pandas DataFrame, not"),
+        (mlscale.find_predictor, {"name": 5}, "name must be text, not int"),
+        (mlscale.study, {"name": ["errors"], "tables": "t.csv"}, "name must be text, not list"),
+        (
+            mlscale.study,
+            {"name": "errors", "tables": "t.csv", "jobs": "2"},
+            "jobs must be a whole number, not str",
+        ),
+    ],
+)
+def test_reading_and_studies(
+    function: Callable[..., Any], arguments: dict[str, Any], message: str
+) -> None:
+    with refused(f"^{message}"):
+        function(**arguments)
+
+
+@pytest.mark.parametrize("function", [mlscale.advise, mlscale.next_points])
+def test_advice(function: Callable[..., Any]) -> None:
+    with refused("^model must be a mlscale.Model, not str$"):
+        function(**given("profiles", model="m.mlscale"))
+    with refused("^profiles must be mlscale.Profiles, not Measurements$"):
+        function(**given("model", profiles=right()["measurements"]))
+
+
+def test_prediction() -> None:
+    with refused("^model must be a mlscale.Model, or the path of its file, not int$"):
+        mlscale.predict(**given("profiles", model=5))
+    with refused("^profiles must be mlscale.Profiles, a file's path or a data frame, not int$"):
+        mlscale.predict(**given("model", profiles=5))
+    with refused("^profiles must be mlscale.Profiles, not Measurements$"):
+        right()["model"].predict(right()["measurements"])
+
+
+def test_saving(tmp_path: Path) -> None:
+    with refused("^model must be a mlscale.Model, not int$"):
+        mlscale.save(5, tmp_path / "m.mlscale")
+    with refused("^path must be a file's path, not int$"):
+        mlscale.save(right()["model"], 5)
+
+
+class TestTrain:
+    def test_measurements(self) -> None:
+        with refused("^measurements must be mlscale.Measurements, not str$"):
+            mlscale.train("table.parquet", MID)
+
+    @pytest.mark.parametrize("others", [5, None, "ab", ["table.parquet"], [("table.csv", "mid")]])
+    def test_others(self, others: Any) -> None:
+        with refused("^others must be a list of pairs of mlscale.Measurements and their base$"):
+            mlscale.train(right()["measurements"], MID, "core-bound", others)
