@@ -19,7 +19,7 @@ from timing import by_command
 from mlscale.data.grid import AXES
 from mlscale.data.public import path
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 from mlscale.model_file import load
 
 RUNS = 30

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.data.devices import register_facts
+from mlscale.data.device_table import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.profiles import QUANTITIES, Profiles, read_profiles
 from mlscale.errors import InputError, require_type

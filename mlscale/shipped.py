@@ -11,7 +11,7 @@ import numpy as np
 
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device import Device
-from mlscale.data.devices import are_same_chip, find_device
+from mlscale.data.device_table import are_same_chip, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path

@@ -12,7 +12,7 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Profiles, train
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Savable
 

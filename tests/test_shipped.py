@@ -10,7 +10,7 @@ from synthetic.tidy import refused
 
 from mlscale import HardwareConfig, Profiles, train
 from mlscale.data.device import Device
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public.registry import path

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.public.registry import Dataset, all_datasets
 from mlscale.data.sampled import PROFILE_KIND
 from mlscale.data.table import Table
-from mlscale.data.tables import write_table
+from mlscale.data.table_files import write_table
 
 DATASETS = Path(__file__).parent.parent / "datasets"
 WORKLOAD = re.compile(r"-suite-([a-z]+)(\d*)(?:-r\d)?_sweep\.csv$")

@@ -12,7 +12,7 @@ from pathlib import Path
 from mlscale.counters.features import TABLE_2
 from mlscale.data.measurements import read
 from mlscale.data.table import Table
-from mlscale.data.tables import write_table
+from mlscale.data.table_files import write_table
 
 DATASETS = Path(__file__).parent.parent / "datasets"
 PROFILED_APPLICATION = "fastwalshtransform"

@@ -20,7 +20,7 @@ from synthetic import kernels as made
 from mlscale import ConfigGrid
 from mlscale.data.public import path as shipped
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 
 LARGE = ConfigGrid(tuple(range(1, 65)), tuple(range(500, 540)), tuple(range(400, 440)))
 WIDE = ConfigGrid((16,), tuple(np.linspace(500, 1500, 160)), tuple(np.linspace(1000, 4000, 100)))

@@ -15,7 +15,7 @@ from synthetic import frugal, tidy
 
 from mlscale import ConfigGrid, save, train
 from mlscale.data.public import path as shipped
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 
 READ = "dram_read_transactions"
 EXTREMES = [

@@ -19,7 +19,7 @@ from reliability_copies import GUARD_BYTES, End, ended_copy
 from synthetic import bottleneck_kernels as made
 
 from mlscale import ConfigGrid
-from mlscale.data.tables import write_table
+from mlscale.data.table_files import write_table
 
 GRID = ConfigGrid((16,), (500.0, 1000.0), (3000.0, 4000.0))
 # mlscale with two worker processes, also on a machine of one core.

@@ -27,7 +27,7 @@ from mlscale.data.public.registry import all_datasets, dataset, identify, path
 from mlscale.data.sampled import SECOND_CLOCK, clocks_not_reached
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning
 from mlscale.model import Model, train
 from mlscale.predictors.board_power.estimator import BoardPower

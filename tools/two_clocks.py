@@ -26,7 +26,7 @@ import numpy as np
 import mlscale
 from mlscale.arrays import Floats, Mask
 from mlscale.cli.text import columns
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.sampled import LOW, SECOND_CLOCK

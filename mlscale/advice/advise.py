@@ -10,7 +10,7 @@ from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objec
 from mlscale.advice.recommendation import Advice, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
 from mlscale.arrays import Floats
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled

@@ -23,7 +23,7 @@ from mlscale.advice.objectives import (
 from mlscale.advice.recommendation import Advice, OperatingPoint, Row
 from mlscale.arrays import Floats, Mask
 from mlscale.data.device import Device
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces

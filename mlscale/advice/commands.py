@@ -14,7 +14,7 @@ from typing import Any
 from mlscale.advice.cap_advice import CapAdvice
 from mlscale.advice.recommendation import Advice
 from mlscale.data.device import Device
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import HardwareConfig
 
 SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
@@ -105,7 +105,7 @@ def clock_commands(
     the vendor's tool names it.
 
     Example:
-        >>> from mlscale.data.devices import load_device
+        >>> from mlscale.data.device_table import load_device
         >>> best, base = HardwareConfig(108, 1110, 1593), HardwareConfig(108, 1410, 1593)
         >>> commands = clock_commands(load_device("a100-sxm4-80gb"), best, base)
         >>> commands.to_set, commands.to_reset
@@ -127,7 +127,7 @@ def cap_commands(device: Device | None, cap_w: float, gpu: str = "0") -> Command
     """What sets a power cap [W], and what sets the GPU's own again; gpu: as for `clock_commands`.
 
     Example:
-        >>> from mlscale.data.devices import load_device
+        >>> from mlscale.data.device_table import load_device
         >>> commands = cap_commands(load_device("a100-sxm4-80gb"), 300)
         >>> commands.to_set, commands.to_reset
         (('nvidia-smi -i 0 -pl 300',), ('nvidia-smi -i 0 -pl 400',))

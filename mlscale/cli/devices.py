@@ -8,7 +8,8 @@ from typing import Any
 
 from mlscale.cli import outputs, values
 from mlscale.cli.text import columns, csv_text, number, or_dash
-from mlscale.data.devices import Device, device_keys, device_sources, load_device
+from mlscale.data.device import Device
+from mlscale.data.device_table import device_keys, device_sources, load_device
 from mlscale.errors import InputError
 from mlscale.files import write_text
 

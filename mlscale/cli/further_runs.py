@@ -10,7 +10,7 @@ from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.points import add_points
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
-from mlscale.data.tables import is_tidy
+from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError
 
 

@@ -197,7 +197,7 @@ def _import_dvfs(arguments: argparse.Namespace, output: Path) -> str:
 
 
 def _import_tuned(arguments: argparse.Namespace, output: Path) -> str:
-    from mlscale.data.tables import write_table
+    from mlscale.data.table_files import write_table
     from mlscale.profilers.kernel_tuner import import_tuned
 
     imported = import_tuned([Path(f) for f in arguments.file], arguments.device, arguments.base)
@@ -273,7 +273,7 @@ def _spans(imported: "SampledTable") -> list[str]:
 
 def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
     """Write the rows, with the power of --power, and say what the summary cannot."""
-    from mlscale.data.tables import read_table, write_table
+    from mlscale.data.table_files import read_table, write_table
     from mlscale.profilers import append
 
     text = ""

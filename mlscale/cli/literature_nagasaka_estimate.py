@@ -16,7 +16,7 @@ from mlscale.cli.text import (
 )
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, profiles_at
-from mlscale.data.tables import is_tidy, read_table
+from mlscale.data.table_files import is_tidy, read_table
 from mlscale.errors import InputError
 from mlscale.files import write_text
 from mlscale.papers.nagasaka_model import FittedPowerModel

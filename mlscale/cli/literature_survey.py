@@ -9,7 +9,7 @@ from typing import Any
 
 from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, number, or_dash, print_document, written
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.errors import InputError, UsageError
 from mlscale.papers.gpu_file import MeasuredGpu, read_gpu_file, read_volkov
 from mlscale.papers.volkov import GTX_980, ComputeUnit

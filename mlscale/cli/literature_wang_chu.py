@@ -7,10 +7,10 @@ from typing import Any
 
 from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, print_document, written
-from mlscale.data.devices import device_keys
+from mlscale.data.device_table import device_keys
 from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.measurements import Measurements, from_table, read
-from mlscale.data.tables import is_tidy
+from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
 from mlscale.papers.gpu_file import read_gpu_parameters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlscale.cli import values
 from mlscale.data.public import registry
-from mlscale.data.tables import is_tidy
+from mlscale.data.table_files import is_tidy
 from mlscale.errors import InputError, UsageError
 from mlscale.text import near_names, shortened
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from mlscale.cli import options, values
 from mlscale.counters.kernel_use import device_with_peaks
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import AXES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.table import Table
-from mlscale.data.tables import is_tidy, read_table
+from mlscale.data.table_files import is_tidy, read_table
 from mlscale.data.weights import with_weights
 from mlscale.errors import InputError, UsageError
 from mlscale.file_kinds import MODEL, require_kind

@@ -21,7 +21,7 @@ def device_key(text: str) -> str:
 
     text: a key or another name of the device table, or a device file, which is made known.
     """
-    from mlscale.data.devices import find_device, load_device_file
+    from mlscale.data.device_table import find_device, load_device_file
 
     try:
         device = load_device_file(text) if text.endswith(".json") else find_device(text)
@@ -32,7 +32,7 @@ def device_key(text: str) -> str:
 
 def known_device(text: str) -> str:
     """As device_key, for a GPU that must be known."""
-    from mlscale.data.devices import load_device
+    from mlscale.data.device_table import load_device
 
     try:
         return load_device(device_key(text)).key

@@ -13,11 +13,11 @@ import pandas as pd
 from mlscale import __version__
 from mlscale.collect.plan import Plan
 from mlscale.collect.running import cache_file
-from mlscale.data.devices import device_keys, facts_to_carry
+from mlscale.data.device_table import device_keys, facts_to_carry
 from mlscale.data.grid import AXES
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import IDENTITY, Table
-from mlscale.data.tables import table_from_frame, write_table
+from mlscale.data.table_files import table_from_frame, write_table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, write_text
 from mlscale.profilers.kernel_tuner import read_document, readings

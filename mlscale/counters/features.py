@@ -14,7 +14,8 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.utilisation import UTILISATIONS
-from mlscale.data.devices import Device, device_keys
+from mlscale.data.device import Device
+from mlscale.data.device_table import device_keys
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import missing_column
 from mlscale.errors import InputError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import SECTOR_BYTES, Device
+from mlscale.data.device import SECTOR_BYTES, Device
 from mlscale.data.profiles import Profiles
 
 # Counters whose product stands in for a counter that is not there.

@@ -19,6 +19,7 @@ from mlscale.errors import InputError
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
 CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3")  # no tool of AMD's sets it
 IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
+SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
 LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
 
 

@@ -13,7 +13,7 @@ from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.profiles import NOT_COUNTERS, Profiles
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
-from mlscale.data.tables import read_table, table_from_frame, write_table
+from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.files import path_of
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.arrow import numpy_floats
-from mlscale.data.devices import register_facts
+from mlscale.data.device_table import register_facts
 from mlscale.data.table import IDENTITY, Table
 from mlscale.errors import InputError, extra_named
 from mlscale.files import parse_json_object, read_bytes, whole_file

@@ -12,7 +12,7 @@ from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, configurations, in_application
 from mlscale.data.sampled import is_sampled, require_same_trace, require_same_work
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 from mlscale.errors import InputError
 
 Samples = defaultdict[tuple[HardwareConfig, str], list[float]]

@@ -12,7 +12,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
-from mlscale.data.tables import read_table, table_from_frame
+from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, require_type
 from mlscale.files import path_of
 

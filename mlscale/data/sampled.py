@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import find_device
+from mlscale.data.device_table import find_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.data.profiles import Profiles
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 from mlscale.errors import InputError
 from mlscale.text import near_names, shortened
 

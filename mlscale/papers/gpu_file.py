@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.data.devices import known_device, load_device
+from mlscale.data.device_table import known_device, load_device
 from mlscale.data.table import LEAST, MOST, Table, missing_column
-from mlscale.data.tables import parse_numbers, read_csv_rows
+from mlscale.data.table_files import parse_numbers, read_csv_rows
 from mlscale.errors import InputError
 from mlscale.file_kinds import GPU, require_kind
 from mlscale.files import parse_json_object, read_bytes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.data.devices import SECTOR_BYTES, Device
+from mlscale.data.device import SECTOR_BYTES, Device
 from mlscale.errors import InputError
 from mlscale.papers.volkov import ComputeUnit
 from mlscale.papers.wang_chu_gpus import LineFit, fit_dram_delay, fit_dram_latency

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import SECTOR_BYTES, Device, load_device
+from mlscale.data.device import SECTOR_BYTES, Device
+from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
 from mlscale.files import shipped_json
 from mlscale.papers.arguments import above_0, finite, from_0

@@ -10,7 +10,8 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, require_rising, shaped
 from mlscale.counters.features import BASE_POWER, WITH_POWER, compute_features, default_kind
-from mlscale.data.devices import Device, known_device
+from mlscale.data.device import Device
+from mlscale.data.device_table import known_device
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError
 

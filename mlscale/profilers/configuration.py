@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlscale.arrays import is_finite
-from mlscale.data.devices import Device, device_keys, devices_named, find_device, load_device
+from mlscale.data.device import Device
+from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import InputError, warn
 from mlscale.text import without_controls

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.devices import facts_to_carry
+from mlscale.data.device_table import facts_to_carry
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, only_config, profiles_at
 from mlscale.data.table import Table

@@ -7,7 +7,7 @@ from pathlib import Path
 from mlscale.counters.features import TABLE_2
 from mlscale.counters.kernel_use import TRAFFIC_NEEDED
 from mlscale.data.device import LARGEST_SHARE
-from mlscale.data.devices import find_device
+from mlscale.data.device_table import find_device
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import RunConfiguration
 from mlscale.profilers.joining import KernelRecord

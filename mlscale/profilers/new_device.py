@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from mlscale.data.device import multiples_mhz
-from mlscale.data.devices import (
+from mlscale.data.device import Device, multiples_mhz
+from mlscale.data.device_table import (
     FILE_DEFAULTS,
     FILE_REQUIRED,
-    Device,
     find_device,
     load_device,
     shipped_keys,

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
-from mlscale.data.devices import Device, own_devices, register_device
+from mlscale.data.device import Device
+from mlscale.data.device_table import own_devices, register_device
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning
 from mlscale.model import Model

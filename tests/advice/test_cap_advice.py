@@ -21,7 +21,7 @@ from mlscale.advice.cap_advice import (
     cap_sweep,
 )
 from mlscale.advice.objectives import Limits
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
 from mlscale.predictors.regressors import Nearest
 

@@ -26,7 +26,7 @@ from mlscale.advice.commands import (
 )
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
-from mlscale.data.devices import load_device, shipped_keys
+from mlscale.data.device_table import load_device, shipped_keys
 
 
 def clocks(

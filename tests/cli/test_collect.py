@@ -22,7 +22,7 @@ from mlscale import read
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import select
 from mlscale.collect.running import cache_file
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 from mlscale.profilers.kernel_tuner import read_document
 
 FEW = "copy,fma,nbody"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import Capture, refuse, succeed
 
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.device_table import device_keys, load_device
 
 ATTRIBUTES = {
     "display_name": "NVIDIA Made 8000",

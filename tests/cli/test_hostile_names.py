@@ -12,7 +12,7 @@ from command import Capture, succeed
 
 from mlscale.cli.text import columns
 from mlscale.data.public import path as shipped
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 
 TRIAD = "triad(float *, const float *, const float *, float)"
 LONG = f"f<{', '.join(f'n::T{i}<int>' for i in range(300))}>(float *)"

@@ -17,7 +17,7 @@ from synthetic.exports import (
 )
 
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 
 BASE = "cu=4,engine=1000,memory=500"
 AMD = {

@@ -8,7 +8,7 @@ from command import Capture, refuse, succeed
 from synthetic.exports import long_page, long_rows
 from synthetic.monitor_logs import block, query, smi_dmon
 
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 
 FACTS = ("--device", "made-gpu", "--base", "cu=4")
 

@@ -25,7 +25,7 @@ from mlscale.collect import recording
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan, select
 from mlscale.collect.running import cache_file
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.kernel_tuner import readings
 

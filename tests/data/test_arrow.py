@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.data import tables
+from mlscale.data import table_files
 from mlscale.data.arrow import arrow_numbers, arrow_strings, numpy_floats, read_plain_csv
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 from mlscale.errors import InputError
 
 PLAIN = "kernel,time_ms,loads\na,1.5,\nb,2,3e5\n"
@@ -55,7 +55,7 @@ def test_a_large_file_is_read_to_the_same_table(
     path.write_text("\ufeff" + PLAIN.rstrip("\n") + newline, encoding="utf-8")
     small = read_table(path)
     assert read_plain_csv(path, ("kernel",)) is not None
-    monkeypatch.setattr(tables, "_LARGE_CSV_BYTES", 0)
+    monkeypatch.setattr(table_files, "_LARGE_CSV_BYTES", 0)
     large = read_table(path)
     assert (large.text, large.lines) == (small.text, small.lines)
     assert large.numbers.keys() == small.numbers.keys()
@@ -92,7 +92,7 @@ def test_what_needs_care_is_left_to_the_careful_reader(
         return table.text, table.lines, {k: repr(v) for k, v in table.numbers.items()}
 
     small = outcome()
-    monkeypatch.setattr(tables, "_LARGE_CSV_BYTES", 0)
+    monkeypatch.setattr(table_files, "_LARGE_CSV_BYTES", 0)
     assert outcome() == small
 
 
@@ -101,7 +101,7 @@ def test_parquet_is_read_without_pandas(tmp_path: Path) -> None:
     numbers = {"time_ms": np.array([1.0, 2.0]), "loads": np.array([np.nan, 3.0])}
     write_table(Table("t", {"kernel": ["a", "b"]}, numbers), path)
     code = (
-        "import sys; from mlscale.data.tables import read_table; "
+        "import sys; from mlscale.data.table_files import read_table; "
         "read_table(sys.argv[1]); print('pandas' in sys.modules)"
     )
     command = [sys.executable, "-c", code, str(path)]

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from mlscale.data.devices import Device, device_keys, load_device
+from mlscale.data.device import Device
+from mlscale.data.device_table import device_keys, load_device
 from mlscale.errors import InputError
 
 OLD_FIELDS = (

@@ -11,7 +11,7 @@ from synthetic import tidy
 from synthetic.micro_benchmarks import GPU, PROBES, SAMPLES
 from synthetic.tidy import refused
 
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
 from mlscale.papers.gpu_file import gpu_document, read_gpu_file
 from mlscale.papers.micro_benchmarks import measured_cycles, wang_chu_row

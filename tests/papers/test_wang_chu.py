@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic.warps import GTX_980, dram
 
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.errors import InputError
 from mlscale.papers import wang_chu as model
 from mlscale.papers.max_overlap import max_overlap_factor

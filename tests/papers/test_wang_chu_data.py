@@ -9,7 +9,7 @@ from public_tables import BASES, GTX980_49, measured
 from synthetic.warps import dram
 
 from mlscale import create
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import absolute_percentage_error, absolute_values

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.device_table import device_keys, load_device
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu import dram_delay_cycles, dram_latency_cycles
 from mlscale.papers.wang_chu_gpus import (

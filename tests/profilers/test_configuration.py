@@ -7,7 +7,7 @@ import pytest
 from synthetic.tidy import refused
 
 from mlscale import DataWarning
-from mlscale.data.devices import find_device
+from mlscale.data.device_table import find_device
 from mlscale.profilers.configuration import key_of, run_configuration
 
 pytestmark = [

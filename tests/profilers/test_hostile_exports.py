@@ -19,7 +19,7 @@ from synthetic.tidy import refused
 
 from mlscale import load
 from mlscale.data.public import path
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 from mlscale.profilers import import_exports
 from mlscale.profilers.exports import text_lines
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.device import LARGEST_SHARE
-from mlscale.data.devices import SECTOR_BYTES, load_device
+from mlscale.data.device import LARGEST_SHARE, SECTOR_BYTES
+from mlscale.data.device_table import load_device
 from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.profiles import NOT_COUNTERS, OF_LAUNCH
 from mlscale.data.public.registry import identify
 from mlscale.data.public.sampled_forms import sampled_form, sampled_table
 from mlscale.data.sampled import clocks_not_reached, power_faults
 from mlscale.data.table import Table
-from mlscale.data.tables import parse_numbers, read_csv_rows
+from mlscale.data.table_files import parse_numbers, read_csv_rows
 from mlscale.errors import InputError, warn
 from mlscale.files import read_bytes
 

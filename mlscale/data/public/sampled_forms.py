@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.sampled import PROFILE_KIND
 from mlscale.data.table import Table
-from mlscale.data.tables import parse_numbers
+from mlscale.data.table_files import parse_numbers
 from mlscale.errors import InputError
 
 Columns = dict[str, tuple[str, ...]]

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from mlscale.arrays import Floats, Mask, positive
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles

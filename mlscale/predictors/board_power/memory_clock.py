@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.profiles import Profiles
 
 WAITING = 0.4  # of the board's limit: what the GPU draws while all its waves wait for memory

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from mlscale.arrays import Floats, positive, require_rising, shaped
-from mlscale.data.devices import known_device
+from mlscale.data.device_table import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles

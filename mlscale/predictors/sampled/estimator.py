@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.devices import are_same_chip
+from mlscale.data.device_table import are_same_chip
 from mlscale.data.extrapolation import by_power_laws
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.data.measurements import Measurements

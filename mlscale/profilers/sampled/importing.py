@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlscale.arrays import is_finite
-from mlscale.data.devices import devices_named, facts_to_carry, find_device
+from mlscale.data.device_table import devices_named, facts_to_carry, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES
 from mlscale.data.profiles import configurations
 from mlscale.data.sampled import SHARES

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.devices import devices_named, find_device
+from mlscale.data.device_table import devices_named, find_device
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import CLOCK_TOLERANCE

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats, Indices
-from mlscale.data.devices import find_device
+from mlscale.data.device_table import find_device
 from mlscale.errors import InputError
 from mlscale.profilers.exports.blocks import (
     Block,

@@ -9,7 +9,7 @@ import pytest
 from synthetic.tidy import refused
 
 from mlscale import Measurements, load, read, read_profiles
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.public import path
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import (
@@ -20,7 +20,7 @@ from mlscale.data.public.registry import (
     public_datasets,
 )
 from mlscale.data.synthetic.hd7970 import make_hd7970
-from mlscale.data.tables import read_table
+from mlscale.data.table_files import read_table
 
 SHIPPED = (
     "simulated-gcn3.parquet",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlscale.data.devices import load_device
+from mlscale.data.device_table import load_device
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.predictors.board_power.memory_clock import with_memory_clock
 

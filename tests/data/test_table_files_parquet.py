@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 from mlscale.errors import InputError
 
 

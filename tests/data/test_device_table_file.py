@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlscale.data.devices import (
+from mlscale.data.device_table import (
     FILE_REQUIRED,
     device_keys,
     facts_to_carry,
@@ -21,7 +21,7 @@ from mlscale.data.devices import (
 )
 from mlscale.data.measurements import Measurements
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 from mlscale.errors import InputError
 from mlscale.studies.parallel import sweep
 

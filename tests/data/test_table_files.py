@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from synthetic.tidy import refused, rows, write_csv, write_parquet
 
 from mlscale.data.table import Table
-from mlscale.data.tables import read_table, write_table
+from mlscale.data.table_files import read_table, write_table
 from mlscale.errors import InputError
 
 WRITERS = {"csv": write_csv, "parquet": write_parquet}

@@ -14,29 +14,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.device import Datasheet, Device
+from mlscale.data.device import Device
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, shipped_json
-
-__all__ = [
-    "SECTOR_BYTES",
-    "Datasheet",
-    "Device",
-    "device_keys",
-    "device_sources",
-    "devices_named",
-    "facts_to_carry",
-    "find_device",
-    "known_device",
-    "load_device",
-    "load_device_file",
-    "own_devices",
-    "register_device",
-    "register_facts",
-    "shipped_keys",
-]
-
-SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
 
 # Words that tools print or leave out as they like.
 _BRANDS = {"nvidia", "geforce", "tesla", "quadro", "amd", "radeon", "instinct", "tm"}
