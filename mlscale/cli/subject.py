@@ -245,6 +245,7 @@ def _imported(paths: list[Path], arguments: argparse.Namespace) -> tuple[Table, 
             base=arguments.base,
             gpu=arguments.gpu,
             skip_untimed=arguments.skip_untimed,
+            has_further=bool(getattr(arguments, "also", None)),
         )
         if not imported.gpus and not _is_log(arguments.power):
             why = f"as {paths[0]} does not say on which GPU its kernels ran"

@@ -175,11 +175,13 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     each: bool = False,
     gpu: str | None = None,
     skip_untimed: bool = False,
+    has_further: bool = False,
     progress: ByteProgress = no_progress,
 ) -> ImportedTable:
     """Read the files of one run, counters of one tool and traces of any, into a tidy table.
 
-    each: a row for each launch, as repetitions, in place of the mean. progress: is called with
+    each: a row for each launch, as repetitions, in place of the mean. has_further: times at
+    a further clock are given beside it, so that times alone lack nothing. progress: is called with
     the number of bytes read. The rest is as in import_profile. Raises InputError; warns of what
     was left out.
     """
@@ -203,7 +205,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         layouts.append(layout)
     counter_tool = _counter_tool(contents, layouts, tool)
     records = join(contents, skip_untimed)
-    lacks = lack_of_traffic(counter_tool, records)
+    lacks = lack_of_traffic(counter_tool, records, has_further)
     run = run_configuration(contents[0].source, facts_of(contents), device, base or {}, lacks)
     records = with_features(counter_tool, records, run)
     check_traffic(paths[0], records, run)
@@ -223,7 +225,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         **_beside_each_other(contents),
     )
     table.metadata.update(_which_gpu(contents, gpu))
-    warn_of_left_out(contents, records)
+    warn_of_left_out(contents, records, has_further)
     return ImportedTable(
         table=table,
         tool=counter_tool,

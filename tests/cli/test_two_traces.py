@@ -181,7 +181,22 @@ def test_a_gpu_that_the_device_table_lacks_is_named(capsys: Capture, tmp_path: P
 
 
 def test_without_a_second_clock_it_is_asked_for(capsys: Capture, fast: Path) -> None:
-    assert "give a trace at a second engine clock too (--also" in refused(capsys, fast, *BASE)
+    """And counters are said to lack; the words are the refusal's and the warning's own."""
+    assert main(["advise", *map(str, (fast, *BASE))]) == 2
+    warning, complaint = capsys.readouterr().err.splitlines()
+    assert "times without counters: no features; predictions need times at a second" in warning
+    assert "give a trace at a second engine clock too (--also" in complaint
+
+
+def test_with_a_second_clock_it_is_asked_for_nowhere(
+    capsys: Capture, tmp_path: Path, fast: Path
+) -> None:
+    """Nothing is said beside the advice, and a refusal asks for what lacks alone."""
+    further = ("--also", f"{trace(tmp_path / 'slow.json', at(1320))}@engine=1320")
+    assert succeed(capsys, "advise", fast, *BASE, *further)[1] == ""
+    assert main(["advise", *map(str, (fast, *further))]) == 2
+    asked = "give --base engine=…,memory=… with what the GPU was set to"
+    assert capsys.readouterr().err.rstrip().endswith(asked)
 
 
 def test_a_model_that_needs_counters_says_to_name_none(
