@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlscale.advice.objectives import SAME
+from mlscale.advice.objectives import SAME, objective_name
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
 from mlscale.cli.text import (
@@ -42,7 +42,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
         lines.append(_line_of_others(others, headers))
     if not advice.run.is_one_launch:
         lines.append(_line(WHOLE_RUN, advice.whole_run, advice))
-    least = f"Least {advice.objective}" if has_saving else "Lowest engine clock"
+    least = f"Least {objective_name(advice.objective)}" if has_saving else "Lowest engine clock"
     text = f"{verdict(advice)}\n\n{least}{advice.limits.under()}:\n"
     text += columns(*without_empty(headers, lines))
     percents = "time % and saves % are" if has_saving else "time % is"

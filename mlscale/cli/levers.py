@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint, caps_of_run
 from mlscale.advice.commands import Commands, commands_for_cap, commands_for_clocks
+from mlscale.advice.objectives import objective_name
 from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import goal
@@ -86,7 +87,8 @@ def _cap_table(caps: CapAdvice) -> str:
     lines = [_cells(point, point == caps.best) for point in caps.points]
     table = columns(*without_empty(headers, lines))
     text = f"The run under power caps{caps.limits.under()}:\n{table}\n"
-    return text + f"\nsaves % is of {caps.saved}; engine MHz and power W are means over the run\n"
+    saved = objective_name(caps.saved)
+    return text + f"\nsaves % is of {saved}; engine MHz and power W are means over the run\n"
 
 
 def _cells(point: CapPoint, is_best: bool) -> list[str]:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlscale.advice.objectives import COSTS, Limits
+from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import values
 from mlscale.cli.goal import add_limits
 from mlscale.cli.study import options
@@ -67,7 +67,8 @@ def as_text(document: dict[str, Any]) -> str:
     by_block = grouped(document["rows"], "table", "objective")
     blocks = [_block(document, rows, under) for rows in by_block.values()]
     if len(by_block) > 1:
-        means = means_together(by_block, "advisor", lambda row: two_digits(row["regret_mean"]))
+        by_name = {(table, objective_name(of)): rows for (table, of), rows in by_block.items()}
+        means = means_together(by_name, "advisor", lambda row: two_digits(row["regret_mean"]))
         blocks.append(f"Mean regret [%] together{under}:\n{means}")
     return "\n\n".join(blocks)
 
@@ -100,7 +101,7 @@ def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
     first = rows[0]
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
     return (
-        f"{first['table']}: regret of {first['objective']} [%]{under}, "
+        f"{first['table']}: regret of {objective_name(first['objective'])} [%]{under}, "
         f"{first[f'n_{what}s']} {'random ' if document['runs'] else ''}{what}s"
         f"{beyond if first['n_beyond_limits'] else ''}, {conditions(document, first)}; "
         f"the optimum saves {first['best_saving_mean']:.1f} %\n{columns(headers, lines)}"

@@ -22,11 +22,11 @@ class TestOutput:
         out, _ = succeed(capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0)
         lines = [line.split() for line in out.splitlines()]
         heads = [line for line in out.splitlines() if line.startswith("made: regret of")]
-        assert [head.split()[3] for head in heads] == ["energy", "edp", "ed2p"]
+        assert [head.split()[3] for head in heads] == ["energy", "EDP", "ED2P"]
         assert "under a slowdown of at most 0 %, 6 kernels, base cu=8" in heads[0]
         assert ["nearest", "raw", "0.00", "0.00", "0.00", "0.00"] in [line[:6] for line in lines]
         together = out.partition("Mean regret [%] together")[2]
-        assert "made energy  made edp  made ed2p" in together
+        assert "made energy  made EDP  made ED2P" in together
 
     def test_json_and_files_tell_the_same(
         self, capsys: Capture, table: Path, tmp_path: Path
