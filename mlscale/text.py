@@ -96,11 +96,11 @@ def listed(kernels: Sequence[str]) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number for a column: that many significant digits, without an exponent; '-' for None.
+    """A number for a column: that many significant digits, without an exponent.
 
-    From 10 000 on thousands stand apart.
+    '-' stands for None and for what is not finite. From 10 000 on thousands stand apart.
     """
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "-"
     if value == 0:
         return "0"

@@ -1,7 +1,9 @@
 """Names fit for a terminal; expected texts are by hand, from ECMA-48 and Unicode's UAX 9."""
 
+import math
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,6 +150,13 @@ def test_three_digits_by_hand() -> None:
     assert [number(value, 3) for value in (0.5, 99.94, 2345.6)] == ["0.500", "99.9", "2346"]
     assert [rounded(value, 3) for value in (0.5, 99.94, 2345.6)] == ["0.5", "99.9", "2346"]
     assert number(None) == "-"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64("nan")])
+def test_what_is_no_finite_number_is_a_dash(value: float) -> None:
+    """As other tables write what is not known."""
+    assert number(value) == "-"
+    assert rounded(value) == "-"
 
 
 @given(value=st.floats(1e-4, 1e12), digits=st.integers(2, 6))
