@@ -30,6 +30,7 @@ LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run s
 SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
 COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
+HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
 POWER_NOISE = 1.05  # of board power between two runs of the same work
 
 
@@ -140,6 +141,7 @@ def require_same_work(
             f"{sample_ms / shortest_ms:.0%} of the shortest run, so the intervals are too narrow; "
             "let the runs take longer, or sample more often"
         )
+    _warn_of_hidden_work(profiles, table, float(np.median(clocks)), float(np.median(times)))
     for row, (clock, time, power) in enumerate(zip(clocks, times, powers, strict=True)):
         where = f"{table.source}: '{kernels[row]}' at {configs[row].engine_mhz:g} MHz"
         at_base = f"at {base.engine_mhz:g} MHz"
@@ -197,6 +199,26 @@ def _require_explained(what: str, at_base: str, clock: float, time: float, files
         raise InputError(
             f"{what} {time:.2f} times as long as {at_base}, the same work {least:.2f} to "
             f"{most:.2f} times; give {files} of runs that do the same work"
+        )
+
+
+def _warn_of_hidden_work(profiles: Profiles, table: Table, clock: float, time: float) -> None:
+    """Warn where the GPU worked longer at the lower clock by more than the whole run took.
+
+    clock and time: of the further run over the base's. Pauses then hide what the work loses.
+    """
+    base_ms, other_ms = (
+        sum(one.metadata.get("working_ms", {}).values()) for one in (profiles, table)
+    )
+    if not (base_ms and other_ms):
+        return
+    worked = other_ms / base_ms
+    if (worked / time if clock < 1 else time / worked) > HIDDEN:
+        warn(
+            f"{table.source}: its GPU worked for {other_ms / 1e3:.4g} s, that at "
+            f"{profiles.base.engine_mhz:g} MHz for {base_ms / 1e3:.4g} s: {worked:.2f} times as "
+            f"long, the whole run {time:.2f} times. Slowdowns are of the whole run; what runs "
+            "between its pauses, such as the answer to a request, slows by more"
         )
 
 

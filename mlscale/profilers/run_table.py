@@ -171,7 +171,7 @@ def append(table: Table, new: Table, source: str) -> Table:
     for name in ("idle_ms", "hidden_exchange_ms"):  # constants of each application
         if said := [of[name] for of in (old, new.metadata) if name in of]:
             metadata[name] = sum(said) if is_further else said[0]
-    for name in ("busy_spans", "sample_ms", "open_ends"):  # of logs alone
+    for name in ("busy_spans", "sample_ms", "working_ms", "open_ends"):  # of logs alone
         if of_kernels := {**old.get(name, {}), **new.metadata.get(name, {})}:
             metadata[name] = of_kernels
     of_gpus = {n: [*old.get(n, []), *new.metadata.get(n, [])] for n in ("gpus", "profiled_gpus")}

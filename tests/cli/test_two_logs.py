@@ -154,6 +154,30 @@ def test_a_log_that_may_be_shorter_than_its_run_is_told(
     assert "begins or ends while the GPU works; if the run was longer than its log" in told
 
 
+def test_work_that_pauses_hide_is_told(capsys: Capture, tmp_path: Path) -> None:
+    """By hand: three bursts of 4 s, or of 6 s, each begun 10 s after the last: 24 s, or 26 s."""
+
+    def bursts(name: str, engine_mhz: int, worked: int, power_w: int) -> Path:
+        beats = [*[0] * 2, *2 * [*[95] * worked, *[0] * (100 - worked)], *[95] * worked, 0, 0]
+        lines = [
+            f"2026/03/02 14:05:{10 + tick / 10:06.3f}, 0, NVIDIA H100 80GB HBM3, "
+            f"{power_w if beat else 70} W, {engine_mhz} MHz, 2619 MHz, {beat} %, 30 %"
+            for tick, beat in enumerate(beats)
+        ]
+        (tmp_path / name).write_text("\n".join([HEADER, *lines]) + "\n")
+        return tmp_path / name
+
+    fast, slow = bursts("fast.csv", 1755, 40, 480), bursts("slow.csv", 1170, 60, 300)
+    told = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", "5")[1]
+    assert (
+        "slow.csv: its GPU worked for 18 s, that at 1755 MHz for 12 s: 1.50 times as long, the "
+        "whole run 1.08 times" in told
+    )
+    assert "fast.csv, GPU 0: is idle for 12 s of the busy span" in told
+    other_way = succeed(capsys, "advise", slow, "--also", fast)[1]
+    assert "fast.csv: its GPU worked for 12 s, that at 1170 MHz for 18 s: 0.67 times" in other_way
+
+
 def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path: Path) -> None:
     """1755 and 1745 MHz are half a percent apart: 1750, of each of the two runs."""
     fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)

@@ -1,10 +1,10 @@
 """The busy span of a log: from the first to the last sample at which the GPU works."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError, warn
 from mlscale.profilers.sampled.log import SampledLog
 
@@ -12,8 +12,8 @@ ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation")  # the first t
 BUSY_PART = 0.1  # of the highest activity, from which a sample is busy
 IDLE = 0.02  # activity at or below which a GPU is idle throughout
 FEW = 10  # samples, of which the middle four fifths tell something
-LONG = 10  # periods, beyond which a gap or a pause inside the span is told
-LONG_PAUSE = 0.1  # of the span, which a pause that is told is too
+LONG = 10  # periods, beyond which a gap inside the span is told, or all pauses together
+PAUSES = 0.1  # of the span, which pauses that are told are too
 POWER_RISE = 1.25  # of the highest over the lowest power, without which power tells nothing
 
 
@@ -21,22 +21,22 @@ POWER_RISE = 1.25  # of the highest over the lowest power, without which power t
 class BusySpan:
     """Samples `first` to `last` of a log, both busy, and by what rule.
 
-    samples: how many the log has; rule: in words; time_ms: from before the first to the last
-    [ms], None without time stamps; period_s: the usual time between two samples [s]; head_s and
-    tail_s: what is cut before and after [s]; longest_gap_s: between two samples inside [s];
-    longest_pause_s: between two busy samples [s].
+    samples: how many the log has; rule: in words; working: the indices of those inside, without
+    the idle ones; time_ms: from before the first to the last [ms], None without time stamps;
+    period_s: the usual time between two samples [s]; head_s and tail_s: what is cut before and
+    after [s]; longest_gap_s: between two samples inside [s].
     """
 
     first: int
     last: int
     samples: int
     rule: str
+    working: Indices = field(repr=False, compare=False)
     time_ms: float | None = None
     period_s: float | None = None
     head_s: float | None = None
     tail_s: float | None = None
     longest_gap_s: float | None = None
-    longest_pause_s: float | None = None
 
     @property
     def open_ends(self) -> tuple[str, ...]:
@@ -46,29 +46,28 @@ class BusySpan:
 
     def mean(self, values: Floats) -> float:
         """The mean over the span of a column (S,), of the samples that have it; NaN if none has."""
-        inside = self._present(values)
-        return float(inside.mean()) if inside.size else float("nan")
+        return _mean(_present(values[self.first : self.last + 1]))
 
-    def median(self, values: Floats) -> float:
-        """As mean, but a value of the column: the lower of the two in the middle."""
-        inside = np.sort(self._present(values))
-        return float(inside[(inside.size - 1) // 2]) if inside.size else float("nan")
+    def working_mean(self, values: Floats) -> float:
+        """The mean over the working samples alone, of those that have it; NaN if none has."""
+        return _mean(_present(values[self.working]))
 
-    def middle(self, values: Floats) -> tuple[float, float]:
-        """The ends of the middle four fifths of a column's values over the span.
+    def working_median(self, values: Floats) -> float:
+        """As working_mean, but a value of the column: the lower of the two in the middle."""
+        working = np.sort(_present(values[self.working]))
+        return float(working[(working.size - 1) // 2]) if working.size else float("nan")
+
+    def working_middle(self, values: Floats) -> tuple[float, float]:
+        """The ends of the middle four fifths of a column's values over the working samples.
 
         At least the lowest and the highest are left out, as the run may begin or end amid them.
         Both are the mean where there are too few to tell.
         """
-        inside = np.sort(self._present(values))
-        if inside.size < FEW:
-            return float(inside.mean()), float(inside.mean())
-        out = max(1, round(0.1 * (inside.size - 1)))
-        return float(inside[out]), float(inside[-1 - out])
-
-    def _present(self, values: Floats) -> Floats:
-        inside = values[self.first : self.last + 1]
-        return inside[~np.isnan(inside)]
+        working = np.sort(_present(values[self.working]))
+        if working.size < FEW:
+            return float(working.mean()), float(working.mean())
+        out = max(1, round(0.1 * (working.size - 1)))
+        return float(working[out]), float(working[-1 - out])
 
     def __str__(self) -> str:
         if self.samples == 1:
@@ -84,6 +83,14 @@ class BusySpan:
         )
 
 
+def _present(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
 def busy_span(log: SampledLog) -> BusySpan:
     """Cut the idle head and tail; idle moments between two busy ones stay.
 
@@ -93,43 +100,48 @@ def busy_span(log: SampledLog) -> BusySpan:
     where the GPU is idle throughout.
     """
     activity, threshold, rule = _busy_rule(log)
-    if log.seconds is None:
-        inside = np.flatnonzero(activity >= threshold)
-        return BusySpan(int(inside[0]), int(inside[-1]), len(log), rule)
+    busy = np.flatnonzero(activity >= threshold)
+    begin, end = int(busy[0]), int(busy[-1])
+    working = np.arange(begin, end + 1)
+    if any(map(log.has, ACTIVITIES)):  # at little power a GPU may work
+        working = working[~(activity[working] < threshold)]
     known = np.flatnonzero(~np.isnan(activity))
+    if log.seconds is None or len(known) == 1:
+        return BusySpan(begin, end, len(log), rule, working)
     seconds = log.seconds[known]
     busy = np.flatnonzero(activity[known] >= threshold)
     first, last = int(busy[0]), int(busy[-1])
-    if len(known) == 1:
-        return BusySpan(int(known[0]), int(known[0]), len(log), rule)
     period_s = float(np.median(np.diff(seconds)))
     return BusySpan(
-        first=int(known[first]),
-        last=int(known[last]),
+        first=begin,
+        last=end,
         samples=len(log),
         rule=rule,
+        working=working,
         time_ms=1e3 * (float(seconds[last] - seconds[first]) + period_s),
         period_s=period_s,
         head_s=float(seconds[first] - seconds[0]),
         tail_s=float(seconds[-1] - seconds[last]),
         longest_gap_s=float(np.diff(seconds[first : last + 1]).max(initial=0)),
-        longest_pause_s=float(np.diff(seconds[busy]).max(initial=0)),
     )
 
 
 def warn_of_holes(log: SampledLog, span: BusySpan) -> None:
-    """Warn where the span is without samples, or idle, for so long that it may be two runs."""
-    if not (span.time_ms and span.period_s and span.longest_gap_s and span.longest_pause_s):
+    """Warn where the span is without samples, or idle, for so long that its time may mislead."""
+    if not (span.period_s and span.longest_gap_s):
         return
+    idle = span.last + 1 - span.first - span.working.size
     if span.longest_gap_s > LONG * span.period_s:
         warn(
             f"{log}: has no sample for {span.longest_gap_s:.4g} s of the busy span; "
             "the time counts them"
         )
-    elif span.longest_pause_s > max(LONG * span.period_s, LONG_PAUSE * 1e-3 * span.time_ms):
+    elif idle > max(LONG, PAUSES * (span.last + 1 - span.first)):
         warn(
-            f"{log}: is idle for {span.longest_pause_s:.4g} s in a row of the busy span, which "
-            "count as part of the run; if these are two runs, give a log of each"
+            f"{log}: is idle for {idle * span.period_s:.4g} s of the busy span; if these are two "
+            "runs, give a log of each; if one that waits, for requests or the CPU, its time counts "
+            "the pauses, and what runs between them slows by more than the whole: a log under a "
+            "load that keeps the GPU busy tells by how much"
         )
 
 

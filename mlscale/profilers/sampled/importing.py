@@ -215,29 +215,29 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
 
 
 def _clock(log: SampledLog, span: BusySpan, axis: str, requested: float | None) -> float | None:
-    """The mean sampled clock [MHz], or the one that was set where they are the same.
+    """The mean clock [MHz] while the GPU worked, or the one that was set where they are the same.
 
     Of the memory clock it is the median: a memory has few clocks, and none between two of them.
     """
-    how = span.median if axis == "memory_mhz" else span.mean
+    how = span.working_median if axis == "memory_mhz" else span.working_mean
     mean = how(log.columns[axis]) if axis in log.columns else math.nan
     if math.isnan(mean):
         return requested
     given = requested
     if given is None and f"{axis}_requested" in log.columns:
-        requested = span.mean(log.columns[f"{axis}_requested"])
+        requested = span.working_mean(log.columns[f"{axis}_requested"])
     if requested is not None and abs(mean / requested - 1) > _SAME_CLOCK:
-        inside = log.columns[axis][span.first : span.last + 1]
+        working = log.columns[axis][span.working]
         warn(
             f"{log}: {axis} was set to {requested:g}, but ran at {mean:.0f} on average "
-            f"({np.nanmin(inside):g} to {np.nanmax(inside):g}); the row is at {mean:.0f}"
+            f"({np.nanmin(working):g} to {np.nanmax(working):g}); the row is at {mean:.0f}"
         )
         return float(round(mean))
-    low, high = span.middle(log.columns[axis])
+    low, high = span.working_middle(log.columns[axis])
     if high > _STEADY * low:
         warn(
             f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples: a power or "
-            f"thermal limit, or idle moments; the row is at {mean:.0f}; a locked clock tells more"
+            f"thermal limit, or short pauses; the row is at {mean:.0f}; a locked clock tells more"
         )
     return float(round(mean)) if given is None else given
 
@@ -282,6 +282,11 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
         "busy_spans": {row.kernel: f"{Path(row.log.source).name}: {row.span}" for row in rows},
         "sample_ms": {
             row.kernel: round(1e3 * row.span.period_s, 3)
+            for row in rows
+            if facts.time_ms is None and row.span.period_s is not None
+        },
+        "working_ms": {
+            row.kernel: round(1e3 * row.span.period_s * row.span.working.size, 3)
             for row in rows
             if facts.time_ms is None and row.span.period_s is not None
         },

@@ -21,7 +21,7 @@ _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw
 def join_power(table: Table, power: float | str | Path, gpu: str | None = None) -> Table:
     """The table with one board power in all rows, and in its metadata where that is from.
 
-    power: watts, or a monitor's log of the run, whose mean over the busy span is taken; gpu: the
+    power: watts, or a monitor's log of the run, whose mean is taken while the GPU works; gpu: the
     index of one of several GPUs in the log. Raises InputError where the table has power already,
     where the log is of another GPU, and on more watts than the GPU can draw; warns where the log
     ran at other clocks than the table.
@@ -48,7 +48,7 @@ def _watts(table: Table, power: float | str | Path, gpu: str | None) -> tuple[fl
     except ValueError:
         log, span = _busy_log(Path(str(power)), gpu)
         _check_same_run(table, log, span)
-        power_w = span.mean(log.columns["power_w"])
+        power_w = span.working_mean(log.columns["power_w"])
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
     else:
         source = f"{power_w:g} W, as given"
@@ -100,7 +100,7 @@ def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
     for clock in ("engine_mhz", "memory_mhz"):
         if not (log.has(clock) and table.has_values(clock)):
             continue
-        log_mhz, table_mhz = span.mean(log.columns[clock]), np.unique(table.numbers[clock])
+        log_mhz, table_mhz = span.working_mean(log.columns[clock]), np.unique(table.numbers[clock])
         if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > CLOCK_TOLERANCE:
             warn(
                 f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "
@@ -119,7 +119,7 @@ def _busy_log(path: Path, gpu: str | None) -> tuple[SampledLog, BusySpan]:
     if not log.has("power_w"):
         raise InputError(f"{log}: has no power")
     span = busy_span(log)
-    if math.isnan(span.mean(log.columns["power_w"])):
+    if math.isnan(span.working_mean(log.columns["power_w"])):
         raise InputError(f"{log}: has no power in the busy span")
     warn_of_holes(log, span)
     return log, span

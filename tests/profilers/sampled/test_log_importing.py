@@ -232,15 +232,27 @@ def test_an_idle_log_of_several_gets_no_row(tmp_path: Path) -> None:
         assert len(import_logs(paths, None, RunFacts(**FACTS, gpu="0")).table) == 1
 
 
-def test_a_long_pause_inside_the_span_is_told(tmp_path: Path) -> None:
-    """By hand: 20 busy samples, 30 idle ones, 20 busy; from the last to the first 31 periods."""
-    run = block(0, 20, 0)
-    idle = [Reading(0.0, 50.0, 1410.0)]  # at a locked clock
-    path = write(tmp_path, query([*run, *30 * [idle], *run], PERIOD_S))
-    with pytest.warns(DataWarning, match=f"is idle for {31 * PERIOD_S:.4g} s in a row"):
+@pytest.mark.parametrize("pauses", [1, 15])
+def test_pauses_that_take_long_are_told(tmp_path: Path, pauses: int) -> None:
+    """By hand: 40 busy samples and 30 idle ones between them, in one piece or in many.
+
+    The clock that falls in the pauses is none that the work ran at: 1410 MHz, not 896 of all.
+    """
+    idle = [Reading(0.0, 50.0, 210.0)]
+    run = [
+        tick
+        for pause in range(pauses)
+        for tick in (*block(0, 40 // (pauses + 1), 0), *(30 // pauses) * [idle])
+    ]
+    busy = 40 - sum(tick != idle for tick in run)
+    path = write(tmp_path, query([*run, *block(0, busy, 0)], PERIOD_S))
+    with pytest.warns(DataWarning, match=f"is idle for {30 * PERIOD_S:.4g} s of the busy span"):
         imported = load(path)
     assert row(imported)["time_ms"] == pytest.approx(70e3 * PERIOD_S)
-    load(write(tmp_path, query([*run, *3 * [idle], *run], PERIOD_S)))  # a short one is not
+    assert row(imported)["engine_mhz"] == 1410
+    assert row(imported)["power_w"] == pytest.approx((40 * 200 + 30 * 50) / 70)
+    work = block(0, 20, 0)
+    load(write(tmp_path, query([*work, *3 * [idle], *work], PERIOD_S)))  # a short one is not
 
 
 def test_rows_that_may_be_of_several_gpus_are_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic.monitor_logs import block, dcgmi_dmon, query, together
+from synthetic.monitor_logs import Reading, block, dcgmi_dmon, query, together
 
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
@@ -33,6 +33,16 @@ def test_a_log_gives_the_mean_of_its_busy_span(tmp_path: Path) -> None:
     table = join_power(profile(), path)
     assert table.numbers["power_w"].tolist() == [200, 200]
     assert table.metadata["power_source"].startswith("mean of dcgmi dmon, run.txt, GPU 0, busy fr")
+
+
+def test_pauses_draw_no_power_of_the_kernels(tmp_path: Path) -> None:
+    """Made: 200 W while busy and 50 W in a pause between; of power alone a pause is not told."""
+    path = tmp_path / "run.txt"
+    path.write_text(dcgmi_dmon([*block(3, 5, 2), *block(0, 5, 2)]))
+    assert join_power(profile(), path).numbers["power_w"].tolist() == [200, 200]
+    ticks = [[Reading(None, power_w, 1410)] for power_w in (50, 200, 90, 200, 50)]
+    path.write_text(query(ticks))
+    assert join_power(profile(), path).numbers["power_w"][0] == pytest.approx(490 / 3)
 
 
 def test_one_gpu_of_several_is_named(tmp_path: Path) -> None:
