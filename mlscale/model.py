@@ -130,7 +130,7 @@ class Model:
             surfaces["power"] = self._surfaces(self.predictors["power"], profiled, coverage, kept)
         warnings = tuple(warnings_for(self, profiles))
         if profiled is not profiles:
-            profiles, surfaces = with_unprofiled(profiles, surfaces)
+            profiles, surfaces = with_unprofiled(profiles, surfaces, not learnt_exchanges)
         if not learnt_exchanges:
             surfaces["time"] = with_exchanges_kept(profiles, surfaces["time"])
         return Predictions(profiles, surfaces, coverage, warnings, self.trained_range)

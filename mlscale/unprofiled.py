@@ -1,7 +1,8 @@
 """Kernels of which counters do not tell how their time follows clocks.
 
 Those without counters, known by their time alone, are predicted like the mean of the profiled.
-Those that exchange data between GPUs wait for links and for the others: their time is kept.
+Those that exchange data between GPUs wait for links and for the others: their time is kept, and
+they are no part of that mean.
 """
 
 from collections.abc import Sequence
@@ -63,31 +64,36 @@ def left_out(profiles: Profiles) -> tuple[str, ...]:
     return (f"left out, as without counters: {kernels}, {percent} % of the run's time",)
 
 
-def with_unprofiled(profiles: Profiles, predicted: Predicted) -> tuple[Profiles, Predicted]:
+def with_unprofiled(
+    profiles: Profiles, predicted: Predicted, are_kept: bool = True
+) -> tuple[Profiles, Predicted]:
     """Profiles and surfaces of all kernels, from the surfaces predicted for those with counters.
 
     predicted: surfaces of the kernels of `profiles.has_counters`, in their order. A kernel without
     counters scales in time as all profiled ones together do, weighted by their time in the run,
     and in power as their energy at the base weighs. Its power at the base, where it was
-    not measured, is the profiled kernels' mean over their time.
+    not measured, is the profiled kernels' mean over their time. are_kept: the time of those that
+    exchange data between GPUs is kept, so that they count only where no other kernel is profiled.
 
     Its interval spans all that the profiled kernels' values and intervals reach, and in time
     what a kernel may reach that is bound by the CUs alone, by the memory alone, or by neither:
     the profiled ones may be few. There is none where the predictor gives none.
     """
     rows = np.flatnonzero(profiles.has_counters)
+    counts = ~exchanging(profiles)[rows] if are_kept else np.ones(len(rows), dtype=bool)
+    counts |= not counts.any()
     times = (profiles.weights * profiles.time_ms)[rows]
     base_w = profiles.power_w
     if "power" in predicted and base_w is not None:
-        mean_w = float(np.average(base_w[rows], weights=times))
+        mean_w = float(np.average(base_w[rows][counts], weights=times[counts]))
         base_w = np.where(profiles.has_counters | np.isfinite(base_w), base_w, mean_w)
     surfaces = {}
     for quantity, of_profiled in predicted.items():
         if quantity == "power" and base_w is not None:
-            surfaces[quantity] = _joined(profiles, of_profiled, times * base_w[rows], ())
+            surfaces[quantity] = _joined(profiles, of_profiled, counts, times * base_w[rows], ())
         else:
             bounds = scaling_bounds(of_profiled.grid, of_profiled.base)
-            surfaces[quantity] = _joined(profiles, of_profiled, times, bounds)
+            surfaces[quantity] = _joined(profiles, of_profiled, counts, times, bounds)
     return replace(profiles, power_w=base_w), surfaces
 
 
@@ -126,23 +132,30 @@ def with_exchanges_kept(profiles: Profiles, times: Surfaces) -> Surfaces:
 
 
 def _joined(
-    profiles: Profiles, of_profiled: Surfaces, weights: Floats, bounds: Sequence[Floats]
+    profiles: Profiles,
+    of_profiled: Surfaces,
+    counts: Mask,
+    weights: Floats,
+    bounds: Sequence[Floats],
 ) -> Surfaces:
     """Surfaces of all kernels: each profiled one's own, and for the others the weighted mean.
 
-    weights (profiled kernels,); bounds (C, E, M): what the others' intervals span besides.
+    counts, weights (profiled kernels,): which make up the mean, and how much each; bounds
+    (C, E, M): what the others' intervals span besides.
     """
     has_counters = profiles.has_counters
     values, low, high = of_profiled.values, of_profiled.low, of_profiled.high
+    own = values[counts]
     ends: list[Floats | None] = [None, None]
     if low is not None and high is not None:
-        lowest = np.min([low.min(axis=0), values.min(axis=0), *bounds], axis=0)
-        highest = np.max([high.max(axis=0), values.max(axis=0), *bounds], axis=0)
+        least, most = low[counts].min(axis=0), high[counts].max(axis=0)
+        lowest = np.min([least, own.min(axis=0), *bounds], axis=0)
+        highest = np.max([most, own.max(axis=0), *bounds], axis=0)
         ends = [_filled(low, lowest, has_counters), _filled(high, highest, has_counters)]
     flags = iter(of_profiled.flags)
     return replace(
         of_profiled,
-        values=_filled(values, np.average(values, axis=0, weights=weights), has_counters),
+        values=_filled(values, np.average(own, axis=0, weights=weights[counts]), has_counters),
         flags=tuple(next(flags) if counted else (AS_THE_MEAN,) for counted in has_counters),
         low=ends[0],
         high=ends[1],

@@ -148,6 +148,27 @@ class TestExchanges:
         assert times.flags[0] == times.flags[2] == (AS_KEPT,)
         assert AS_KEPT not in times.flags[1]
 
+    def test_they_are_no_part_of_the_mean(self) -> None:
+        """Nor of its power and interval: by hand, of the compute kernel alone, 60 W of it."""
+        profiles = self.named("gemm", "ncclKernel_Send", "axpy")
+        predictions = MODEL.predict(profiles)
+        assert predictions["time"].values[:, *SLOW] == pytest.approx([2.0, 1.0, 2.0], rel=1e-9)
+        assert predictions.power_w is not None
+        expected = 60 * 34.48 / 65.84
+        assert predictions.power_w[2, *SLOW] == pytest.approx(expected, rel=1e-9)
+        power = predictions["power"]
+        values = np.ones((2, *power.grid.shape)) * np.array([1.0, 9.0])[:, None, None, None]
+        of_two = replace(power, values=values, low=0.9 * values, high=1.1 * values, flags=((), ()))
+        _, surfaces = with_unprofiled(profiles, {"power": of_two})
+        at = (2, *SLOW)
+        ends = surfaces["power"].low, surfaces["power"].high
+        assert [of[at] for of in ends if of is not None] == pytest.approx([0.9, 1.1])
+
+    def test_they_are_the_mean_where_no_other_kernel_is_profiled(self) -> None:
+        """Of 6 ms that follow the clock and 4 ms that do not, by their counters."""
+        times = MODEL.predict(self.named("ncclKernel_Send", "ncclKernel_Recv", "axpy"))["time"]
+        assert times.values[:, *SLOW] == pytest.approx([1.0, 1.0, 1.6], rel=1e-9)
+
     def test_the_interval_by_hand(self) -> None:
         """From base 8, 800, 700: the CUs alone 800 / 400, the memory alone 700 / 1000."""
         time = MODEL.predict(three())["time"]
