@@ -15,7 +15,8 @@ from mlscale.data.device_table import are_same_chip, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.public.registry import path
-from mlscale.data.sampled import is_sampled, second_clock_mhz
+from mlscale.data.same_work import second_clock_mhz
+from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError
 from mlscale.model import Model
 from mlscale.model_file import load

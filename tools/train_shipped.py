@@ -24,7 +24,8 @@ from mlscale.data.measurements import Measurements, from_table
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.public.registry import all_datasets, dataset, identify, path
-from mlscale.data.sampled import SECOND_CLOCK, clocks_not_reached
+from mlscale.data.same_work import SECOND_CLOCK
+from mlscale.data.sampled import clocks_not_reached
 from mlscale.data.surfaces import Surfaces, absolute_percentage_error, without_base
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table

@@ -29,7 +29,7 @@ from mlscale.cli.text import columns
 from mlscale.data.device_table import load_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import MeasuredPoint, Profiles
-from mlscale.data.sampled import LOW, SECOND_CLOCK
+from mlscale.data.same_work import LOW, SECOND_CLOCK
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictions import COVERAGE
 

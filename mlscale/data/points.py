@@ -10,7 +10,8 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles, configurations, in_application
-from mlscale.data.sampled import is_sampled, require_same_trace, require_same_work
+from mlscale.data.same_work import require_same_trace, require_same_work
+from mlscale.data.sampled import is_sampled
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError

@@ -8,7 +8,7 @@ from synthetic import sampled_files, tidy
 
 from mlscale import HardwareConfig, Measurements, read
 from mlscale.data.points import add_points
-from mlscale.data.sampled import SECOND_CLOCK
+from mlscale.data.same_work import SECOND_CLOCK
 
 REAL = ("rtx8000-microbenchmark-dcgm.csv", "v100-microbenchmark-dcgm.csv")
 

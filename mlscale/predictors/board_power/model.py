@@ -18,7 +18,7 @@ from mlscale.data.device_table import known_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import LOW
+from mlscale.data.same_work import LOW
 from mlscale.errors import InputError
 from mlscale.predictors.board import LEAST_CLOCKS
 from mlscale.predictors.bottleneck.process import range_flags
