@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.extrapolation import widened
+from mlscale.data.extrapolation import widened_beyond
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles, is_exchange
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, require_type, warn
+from mlscale.model_warnings import warnings_for
 from mlscale.predictions import Predictions
 from mlscale.predictors import DEFAULT, create, or_default, users_of_points
 from mlscale.predictors.base import (
     Bases,
-    ComparesSources,
     HasFeatures,
     Predictor,
     PredictsFromTimes,
@@ -117,10 +117,10 @@ class Model:
         if isinstance(self.predictors["time"], HasFeatures):
             refuse_times_alone(profiles)
         if profiles.points:
-            require_measured_points(self)
+            self.require_measured_points()
         has_power = self.why_no_power(profiles) is None
         if has_power:
-            power_kind(self, profiles)
+            self.power_kind(profiles)
         profiled = profiles.profiled
         learnt_exchanges = any(map(is_exchange, self.card.get("kernels", ())))
         times = self._surfaces(self.predictors["time"], profiled, coverage)
@@ -146,8 +146,9 @@ class Model:
         if times is not None and isinstance(predictor, PredictsFromTimes):
             from_times = predictor.with_times(times)
             surfaces = predict_surfaces(from_times, profiles, times.grid, coverage)
-            beyond = self.trained_range
-            return surfaces if beyond is None else widened(surfaces, beyond, predictor.quantity)
+            if self.trained_range is None:
+                return surfaces
+            return widened_beyond(surfaces, self.trained_range, predictor.quantity)
         if self.trained_range is not None:
             return predict_beyond(predictor, profiles, self.trained_range, self.grid, coverage)
         grid = self.grid if self.untrained else None
@@ -163,30 +164,28 @@ class Model:
             return "the profile has no power_w, which --power gives"
         return refusal
 
+    def power_kind(self, profiles: Profiles) -> str | None:
+        """Return what power_w is: 'board', 'dynamic', or None where neither says it.
 
-def require_measured_points(model: Model) -> None:
-    """Raise InputError unless the model's predictors make use of further measured points."""
-    for predictor in model.predictors.values():
-        if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
+        Raises InputError where model and profiles differ.
+        """
+        metadata = (self.card["metadata"], profiles.metadata)
+        kinds = {str(m["power_kind"]) for m in metadata if m.get("power_kind") is not None}
+        if len(kinds) > 1:
             raise InputError(
-                f"'{predictor.name}' makes nothing of further measured points; train a model "
-                f"with --predictor {', '.join(users_of_points())}"
+                f"the model's power_w is {metadata[0]['power_kind']} power, the profile's "
+                f"{metadata[1]['power_kind']} power; give the profile the model's"
             )
+        return kinds.pop() if kinds else None
 
-
-def power_kind(model: Model, profiles: Profiles) -> str | None:
-    """Return what power_w is: 'board', 'dynamic', or None where neither says it.
-
-    Raises InputError where model and profiles differ.
-    """
-    metadata = (model.card["metadata"], profiles.metadata)
-    kinds = {str(m["power_kind"]) for m in metadata if m.get("power_kind") is not None}
-    if len(kinds) > 1:
-        raise InputError(
-            f"the model's power_w is {metadata[0]['power_kind']} power, the profile's "
-            f"{metadata[1]['power_kind']} power; give the profile the model's"
-        )
-    return kinds.pop() if kinds else None
+    def require_measured_points(self) -> None:
+        """Raise InputError unless the predictors make use of further measured points."""
+        for predictor in self.predictors.values():
+            if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
+                raise InputError(
+                    f"'{predictor.name}' makes nothing of further measured points; train a model "
+                    f"with --predictor {', '.join(users_of_points())}"
+                )
 
 
 def train(
@@ -258,96 +257,3 @@ def train(
 def _is_training_set(given: object) -> bool:
     is_pair = isinstance(given, tuple | list) and len(given) == 2
     return is_pair and isinstance(given[0], Measurements)  # type: ignore[index]
-
-
-def warnings_for(model: Model, profiles: Profiles) -> list[str]:
-    """Return what a reader should know of all predictions for these profiles."""
-    warnings = training_warnings(model)
-    missing = model.why_no_power(profiles)
-    if model.untrained and "power" not in model.predictors:
-        learnt = model.device in model.card.get("time_learnt_from", ())
-        why = (
-            "power is learnt from the first table"
-            if learnt
-            else f"no training data of {model.device}"
-        )
-        warnings.append(f"{why}: time alone is predicted")
-    elif missing:
-        warnings.append(f"{missing}: power_w and energy_mj are not given")
-    elif power_kind(model, profiles) == "dynamic":
-        warnings.append("power_w is dynamic power: energy_mj leaves static power out")
-    return warnings + feature_warnings(model, profiles)
-
-
-def training_warnings(model: Model) -> list[str]:
-    """Say whether the model learnt from anything but measurements."""
-    origin = model.card["metadata"].get("origin")
-    if origin in ("made", "simulated"):
-        return [f"the model was trained on {origin} data, not on measurements"]
-    return []
-
-
-def _source_warnings(model: Model, profiles: Profiles) -> list[str]:
-    """Say which numbers of the profile were computed from something else than in training."""
-    others: dict[str, tuple[str, ...]] = {}
-    for predictor in model.predictors.values():
-        if isinstance(predictor, ComparesSources):
-            others |= predictor.other_sources(profiles)
-    if not others:
-        return []
-    texts = [f"{number} from {' and '.join(names)}" for number, names in others.items()]
-    return [f"not measured as in training: {'; '.join(texts)}"]
-
-
-def feature_warnings(model: Model, profiles: Profiles) -> list[str]:
-    """Say how what the profile was computed from differs from the training kernels'."""
-    profiles = profiles.profiled
-    return (
-        _power_warnings(model, profiles)
-        + _table_2_warnings(model, profiles)
-        + _source_warnings(model, profiles)
-    )
-
-
-def _power_warnings(model: Model, profiles: Profiles) -> list[str]:
-    """Say what is assumed of the power of a GPU that was not learnt from, and what is not used."""
-    power = model.predictors.get("power")
-    is_predicted = model.why_no_power(profiles) is None
-    warnings = []
-    if isinstance(power, PredictsFromTimes) and is_predicted:
-        assumption = power.assumption(profiles)
-        warnings += [assumption] if assumption else []
-    is_used = is_predicted and isinstance(power, UsesMeasuredPoints | PredictsFromTimes)
-    if not is_used and any(point.power_w is not None for point in profiles.points):
-        warnings.append("power at the further measured points is not used, only their times")
-    return warnings
-
-
-def _table_2_warnings(model: Model, profiles: Profiles) -> list[str]:
-    """Say how the profile's features of Table II differ in meaning from the training kernels'."""
-    status = profiles.metadata.get("feature_status")
-    tool = profiles.metadata.get("counter_tool", "the profiler")
-    needed = {
-        name
-        for predictor in model.predictors.values()
-        if isinstance(predictor, HasFeatures)
-        for name in predictor.feature_names()
-    }
-    if not isinstance(status, dict) or not needed & status.keys():
-        return []
-    trained = model.card["metadata"].get("feature_status")
-    trained = trained if isinstance(trained, dict) else {}
-    same_tool = model.card["metadata"].get("counter_tool") == tool
-    warnings = []
-    nearest = [
-        name
-        for name in status
-        if name in needed
-        and status[name] == "nearest"
-        and not (same_tool and trained.get(name) == "nearest")
-    ]
-    if nearest:
-        warnings.append(f"not Table II's but {tool}'s nearest equivalent: {', '.join(nearest)}")
-    if missing := [n for n in status if n in needed and status[n] == "missing"]:
-        warnings.append(f"not given by {tool}: {', '.join(missing)}")
-    return warnings

@@ -16,7 +16,8 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError, require_type
-from mlscale.model import A_MODEL, PROFILES, Model, feature_warnings, power_kind, training_warnings
+from mlscale.model import A_MODEL, PROFILES, Model
+from mlscale.model_warnings import feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
 from mlscale.unprofiled import exchanging
@@ -289,7 +290,7 @@ def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) 
     Raises InputError where model and profiles differ in kind, and on static power that is of no
     use or senseless.
     """
-    kind = power_kind(model, profiles)
+    kind = model.power_kind(profiles)
     absent = model.why_no_power(profiles)
     if absent and static_power_w is not None:
         raise InputError(f"static power is of no use: {absent}")

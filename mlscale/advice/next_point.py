@@ -10,7 +10,7 @@ from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.errors import InputError, require_type
-from mlscale.model import A_MODEL, PROFILES, Model, require_measured_points
+from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.predictions import COVERAGE
 from mlscale.predictors.base import UsesMeasuredPoints, predict_surfaces
 
@@ -47,7 +47,7 @@ def next_points(model: Model, profiles: Profiles) -> tuple[list[NextPoint], Next
     """
     require_type("model", model, Model, A_MODEL)
     require_type("profiles", profiles, Profiles, PROFILES)
-    require_measured_points(model)
+    model.require_measured_points()
     profiles = profiles.profiled
     predictor = model.predictors["time"]
     grid = model.grid if model.untrained else None

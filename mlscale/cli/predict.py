@@ -11,7 +11,7 @@ from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, flag_lines, json_text, kernel_names, number, print_or_write
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import extra_named
-from mlscale.model import warnings_for
+from mlscale.model_warnings import warnings_for
 from mlscale.prediction_table import csv_parts, write_csv, write_parquet
 from mlscale.predictions import COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 

@@ -50,7 +50,7 @@ def distance_beyond(trained: ConfigGrid, grid: ConfigGrid) -> Floats:
     return np.asarray(cu + engine + memory)
 
 
-def widened(surfaces: Surfaces, trained: ConfigGrid, quantity: str) -> Surfaces:
+def widened_beyond(surfaces: Surfaces, trained: ConfigGrid, quantity: str) -> Surfaces:
     """Return surfaces whose intervals are wider beyond the trained range, in log ratios.
 
     By 1 + WIDENING times the distance beyond it: by 1.4 where a clock is 0.8 of the lowest trained.

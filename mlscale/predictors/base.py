@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_c
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.extrapolation import by_power_laws, widened
+from mlscale.data.extrapolation import by_power_laws, widened_beyond
 from mlscale.data.grid import Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES, Profiles
@@ -277,7 +277,7 @@ def predict_beyond(
         surfaces = predict_surfaces(predictor, profiles, grid, coverage)
     else:
         surfaces = by_power_laws(predict_surfaces(predictor, profiles, None, coverage), grid)
-    return widened(surfaces, trained, predictor.quantity)
+    return widened_beyond(surfaces, trained, predictor.quantity)
 
 
 def _check_surfaces(name: str, surfaces: Any, profiles: Profiles, grid: ConfigGrid | None) -> None:

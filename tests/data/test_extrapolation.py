@@ -12,7 +12,7 @@ from mlscale.data.extrapolation import (
     carried,
     distance_beyond,
     positions,
-    widened,
+    widened_beyond,
 )
 from mlscale.data.grid import ENDS, ConfigGrid
 from mlscale.data.surfaces import Surfaces
@@ -59,7 +59,7 @@ def test_distance_is_the_sum_of_the_logarithms() -> None:
 def test_intervals_widen_with_the_distance() -> None:
     """1.1 times up and down inside; a clock of half the lowest: its power 1 + WIDENING log 2."""
     ones = np.ones((1, *WIDER.shape))
-    surfaces = widened(
+    surfaces = widened_beyond(
         Surfaces(WIDER, INNER.mid, 2 * ones, (), 2 / 1.1 * ones, 2.2 * ones), INNER, "time"
     )
     assert surfaces.low is not None
@@ -74,7 +74,7 @@ def test_power_may_rise_by_the_clocks_cube_above_the_highest_engine_clock() -> N
     """Twice the highest: 2^2 times as high an upper end as that of time; the lower ends are one."""
     ones = np.ones((1, *WIDER.shape))
     surfaces = Surfaces(WIDER, INNER.mid, ones, (), ones / 1.1, 1.1 * ones)
-    time, power = (widened(surfaces, INNER, quantity) for quantity in ("time", "power"))
+    time, power = (widened_beyond(surfaces, INNER, quantity) for quantity in ("time", "power"))
     assert time.high is not None
     assert power.high is not None
     ratio = np.divide(power.high, time.high)[0, 0]

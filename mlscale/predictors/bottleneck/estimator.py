@@ -164,7 +164,7 @@ class Bottleneck(Predictor):
         surfaces = own.surfaces(half_width(coverage) * own.narrowing())
         if profiles.device in self.trained_devices():
             return surfaces
-        return latency.widened(surfaces, profiles, kernel_use(profiles, self.sources_))
+        return latency.holding_bounds(surfaces, profiles, kernel_use(profiles, self.sources_))
 
     def trained_devices(self) -> tuple[str, ...]:
         """Return the GPUs that time was learnt from."""

@@ -103,7 +103,7 @@ def shifted(
     return replace(prior, log_ratios=lambda latents: prior.log_ratios(latents) + shift)
 
 
-def widened(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
+def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
     """Return surfaces of time whose intervals hold what is not known of waiting and short kernels.
 
     Those of waiting kernels hold the scaling bounds; those of kernels whose launches are shorter

@@ -67,7 +67,7 @@ def belief(
 def inputs_at(trained: Sequence[BaseModel], base_mhz: float) -> SampledInputs:
     """The inputs of the model nearest to a base clock, with the ranges of both beside it."""
     pairs = sorted(nearest(trained, base_mhz), key=lambda pair: -pair[1])
-    return reduce(SampledInputs.widened, (own.asked.inputs for own, _ in pairs))
+    return reduce(SampledInputs.with_ranges_of, (own.asked.inputs for own, _ in pairs))
 
 
 def nearest(trained: Sequence[BaseModel], base_mhz: float) -> list[tuple[BaseModel, float]]:

@@ -87,7 +87,7 @@ class SampledInputs:
         raw = _inputs(columns, *(peak.mean(axis=1) for peak in peaks))
         return standardised(raw[:, self.present > 0], self.mean, self.spread, farthest=np.inf)
 
-    def widened(self, other: "SampledInputs") -> Self:
+    def with_ranges_of(self, other: "SampledInputs") -> Self:
         """These inputs with the ranges of both."""
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return replace(self, low=low, high=high)

@@ -18,10 +18,10 @@ from mlscale.predictors.bottleneck.latency import (
     FLAG,
     SHORT_FLAG,
     dram_share,
+    holding_bounds,
     log_ratios,
     shifted,
     waits,
-    widened,
 )
 from mlscale.predictors.conditioning import SurfacePrior
 
@@ -131,7 +131,7 @@ def test_only_kernels_that_use_no_unit_are_shifted() -> None:
 def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
     ones = np.ones((2, *GRID.shape))
     surfaces = Surfaces(GRID, BASE, ones, ((), ()), 0.9 * ones, 1.1 * ones)
-    wider = widened(surfaces, two_profiles(), use(memory=0.1, issue=0.2))
+    wider = holding_bounds(surfaces, two_profiles(), use(memory=0.1, issue=0.2))
     assert wider.flags == ((FLAG,), ())
     assert wider.low is not None
     assert wider.high is not None
@@ -145,11 +145,11 @@ def test_intervals_of_short_launches_reach_no_scaling() -> None:
     twice = np.full((2, *GRID.shape), 2.0)
     surfaces = Surfaces(GRID, BASE, twice, ((), ()), 0.9 * twice, 1.1 * twice)
     short = replace(two_profiles(), time_ms=np.array([10.0, 0.010]))
-    wider = widened(surfaces, short, use(memory=0.5, issue=0.2))
+    wider = holding_bounds(surfaces, short, use(memory=0.5, issue=0.2))
     assert wider.flags == ((), (SHORT_FLAG,))
     assert wider.low is not None
     assert (wider.low[1] == 1).all()
     assert (wider.low[0] == 1.8).all()
     point = MeasuredPoint(BASE, np.array([1.0, 0.015]), None)
-    known = widened(surfaces, replace(short, points=(point,)), use(memory=0.5, issue=0.2))
+    known = holding_bounds(surfaces, replace(short, points=(point,)), use(memory=0.5, issue=0.2))
     assert known.flags == ((), ())
