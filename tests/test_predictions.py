@@ -15,7 +15,7 @@ from synthetic import kernels as made
 from synthetic.profiled import profiles
 from synthetic.tidy import refused
 
-from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, create, save, train
+from mlscale import ConfigGrid, HardwareConfig, Model, Profiles, save, train
 from mlscale.predictions import COLUMNS, COVERAGE
 from mlscale.predictors.base import GivesIntervals
 
@@ -153,17 +153,6 @@ class TestWithoutPower:
             assert row["power_w"] is row["power_factor"] is row["energy_mj"] is None
             assert row["time_ms"] > 0
 
-    def test_a_model_of_time_alone_says_so(self) -> None:
-        assert core_bound(power=False).predictors.keys() == {"time"}
-        assert [*core_bound(power=False).predict(two_kernels()).warnings][1:] == [
-            "the model was trained without power: power_w and energy_mj are not given"
-        ]
-
-    def test_a_profile_without_power_says_so(self) -> None:
-        assert [*core_bound().predict(two_kernels(power=False)).warnings][1:] == [
-            "the profile has no power_w, which --power gives: power_w and energy_mj are not given"
-        ]
-
 
 class TestFlags:
     @pytest.mark.parametrize("name", ["wu", "nearest"])
@@ -183,76 +172,6 @@ class TestFlags:
             ["interpolated"],
             [],
         ]
-
-
-class TestWarnings:
-    @pytest.mark.parametrize(
-        ("metadata", "expected"),
-        [
-            ({"origin": "measured"}, []),
-            ({}, []),
-            (
-                {"origin": "simulated"},
-                ["the model was trained on simulated data, not on measurements"],
-            ),
-            ({"origin": "made"}, ["the model was trained on made data, not on measurements"]),
-            (
-                {"power_kind": "dynamic"},
-                ["power_w is dynamic power: energy_mj leaves static power out"],
-            ),
-            ({"power_kind": "board"}, []),
-        ],
-    )
-    def test_say_what_the_data_were(self, metadata: dict[str, str], expected: list[str]) -> None:
-        # The words are regression only; that there is one, and which, is not.
-        measurements = replace(made.measurements(), metadata=metadata)
-        model = train(measurements, MID, "no-scaling")
-        assert [*model.predict(two_kernels()).warnings] == expected
-
-    def test_two_kinds_of_power_are_refused(self) -> None:
-        model = train(
-            replace(made.measurements(), metadata={"power_kind": "dynamic"}), MID, "nearest"
-        )
-        board = replace(two_kernels(), metadata={"power_kind": "board"})
-        with refused("the model's power_w is dynamic power, the profile's board power"):
-            model.predict(board)
-        assert "power" not in model.predict(replace(board, power_w=None)).surfaces
-
-    def test_dynamic_power_that_only_the_profile_names(self) -> None:
-        model = train(made.measurements(), MID, "no-scaling")
-        profiles = replace(two_kernels(), metadata={"power_kind": "dynamic"})
-        expected = "power_w is dynamic power: energy_mj leaves static power out"
-        assert expected in model.predict(profiles).warnings
-
-
-class TestTrain:
-    def test_trains_what_was_measured(self) -> None:
-        model = train(made.measurements(), MID, "mean-surface")
-        assert {q: p.get_params()["quantity"] for q, p in model.predictors.items()} == {
-            "time": "time",
-            "power": "power",
-        }
-        assert (model.device, model.grid, model.base) == ("made-gpu", made.GRID, MID)
-        assert model.card["kernels"][:4] == ["compute0", "compute1", "compute2", "bandwidth0"]
-        assert model.card["metadata"] == {"origin": "made"}
-
-    def test_hands_parameters_on(self) -> None:
-        model = train(made.measurements(), MID, clusters=3, seed=5)
-        assert {
-            q: (p.get_params()["clusters"], p.get_params()["seed"])
-            for q, p in model.predictors.items()
-        } == {"time": (3, 5), "power": (3, 5)}
-
-    def test_refuses_an_unknown_predictor(self) -> None:
-        with refused("there is no predictor 'magic'; one of no-scaling, "):
-            train(made.measurements(), MID, "magic")
-
-    def test_is_the_same_as_fitting(self) -> None:
-        measurements, kernels = made.measurements(), two_kernels()
-        trained = train(measurements, MID, "nearest").predict(kernels)
-        for quantity, surfaces in trained.items():
-            alone = create("nearest", quantity=quantity).fit(measurements, MID).predict(kernels)
-            np.testing.assert_array_equal(surfaces.values, alone.values)
 
 
 @pytest.fixture(scope="module")
