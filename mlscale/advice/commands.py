@@ -21,7 +21,10 @@ SAME_CLOCK = 0.01  # a clock this near to a listed one, relatively, is that one
 VOLTA, AMPERE = 7.0, 8.0  # compute capabilities
 
 _GPU = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.-]{0,63}", re.ASCII)
-_ROOT = "these commands need root"
+_ROOT = (
+    "these commands need root on the machine itself; a container, WSL 2 or a virtual machine may "
+    "refuse them: docs/power-caps.md says what is left"
+)
 _PERSISTENCE = (
     "without persistence mode ({} -pm 1) the driver forgets the setting when no process uses the "
     "GPU"

@@ -12,6 +12,7 @@ NVIDIA: nvidia-smi(1) of driver 550: -i, -lgc MIN,MAX, -rgc, -lmc MIN,MAX, -rmc,
 import doctest
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -275,3 +276,17 @@ def for_gpus(key: str, **metadata: list[str]) -> Commands:
     run = Recommendation(None, *points, 0.0, None, 0.0, None, (), ())
     advice = Advice("time", Limits(), None, (), run, Run(1, 1, 0.0, 100.0), (1410,), ())
     return commands_for_clocks(advice, key, metadata)
+
+
+@pytest.mark.parametrize("key", ["h100-sxm5", "p100", "mi300x", "mi100", "rx6900xt"])
+def test_who_may_not_set_them_is_told_where_to_read_on(key: str) -> None:
+    """The page that each names has the section, by reading it."""
+    device = load_device(key)
+    best, base = HardwareConfig(8, 1000, 700), HardwareConfig(8, 1300, 700)
+    for of in (clock_commands(device, best, base), cap_commands(device, 150)):
+        [note] = [note for note in of.notes if "need root" in note]
+        assert "a container, WSL 2 or a virtual machine may refuse them" in note
+        page = re.search(r"docs/[a-z-]+\.md", note)
+        assert page is not None
+        text = (Path(__file__).parents[2] / page[0]).read_text("utf-8")
+        assert "\n### Where clocks and caps cannot be set\n" in text
