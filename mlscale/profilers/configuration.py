@@ -16,6 +16,7 @@ LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the 
 PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
 OBSERVED = "what the profiler observed"
 HIGHEST = "the GPU's highest; the file does not say at what it ran"
+_OF_ONE_GPU = "what is predicted are its own settings, and no other GPU"
 GpuFacts = Mapping[str, Counter[str | float]]  # by fact how often each value was seen
 
 
@@ -149,9 +150,11 @@ def _device(source: str, facts: GpuFacts, device: str | None, cu_count: float | 
             f"'{device}' (--device gives another name)"
         )
     elif own is not None and device != own.key:
-        raise InputError(f"{source}: is of '{name}', which is '{own.key}', not '{device}'")
+        raise InputError(
+            f"{source}: is of '{name}', which is '{own.key}', not '{device}'; {_OF_ONE_GPU}"
+        )
     elif possible and device in device_keys() and device not in possible:
-        raise InputError(f"{source}: is of '{name}', not of '{device}'")
+        raise InputError(f"{source}: is of '{name}', not of '{device}'; {_OF_ONE_GPU}")
     elif not possible and device in device_keys():
         warn(
             f"{source}: is of '{name}', which is not in the device table; taken for '{device}', "

@@ -127,7 +127,7 @@ class TestNames:
         ("NVIDIA H100 80GB HBM3", "mine"),
     ])  # fmt: skip
     def test_another_one_of_the_table_is_refused(self, name: str, device: str) -> None:
-        with refused(f"^run.csv: is of '{name}', .*not .*'{device}'$"):
+        with refused(f"^run.csv: is of '{name}', .*not .*'{device}'; what .* no other GPU$"):
             self.run_named(name, device)
 
     def test_a_name_of_a_board_that_the_table_lacks_too_is_told(self) -> None:

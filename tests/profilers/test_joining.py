@@ -91,3 +91,19 @@ def test_the_same_file_twice_is_no_further_pass(tmp_path: Path) -> None:
     path.write_text(COUNTED)
     with pytest.raises(InputError, match=r"run.csv: is given twice; a file is no further pass"):
         import_exports([path, tmp_path / "." / "run.csv"])
+
+
+def test_passes_of_other_times_are_of_other_work(tmp_path: Path) -> None:
+    """By hand: 210 us a launch, and 135 us, which is 0.64 of it; 145 us are 0.69, less than 1.5."""
+    passes = [
+        rocprof_v1(
+            {"SQ_WAVES": 10, "SQ_INSTS_VALU": 500}, 2, [(0, 1000 * us), (10**6, 10**6 + 1000 * us)]
+        )
+        for us in (210, 135, 145, 30, 10)
+    ]
+    with pytest.raises(InputError, match=r"its kernels take 0.64 times as long as in .*; of two"):
+        read(tmp_path, passes[0], passes[1], device="mi210")
+    with pytest.raises(InputError, match=r"its kernels take 7 times as long"):
+        read(tmp_path, passes[3], passes[0], device="mi210")
+    assert len(read(tmp_path, passes[0], passes[2], device="mi210").table) == 1
+    assert len(read(tmp_path, passes[3], passes[4], device="mi210").table) == 1  # both are short
