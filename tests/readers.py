@@ -7,7 +7,16 @@ from pathlib import Path
 
 import numpy as np
 from model_files import DRAM_GRID, content_of, trained
-from synthetic import bottleneck_kernels, dvfs, exports, monitor_logs, traces, tuned, warps
+from synthetic import (
+    bottleneck_kernels,
+    dvfs,
+    exports,
+    monitor_logs,
+    rocpd_files,
+    traces,
+    tuned,
+    warps,
+)
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Profiles, train
@@ -99,6 +108,11 @@ def _exports(folder: Path) -> Iterator[Reader]:
     database = traces.write_sqlite(folder / "whole.sqlite").read_bytes()
     yield Reader("nsys sqlite", ".sqlite", database,
                  ("import", "auto", "{}", *A100, "-o", "{out}"))  # fmt: skip
+    counters = {"SQ_WAVES": [4, 6], "SQ_INSTS_VALU": [300, 200]}
+    run = [rocpd_files.Dispatch(n, f"k{n}(int)", counters=counters) for n in range(4)]
+    database = rocpd_files.write_database(folder / "whole.db", run).read_bytes()
+    yield Reader("rocpd", ".db", database,
+                 ("import", "auto", "{}", "--base", "engine=2100", "-o", "{out}"))  # fmt: skip
     page = folder / "of-own-device.csv"
     page.write_text(exports.long_page(), encoding="utf-8")
     device = json.dumps(DEVICE, indent=0).encode()

@@ -33,7 +33,7 @@ from mlscale.profilers.launches import FileContent, facts_of
 from mlscale.profilers.mapping import TableFeature, needed_counters
 from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled import RunFacts, join_power, log_format, logs_at_one_clock
-from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocprof
+from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocpd, rocprof
 from mlscale.text import without_controls
 
 _Reader = Callable[
@@ -50,6 +50,7 @@ _READERS: dict[str, _Reader] = {
     "rocprof": rocprof.read_wide,
     "rocprofv3-counters": rocprof.read_long,
     "rocprofv3-trace": rocprof.read_trace,
+    "rocprofv3-sqlite": rocpd.read_database,
     "rocprof-stats": rocprof.read_stats,
     "rocprofv3-stats": rocprof.read_stats,
     "codexl": codexl.read_calls,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import Capture, at_base, refuse, succeed
-from synthetic import tidy
+from synthetic import rocpd_files, tidy
 
 from mlscale.cli.main import main
 from mlscale.data.public import path
@@ -30,6 +30,27 @@ def test_an_export_alone_is_enough(capsys: Capture) -> None:
     assert gemm["best"]["engine_mhz"] > 1800
     assert gemm["slowdown_low_percent"] < gemm["slowdown_percent"] < gemm["slowdown_high_percent"]
     assert any("nvidia-time" in warning for warning in document["warnings"])  # type: ignore[attr-defined]
+
+
+def test_a_database_of_rocprofv3_is_enough(capsys: Capture, tmp_path: Path) -> None:
+    """It says all but the clock that was set; the run is half a ms, by its two dispatches."""
+    counters = {"SQ_WAVES": [6e4], "SQ_INSTS_VALU": [1.2e6], "GRBM_GUI_ACTIVE": [2.4e6],
+                "FETCH_SIZE": [4e5], "WRITE_SIZE": [2e5]}  # fmt: skip
+    run = [rocpd_files.Dispatch(n, end=251_000, grid=(1 << 20, 1, 1), counters=counters)
+           for n in (1, 2)]  # fmt: skip
+    database = rocpd_files.write_database(tmp_path / "app_results.db", run)
+    assert "does not say engine_mhz; give" in refuse(capsys, tmp_path, "advise", database)
+    document = advice(capsys, database, "--base", "engine=2100")
+    assert document["device"] == "mi300x"
+    assert document["base"] == {"cu_count": 304, "engine_mhz": 2100.0, "memory_mhz": 1300.0}
+    page = tmp_path / "report.html"
+    succeed(capsys, "report", database, "--base", "engine=2100", "-o", page)
+    out, _ = succeed(
+        capsys, "predict", database, *("--base", "engine=2100", "--at", "engine=2100"),
+        *("--format", "json"),
+    )  # fmt: skip
+    [row] = json.loads(out)["predictions"]
+    assert row["time_ms"] == pytest.approx(0.25)
 
 
 def test_the_answer_comes_first(capsys: Capture) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable, import_exports
+from mlscale.profilers.exports.sqlite import open_read_only
 from mlscale.profilers.names import same_kernels
-from mlscale.profilers.tools.nsys import open_read_only
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 DETAILS = "ncu_details_csv/rtx5090_kernel0003_details.csv"

@@ -128,8 +128,9 @@ LAYOUTS = (
 # These have no header.
 NCU_TEXT = ExportLayout("ncu-text", "ncu", "Nsight Compute, text", ())
 NSYS_SQLITE = ExportLayout("nsys-sqlite", "nsys", "Nsight Systems, SQLite", ())
+ROCPD_SQLITE = ExportLayout("rocprofv3-sqlite", "rocprofv3", "rocprofv3, SQLite (rocpd)", ())
 TORCH_TRACE = ExportLayout("torch-trace", "torch", "PyTorch's profiler, Chrome trace", ())
-_WITHOUT_HEADER = (NCU_TEXT, NSYS_SQLITE, TORCH_TRACE)
+_WITHOUT_HEADER = (NCU_TEXT, NSYS_SQLITE, ROCPD_SQLITE, TORCH_TRACE)
 
 
 def titles(tool: str) -> list[str]:

@@ -18,11 +18,11 @@ from mlscale.files import ByteProgress, no_progress
 from mlscale.profilers.exports.json_chunks import is_json_trace, text_chunks
 from mlscale.profilers.exports.layouts import (
     NCU_TEXT,
-    NSYS_SQLITE,
     TORCH_TRACE,
     ExportLayout,
     layout_of,
 )
+from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
@@ -199,7 +199,7 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
         with path.open("rb") as binary:
             mark = binary.read(len(_SQLITE))
         if mark == _SQLITE:
-            yield Export(path, NSYS_SQLITE)
+            yield Export(path, layout_of_database(path))
             return
         if is_json_trace(path):
             with text_chunks(path, progress) as chunks:

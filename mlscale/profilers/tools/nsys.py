@@ -1,8 +1,4 @@
-"""Nsight Systems: what `nsys stats` prints of kernels, as CSV and in text, and the SQLite export.
-
-The SQLite file is read, never written, and only tables are read: a view or a virtual table may
-compute whatever its author wished.
-"""
+"""Nsight Systems: what `nsys stats` prints of kernels, as CSV and text, and the SQLite export."""
 
 import math
 import re
@@ -17,6 +13,7 @@ import numpy as np
 from mlscale.errors import InputError, warn
 from mlscale.profilers.exports.blocks import Block, Timestamps, blocks
 from mlscale.profilers.exports.reader import Export
+from mlscale.profilers.exports.sqlite import cannot_be_read, columns, open_read_only
 from mlscale.profilers.exports.values import TIME_UNITS_NS, parse_product
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
@@ -146,18 +143,8 @@ def read_sqlite(
         with closing(open_read_only(export.path)) as database:
             yield from _kernels(database, export.path, content)
     except sqlite3.Error as error:
-        raise InputError(
-            f"{export.path}: cannot be read as SQLite: {error}; export it again with "
-            "nsys export --type sqlite"
-        ) from None
-
-
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """A database that is not written, and without the files that SQLite puts beside one."""
-    database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    database.text_factory = lambda text: text.decode("utf-8", errors="replace")
-    database.execute("PRAGMA trusted_schema = OFF")
-    return database
+        mend = "export it again with nsys export --type sqlite"
+        raise cannot_be_read(export.path, error, mend) from None
 
 
 def _kernels(
@@ -167,19 +154,14 @@ def _kernels(
     of_graphs = f"{graphs} launches of CUDA graphs were traced whole, and their kernels are not in"
     mend = "profile with nsys profile --cuda-graph-trace=node"
     if not _count(database, _KERNELS):
-        if _is_of_rocprofv3(database):
-            raise InputError(
-                f"{path}: is a database of rocprofv3 (rocpd); convert it by 'rocpd convert -i "
-                f"{path.name} --output-format csv', or profile with --output-format csv"
-            )
         why = f"; {of_graphs} it: {mend}" if graphs else ""
         raise InputError(f"{path}: no kernels were traced{why}")
     if graphs:
         warn(f"{path}: {of_graphs} the times; {mend}")
-    lacks = [name for name in _COLUMNS if name not in _columns(database, _KERNELS)]
+    lacks = [name for name in _COLUMNS if name not in columns(database, _KERNELS)]
     if lacks:
         raise InputError(f"{path}: its table {_KERNELS} has no column {', '.join(lacks)}")
-    if not {"id", "value"} <= _columns(database, "StringIds"):
+    if not {"id", "value"} <= columns(database, "StringIds"):
         raise InputError(f"{path}: has no table StringIds, which names the kernels")
     content.gpu_facts.update(_gpus(database))
     rows = database.execute(_SELECT_KERNELS)
@@ -201,24 +183,8 @@ def _kernels(
         )
 
 
-def _is_of_rocprofv3(database: sqlite3.Connection) -> bool:
-    query = "SELECT 1 FROM sqlite_master WHERE name GLOB 'rocpd_*'"
-    return database.execute(query).fetchone() is not None
-
-
-def _columns(database: sqlite3.Connection, table: str) -> set[str]:
-    """The columns of a table; none where it is not there, or is no table of its own."""
-    kind = database.execute(
-        "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' "
-        "AND sql NOT LIKE 'CREATE VIRTUAL%'",
-        (table,),
-    ).fetchone()
-    rows = database.execute(f"PRAGMA table_info({table})").fetchall() if kind else []
-    return {str(row[1]) for row in rows}
-
-
 def _count(database: sqlite3.Connection, table: str) -> int:
-    if not _columns(database, table):
+    if not columns(database, table):
         return 0
     [count] = database.execute(_COUNTS[table]).fetchone()
     return int(count)
@@ -226,7 +192,7 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 def _gpus(database: sqlite3.Connection) -> dict[str, dict[str, str | float]]:
     """By number what the file says of each GPU; nothing where it has no table of them."""
-    if not {"id", "name", "smCount"} <= _columns(database, _GPUS):
+    if not {"id", "name", "smCount"} <= columns(database, _GPUS):
         return {}
     rows = database.execute("SELECT id, name, smCount FROM TARGET_INFO_GPU")
     return {

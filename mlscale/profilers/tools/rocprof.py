@@ -31,7 +31,8 @@ _COUNTER = re.compile(r"(SQC?|GRBM|TCC|TCP|TA|TD|SPI|CP[CF]|GL[12]C)_")
 _DISPATCH = "a dispatch's number"
 
 
-def _kernel(text: str) -> str:
+def kernel_name(text: str) -> str:
+    """A kernel's name without what the compiler appends to it."""
     return _SUFFIX.sub("", text.strip())
 
 
@@ -55,7 +56,7 @@ def _geometry(block: Block, grid: int, size: int) -> tuple[Floats, Floats]:
 
 
 def _kernels(block: Block, column: int) -> Labels:
-    return block.labels(column).renamed(_kernel)
+    return block.labels(column).renamed(kernel_name)
 
 
 def _channels(export: Export, needed: Collection[str]) -> dict[str, list[int]]:
@@ -211,7 +212,7 @@ def read_stats(
         count = export.whole(line, row, calls, "a number of launches", least=1)
         yield LaunchRecord(
             line=line,
-            kernel=_kernel(row[kernel]),
+            kernel=kernel_name(row[kernel]),
             time_s=float(np.nan_to_num(export.counter(line, row, total))) / count / 1e9,
             weight=count,
         )
@@ -248,6 +249,10 @@ def read_agents(export: Export, content: FileContent) -> None:
 
 
 def _note_gpu(content: FileContent, name: str, chip: str, cu_count: float) -> None:
-    """Note a GPU by the name that the device table knows, else by its chip."""
-    content.facts["chip"][name if find_device(name, cu_count) else chip] += 1
+    content.facts["chip"][gpu_name(name, chip, cu_count)] += 1
     content.facts["cu_count"][cu_count] += 1
+
+
+def gpu_name(name: str, chip: str, cu_count: float | None) -> str:
+    """A GPU's name where the device table knows it, else its chip."""
+    return name if find_device(name, cu_count) else chip

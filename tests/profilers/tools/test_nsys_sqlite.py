@@ -10,7 +10,7 @@ from synthetic.traces import write_sqlite
 
 from mlscale import DataWarning, InputError
 from mlscale.profilers import ImportedTable, import_exports
-from mlscale.profilers.tools.nsys import open_read_only
+from mlscale.profilers.exports.sqlite import open_read_only
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 CLOCKS = {"engine_mhz": 1410.0, "memory_mhz": 1215.0}
@@ -37,10 +37,9 @@ def test_without_kernels(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_database_of_rocprofv3_is_told(tmp_path: Path) -> None:
-    """rocprofv3 of ROCm 7 writes one by default; the names of its tables begin so."""
-    path = change(tmp_path / "app_results.db", "CREATE TABLE rocpd_string_00000dbe (id INTEGER)")
-    with pytest.raises(InputError, match=r"is a database of rocprofv3 .* --output-format csv"):
+def test_another_database_is_told(tmp_path: Path) -> None:
+    path = change(tmp_path / "places.sqlite", "CREATE TABLE moz_places (id INTEGER)")
+    with pytest.raises(InputError, match=r"tables neither of rocprofv3 nor of Nsight Systems"):
         load(path)
 
 
