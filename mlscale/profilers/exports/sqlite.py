@@ -5,11 +5,13 @@ whatever its author wished.
 """
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mlscale.errors import InputError
 from mlscale.profilers.exports.layouts import NSYS_SQLITE, ROCPD_SQLITE, ExportLayout
+from mlscale.text import without_controls
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _COLUMNS = "SELECT name FROM pragma_table_info(?)"
@@ -17,6 +19,21 @@ _BEGINS = (
     (ROCPD_SQLITE, ("rocpd_",)),
     (NSYS_SQLITE, ("CUPTI_", "TARGET_INFO_", "StringIds")),
 )
+
+
+@contextmanager
+def opened(path: Path, mend: str) -> Iterator[sqlite3.Connection]:
+    """A database to read from. Raises InputError where it is damaged; mend: what to do then."""
+    try:
+        with closing(open_read_only(path)) as database:
+            yield database
+    except sqlite3.Error as error:
+        why = without_controls(str(error))[:200]
+        raise InputError(f"{path}: cannot be read as SQLite: {why}; {mend}") from None
+    except UnicodeDecodeError:  # SQLite's own message quotes a damaged name
+        raise InputError(
+            f"{path}: cannot be read as SQLite: its schema is damaged; {mend}"
+        ) from None
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
@@ -41,11 +58,8 @@ def columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 def layout_of_database(path: Path) -> ExportLayout:
     """Which profiler's tables a file has. Raises InputError where it is neither's or damaged."""
-    try:
-        with closing(open_read_only(path)) as database:
-            names = tables(database)
-    except sqlite3.Error as error:
-        raise cannot_be_read(path, error, "profile it again") from None
+    with opened(path, "profile it again") as database:
+        names = tables(database)
     for layout, begins in _BEGINS:
         if any(name.startswith(begins) for name in names):
             return layout
@@ -53,8 +67,3 @@ def layout_of_database(path: Path) -> ExportLayout:
         f"{path}: is a SQLite database, but has tables neither of rocprofv3 nor of Nsight Systems; "
         "docs/profiling.md has the commands that write one"
     )
-
-
-def cannot_be_read(path: Path, error: sqlite3.Error, mend: str) -> InputError:
-    """What to raise of a damaged file; mend: what to do about it."""
-    return InputError(f"{path}: cannot be read as SQLite: {error}; {mend}")

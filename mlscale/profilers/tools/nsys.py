@@ -4,7 +4,6 @@ import math
 import re
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 from mlscale.errors import InputError, warn
 from mlscale.profilers.exports.blocks import Block, Timestamps, blocks
 from mlscale.profilers.exports.reader import Export
-from mlscale.profilers.exports.sqlite import cannot_be_read, columns, open_read_only
+from mlscale.profilers.exports.sqlite import columns, opened
 from mlscale.profilers.exports.values import TIME_UNITS_NS, parse_product
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent
@@ -139,12 +138,8 @@ def read_sqlite(
     export: Export, content: FileContent, _needed: Collection[str]
 ) -> Iterator[LaunchRecord]:
     """A launch for each kernel that was traced by itself. Raises InputError without any."""
-    try:
-        with closing(open_read_only(export.path)) as database:
-            yield from _kernels(database, export.path, content)
-    except sqlite3.Error as error:
-        mend = "export it again with nsys export --type sqlite"
-        raise cannot_be_read(export.path, error, mend) from None
+    with opened(export.path, "export it again with nsys export --type sqlite") as database:
+        yield from _kernels(database, export.path, content)
 
 
 def _kernels(

@@ -11,14 +11,13 @@ import math
 import re
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing
 from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any
 
 from mlscale.errors import InputError, warn
 from mlscale.profilers.exports.reader import Export
-from mlscale.profilers.exports.sqlite import cannot_be_read, columns, open_read_only, tables
+from mlscale.profilers.exports.sqlite import columns, opened, tables
 from mlscale.profilers.exports.values import parse_counter
 from mlscale.profilers.launch_batch import LaunchRecord
 from mlscale.profilers.launches import FileContent, NumberSet
@@ -90,11 +89,8 @@ def read_database(
     A counter that has no number in one of its instances is missing. Gaps between launches are the
     program's own only in a file without counters.
     """
-    try:
-        with closing(open_read_only(export.path)) as database:
-            yield from _launches(database, export.path, content, needed)
-    except sqlite3.Error as error:
-        raise cannot_be_read(export.path, error, "profile it again with rocprofv3") from None
+    with opened(export.path, "profile it again with rocprofv3") as database:
+        yield from _launches(database, export.path, content, needed)
 
 
 class _Process:

@@ -304,13 +304,18 @@ class TestRefused:
         with pytest.raises(InputError, match=lacks):
             load(path)
 
-    def test_a_file_that_is_cut_off_or_empty(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_cut_off_damaged_or_empty(self, tmp_path: Path) -> None:
         path = write_database(tmp_path / "app_results.db", COUNTED)
         whole = path.read_bytes()
         for length in (len(whole) // 2, len(whole) - 5000, 5000, 100):
             path.write_bytes(whole[:length])
             with pytest.raises(InputError, match=r"cannot be read as SQLite: .*; profile it again"):
                 load(path)
+        path.write_bytes(
+            whole.replace(b"CREATE TABLE `rocpd_event", b"CREATE \x81ABLE `rocpd_event")
+        )
+        with pytest.raises(InputError, match="cannot be read as SQLite: its schema is damaged"):
+            load(path)
         path.write_bytes(b"")
         with pytest.raises(InputError, match="is empty"):
             load(path)
