@@ -9,7 +9,7 @@ import pytest
 from synthetic import tidy
 
 from mlscale.cli.main import main
-from mlscale.records import Progress
+from mlscale.progress import Progress
 
 Capture = pytest.CaptureFixture[str]
 Rows = list[dict[str, Any]]

@@ -19,7 +19,7 @@ from mlscale.data.fleet import Fleet, digest, row_groups
 from mlscale.data.sampled import is_sampled
 from mlscale.errors import InputError, UsageError
 from mlscale.files import remove_unfinished, write_text
-from mlscale.records import Progress
+from mlscale.progress import Progress
 from mlscale.studies.dask_client import connected
 from mlscale.studies.fleet import FleetWork, advice_work, checked, do_part, is_whole, whole_document
 from mlscale.studies.parallel import sweep

@@ -151,7 +151,7 @@ def _draw(
     """
     if not arguments.output:
         return
-    from mlscale.report.survey_figures import draw_survey
+    from mlscale.report.volkov_figures import draw_survey
 
     outputs.write_into(
         arguments,

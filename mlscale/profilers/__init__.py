@@ -4,7 +4,7 @@
 launches of its rows (folder tools, launch_batch), which are summed while the file streams by
 (launches); passes and traces are joined (joining, names), the configuration is found
 (configuration), counters become Table II's features (mapping, kernel_features), and a table's rows
-come out (run_table), with warnings of what they lack (coverage). Besides: monitors' logs (folder
+come out (run_table), with warnings of what they lack (left_out). Besides: monitors' logs (folder
 sampled), kernel_tuner's files (kernel_tuner), and device files (new_device).
 """
 

@@ -17,7 +17,6 @@ from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, require_type
 from mlscale.files import ByteProgress, no_progress, path_of
 from mlscale.profilers.configuration import run_configuration
-from mlscale.profilers.coverage import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.exports.layouts import ExportLayout
 from mlscale.profilers.exports.reader import Export, NoTableError, open_export
 from mlscale.profilers.joining import join
@@ -30,6 +29,7 @@ from mlscale.profilers.kernel_features import (
 )
 from mlscale.profilers.launch_batch import LaunchBatch, LaunchRecord
 from mlscale.profilers.launches import FileContent, facts_of
+from mlscale.profilers.left_out import covered_share, run_time_s, warn_of_left_out
 from mlscale.profilers.mapping import TableFeature, needed_counters
 from mlscale.profilers.run_table import launches_by_kernel, run_table
 from mlscale.profilers.sampled import RunFacts, join_power, log_format, logs_at_one_clock

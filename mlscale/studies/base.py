@@ -15,7 +15,7 @@ from mlscale.data.profiles import QUANTITIES
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
-from mlscale.records import Progress
+from mlscale.progress import Progress
 from mlscale.studies.candidates import AnyPredictor, Candidate
 from mlscale.studies.parallel import fingerprint, sweep
 from mlscale.studies.splits import RANDOM_SPLITS, SEEDS, Fold, folds, is_random

@@ -17,7 +17,7 @@ from mlscale.data.device_table import own_devices, register_device
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning
 from mlscale.model import Model
-from mlscale.records import Progress
+from mlscale.progress import Progress
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -22,7 +22,7 @@ import mlscale.studies.fleet
 from mlscale.cli import fleet
 from mlscale.cli.main import main
 from mlscale.prediction_table import PART
-from mlscale.records import PROGRESS
+from mlscale.progress import PROGRESS
 
 MODEL = "v100"  # ships; of time and power, with intervals; 10 engine clocks
 CONFIGURATIONS = 10
@@ -300,7 +300,7 @@ os.cpu_count = lambda: 2
 import signal, sys
 from mlscale.cli.main import main
 from mlscale.prediction_table import PART
-from mlscale.records import Progress
+from mlscale.progress import Progress
 
 add = Progress.add
 

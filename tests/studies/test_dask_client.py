@@ -17,7 +17,7 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-from mlscale.records import PROGRESS
+from mlscale.progress import PROGRESS
 from mlscale.studies import dask_client
 
 STUDY = ("study", "cluster-count", "--quantity", "time", "--seeds", "1")

@@ -19,7 +19,7 @@ from synthetic.tidy import refused
 
 from mlscale import DataWarning, Measurements
 from mlscale.errors import warn
-from mlscale.records import PROGRESS, Progress
+from mlscale.progress import PROGRESS, Progress
 from mlscale.studies.parallel import fingerprint, sweep
 
 CALLS = [(n, 10 * n) for n in range(6)]

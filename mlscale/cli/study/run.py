@@ -12,7 +12,7 @@ from mlscale.cli import outputs
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, whole_file, write_text
 from mlscale.predictors.wu.estimator import AUTO
-from mlscale.records import Progress
+from mlscale.progress import Progress
 from mlscale.studies.base import Rows, Study
 from mlscale.text import spreadsheet_cell
 

@@ -80,13 +80,13 @@ def _add_bases(parser: argparse.ArgumentParser) -> None:
 
 def draw(study: Study, folder: Path, document: dict[str, Any], _: dict[str, Rows]) -> list[Path]:
     """Draw the figures of each table and quantity; their paths. Raises InputError."""
-    from mlscale.report import study_figures
+    from mlscale.report import wu2015_figures
 
     written = []
     for (table, quantity), rows in grouped(document["rows"], "table", "quantity").items():
         origin = study.tables[table].metadata.get("origin")
-        what = study_figures.FigureSubject(document["predictor"], table, quantity, origin)
-        written += study_figures.draw_study(study.name, folder, what, rows)
+        what = wu2015_figures.FigureSubject(document["predictor"], table, quantity, origin)
+        written += wu2015_figures.draw_study(study.name, folder, what, rows)
     return written
 
 

@@ -14,7 +14,7 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid
 from mlscale.cli.main import main
-from mlscale.records import PROGRESS
+from mlscale.progress import PROGRESS
 
 GRID = ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0))
 STUDY = ("study", "base-configuration", "--predictor", "nearest", "--quantity", "time")
@@ -25,7 +25,7 @@ ERRORS = ("study", "errors", "--quantity", "time", "--clusters", "3", "--seeds",
 STOPPED = """
 import os, signal, sys
 from mlscale.cli.main import main
-from mlscale.records import Progress
+from mlscale.progress import Progress
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 add = Progress.add
@@ -108,7 +108,7 @@ class TestInOneProcess:
     @pytest.fixture(autouse=True)
     def _one_process_no_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
-        monkeypatch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
+        monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
 
     def test_errors_are_resumed_too(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         """All but the seconds that training took is the same."""

@@ -28,7 +28,7 @@ FIGURES = {"mape", "median_kernel", "p90", "worst_kernel", "worst_kernel_mape"}
 
 @pytest.fixture
 def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
+    monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def oracle(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     given = ["study", "oracle", str(table), "--seeds", "1", "--quantity", "time"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "cpu_count", lambda: 1)
-        patch.setattr("mlscale.report.study_figures.draw_study", lambda *_: [])
+        patch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
         assert main([*given, "-o", str(folder)]) == 0
     return folder
 

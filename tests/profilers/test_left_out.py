@@ -8,15 +8,15 @@ from collections.abc import Iterable
 import pytest
 
 from mlscale import DataWarning
-from mlscale.profilers.coverage import (
+from mlscale.profilers.joining import KernelRecord
+from mlscale.profilers.launch_batch import LaunchRecord
+from mlscale.profilers.launches import FileContent
+from mlscale.profilers.left_out import (
     covered_share,
     run_time_s,
     warn_of_overlap,
     warn_of_uncounted,
 )
-from mlscale.profilers.joining import KernelRecord
-from mlscale.profilers.launch_batch import LaunchRecord
-from mlscale.profilers.launches import FileContent
 
 
 def record(kernel: str, launches: float, time_s: float, counted: bool) -> KernelRecord:
