@@ -2,7 +2,8 @@
 
 Each process has tables of its own, whose names end in its GUID; `rocpd merge` puts those of several
 into one file. Read is what versions 3.0.0 to 3.0.5 of the schema have in common (ROCm/rocm-systems,
-projects/rocprofiler-sdk/source/share/rocprofiler-sdk-rocpd, commits 0c5fd9b, ba070c3 and 2bb64a5).
+projects/rocprofiler-sdk/source/share/rocprofiler-sdk-rocpd: the tables of 3.0.1 at commit 0c5fd9b
+and of 3.0.3 at ba070c3, the changes of all versions at 2bb64a5).
 As in the view counters_collection, a counter of a dispatch is the sum over its instances.
 """
 
