@@ -68,8 +68,12 @@ def run_configuration(
     clocks = {c: settings[c] or 0.0 for c in ("engine_mhz", "memory_mhz") if c not in base}
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c in observed}, OBSERVED)
     _warn_of_clocks(source, {c: v for c, v in clocks.items() if c not in observed}, HIGHEST)
-    if "engine_mhz" in clocks and "engine_mhz" in observed:
-        _warn_of_pinned(source, key, clocks["engine_mhz"])
+    if highest_mhz := held_below_mhz(key, base, observed):
+        warn(
+            f"{source}: ncu holds the engine clock down unless --clock-control none is given, and "
+            f"'{key}' goes up to {highest_mhz:g} MHz: if the program itself runs faster than at "
+            f"{observed['engine_mhz']:.0f} MHz, profile it so, since all is relative to that clock"
+        )
     cu_count, engine_mhz, memory_mhz = (settings[axis] or 0.0 for axis in AXES)
     return RunConfiguration(
         device=key,
@@ -304,15 +308,16 @@ def _warn_of_clocks(source: str, clocks: Mapping[str, float], what: str) -> None
     )
 
 
-def _warn_of_pinned(source: str, key: str, observed_mhz: float) -> None:
-    """Warn of an engine clock so low that ncu, the one tool of NVIDIA's to tell it, may hold it."""
+def held_below_mhz(
+    key: str, base: Mapping[str, float], observed: Mapping[str, float]
+) -> float | None:
+    """The GPU's highest engine clock [MHz], where ncu, by which a file is lower, may have held it.
+
+    ncu is the one tool of NVIDIA's to tell the clock. None where the user said it (base).
+    """
     device = find_device(key)
     highest_mhz = _highest_mhz(device, "engine_mhz") if device else None
-    if device is None or device.vendor != "NVIDIA" or highest_mhz is None:
-        return
-    if observed_mhz < PINNED * highest_mhz:
-        warn(
-            f"{source}: ncu holds the engine clock down unless --clock-control none is given, and "
-            f"'{key}' goes up to {highest_mhz:g} MHz: if the program itself runs faster than at "
-            f"{observed_mhz:.0f} MHz, profile it so, since all is relative to that clock"
-        )
+    if device is None or device.vendor != "NVIDIA" or highest_mhz is None or "engine_mhz" in base:
+        return None
+    held = observed.get("engine_mhz", highest_mhz) < PINNED * highest_mhz
+    return highest_mhz if held else None

@@ -14,12 +14,16 @@ from mlscale.data.device_table import facts_to_carry
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import Profiles, only_config, profiles_at
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError, require_type
+from mlscale.errors import DataWarning, InputError, require_type, warn
 from mlscale.files import ByteProgress, no_progress, path_of
-from mlscale.profilers.configuration import run_configuration
+from mlscale.profilers.configuration import (
+    RunConfiguration,
+    held_below_mhz,
+    run_configuration,
+)
 from mlscale.profilers.exports.layouts import ExportLayout
 from mlscale.profilers.exports.reader import Export, NoTableError, open_export
-from mlscale.profilers.joining import join
+from mlscale.profilers.joining import join, slower_counted
 from mlscale.profilers.kernel_features import (
     check_traffic,
     features_of_run,
@@ -36,6 +40,7 @@ from mlscale.profilers.sampled import RunFacts, join_power, log_format, logs_at_
 from mlscale.profilers.tools import codexl, ncu, nsys, nvprof, pytorch, rocpd, rocprof
 from mlscale.text import without_controls
 
+_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
 _Reader = Callable[
     [Export, FileContent, Collection[str]], Iterator[LaunchRecord] | Iterator[LaunchBatch]
 ]
@@ -208,6 +213,7 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
     records = join(contents, skip_untimed)
     lacks = lack_of_traffic(counter_tool, records, has_further)
     run = run_configuration(contents[0].source, facts_of(contents), device, base or {}, lacks)
+    _check_counted_clock(contents, slower_counted(records), run)
     records = with_features(counter_tool, records, run)
     check_traffic(paths[0], records, run)
     of_run = features_of_run(records)
@@ -238,6 +244,30 @@ def import_exports(  # noqa: PLR0913 - what the files do not say, each by its na
         covered=covered_share(records),
         features=of_run,
         gpus=tuple(sorted({gpu for content in contents for gpu in content.gpus})),
+    )
+
+
+def _check_counted_clock(
+    contents: Sequence[FileContent], slower: float, run: RunConfiguration
+) -> None:
+    """Warn where kernels took other times while they were counted than in the trace.
+
+    Raises InputError where ncu's own clock, by which they were counted, explains it.
+    """
+    if 1 / _SAME_CLOCK <= slower <= _SAME_CLOCK:
+        return
+    trace = next(content.source for content in contents if not content.has_counters)
+    told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
+    if slower > 1 and held_below_mhz(run.device, run.requested, run.observed):
+        counted_mhz = round(run.observed["engine_mhz"])
+        raise InputError(
+            f"{told}, at {counted_mhz} MHz: ncu sets its own clock unless --clock-control none is "
+            "given. Profile them again with it; or, if the trace is of that clock too, say --base "
+            f"engine={counted_mhz}"
+        )
+    warn(
+        f"{told}: were the clocks others than here (ncu sets its own unless --clock-control none "
+        "is given)? What counters tell is then of other clocks than the times"
     )
 
 

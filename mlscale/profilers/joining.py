@@ -3,7 +3,7 @@
 import math
 import re
 import statistics
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mlscale.errors import InputError, warn
@@ -13,7 +13,6 @@ from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.text import counted, listed
 
 _AGREEMENT = 0.01
-_SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
 _SAME_WORK = 1.5  # between the times of two passes of the same launches
 _LONG_S = 5e-5  # what a launch takes at least where flushed caches and the like hardly matter
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
@@ -45,6 +44,20 @@ class KernelRecord:
     cycles: dict[str, float]
     features: dict[str, TableFeature] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
+
+
+def slower_counted(records: Iterable[KernelRecord]) -> float:
+    """How many times as long the kernels took while they were counted as in the trace: the median.
+
+    Of launches so long that flushed caches and the like hardly matter; 1 where there are none.
+    """
+    ratios = [
+        record.counted_time_s / record.time_s
+        for record in records
+        if record.is_traced and record.counted_time_s
+        if min(record.counted_time_s, record.time_s) > _LONG_S
+    ]
+    return statistics.median(ratios) if ratios else 1.0
 
 
 def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRecord]:
@@ -307,7 +320,6 @@ def _records(
             f"{counting[0].source}: not in the trace, so not of its run and left out: "
             f"{listed([*map(str, untraced)])}{hint_of_mangled(key.kernel for key in untraced)}"
         )
-    _warn_of_other_clocks(records, [file.source for file in timing])
     if less_timed:
         warn(
             f"{timing[0].source}: fewer launches were timed than counted of "
@@ -315,23 +327,6 @@ def _records(
             "their own launches"
         )
     return records
-
-
-def _warn_of_other_clocks(records: list[KernelRecord], traces: list[str]) -> None:
-    """Warn where most kernels took other times while they were counted than in the trace."""
-    ratios = [
-        record.counted_time_s / record.time_s
-        for record in records
-        if record.is_traced and record.counted_time_s
-        if min(record.counted_time_s, record.time_s) > _LONG_S
-    ]
-    ratio = statistics.median(ratios) if ratios else 1.0
-    if not 1 / _SAME_CLOCK <= ratio <= _SAME_CLOCK:
-        warn(
-            f"{traces[0]}: kernels took {ratio:.2g} times as long while they were counted: were "
-            "the clocks others than here (ncu sets its own unless --clock-control none is given)? "
-            "What counters tell is then of other clocks than the times"
-        )
 
 
 def _mean_time_s(traces: list[LaunchGroup]) -> float:

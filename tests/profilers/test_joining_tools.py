@@ -103,6 +103,20 @@ class TestBothHave:
         texts = [str(warning.message) for warning in warned]
         assert any("as long while they were counted" in text for text in texts) == told
 
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_a_clock_that_ncu_held_down_is_none_of_the_trace(self, tmp_path: Path) -> None:
+        """Counted in 100 us at 1000 MHz of an A100's 1410, traced in 75 us: at 1333 MHz or so."""
+        clock = {"sm__cycles_elapsed.avg.per_second": ("Mhz", "1000")}
+        metrics = {**NCU, **clock, "gpu__time_duration.sum": ("us", "100")}
+        page = long_page(long_rows(kernel="k", metrics=metrics))
+        a100 = {"device": "a100-sxm4-40gb", "base": {"memory_mhz": 1215}}
+        refused = r"took 1.3 times .* at 1000 MHz: ncu sets its own .* say --base engine=1000$"
+        with pytest.raises(InputError, match=refused):
+            read(tmp_path, page, trace(("k", 75)), **a100)
+        assert len(read(tmp_path, page, trace(("k", 90)), **a100).table) == 1
+        said = {**a100, "base": {"engine_mhz": 1000, "memory_mhz": 1215}}
+        assert len(read(tmp_path, page, trace(("k", 75)), **said).table) == 1
+
     def test_a_trace_of_fewer_launches_than_counted_is_warned_of(self, tmp_path: Path) -> None:
         pages = counted("k(float *)", "k(float *)")
         with pytest.warns(DataWarning, match="fewer launches were timed than counted of 'k"):
