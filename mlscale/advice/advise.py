@@ -33,8 +33,9 @@ DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it a
 class WholePower:
     """How power_w becomes the whole power of the board.
 
-    kind: 'board', 'dynamic', or None for unknown, which is taken for board power. static_w [W]:
-    what is added to power_w; None where that is not known. absent: why there is no power_w.
+    kind: 'board', 'dynamic', 'rail', or None for unknown, which is taken for board power.
+    static_w [W]: what is added to power_w; None where that is not known. absent: why there is no
+    power_w.
     """
 
     kind: str | None
@@ -290,8 +291,8 @@ def whole_power(model: Model, profiles: Profiles, static_power_w: float | None) 
     Raises InputError where model and profiles differ in kind, and on static power that is of no
     use or senseless.
     """
-    kind = model.power_kind(profiles)
     absent = model.why_no_power(profiles)
+    kind = None if absent else model.power_kind(profiles)
     if absent and static_power_w is not None:
         raise InputError(f"static power is of no use: {absent}")
     return WholePower(kind, static_power(kind, static_power_w), absent)

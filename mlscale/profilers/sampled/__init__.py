@@ -1,4 +1,4 @@
-"""Logs of GPU monitors: DCGM, nvidia-smi, rocm-smi and amd-smi, sampled while a program runs.
+"""Logs of GPU monitors, sampled while a program runs: DCGM, nvidia-smi, AMD's, and tegrastats.
 
 Each tool's reader makes samples of a file's rows, which become a log for each GPU (log); a file is
 known by its header (formats); idle head and tail are cut and the rest is averaged (busy), into a

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mlscale.errors import InputError
 from mlscale.files import read_bytes
-from mlscale.profilers.sampled import amd, dcgm, nvidia_smi
+from mlscale.profilers.sampled import amd, dcgm, nvidia_smi, tegrastats
 from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of
 
-TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi")
+TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi", "tegrastats")
 _HEAD_BYTES = 1 << 18
 _LONGEST_HEADER = 1 << 16
 _QUERY_NAMES = r"power\.draw|utilization\.gpu|clocks\.(current\.)?(sm|gr|graphics|mem|memory)\b"
@@ -72,6 +72,7 @@ FORMATS = (
         "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),
         amd.read_monitor,
     ),
+    LogFormat("tegrastats", "tegrastats", tegrastats.LINE, tegrastats.read_lines),
 )  # fmt: skip
 _REFUSED = (
     RefusedFormat(

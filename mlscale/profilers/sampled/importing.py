@@ -20,7 +20,7 @@ from mlscale.profilers.configuration import check_clock, require_settings, run_c
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
-from mlscale.profilers.sampled.power import check_board, one_gpu
+from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _NAME_ONE = "name one with --gpu, and ask for each"
@@ -73,7 +73,7 @@ def import_logs(
 ) -> SampledTable:
     """Read monitors' logs, each of one run, as profiles.
 
-    tool: 'dcgm', 'nvidia-smi', 'rocm-smi' or 'amd-smi'; None knows it by the files. Raises
+    tool: one of TOOLS, such as 'dcgm' or 'nvidia-smi'; None knows it by the files. Raises
     InputError; warns of idle GPUs, of clocks that differ from those that were set, and of gaps.
     """
     facts = facts or RunFacts()
@@ -208,7 +208,7 @@ def _row(log: SampledLog, facts: RunFacts, of_several: bool) -> _Row:
         if name in log.columns and not math.isnan(mean := span.mean(log.columns[name])):
             numbers[name] = mean
     if "power_w" in numbers:
-        check_board(str(log), run.device, numbers["power_w"])
+        check_board(str(log), run.device, numbers["power_w"], log.power_of)
     application = facts.application or Path(log.source).stem
     kernel = f"{application} [GPU {log.gpu}]" if of_several else application
     return _Row(log, span, run.device, application, kernel, numbers)
@@ -269,13 +269,15 @@ def _lacking_flags(
 def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any]:
     titles = dict.fromkeys(row.log.title for row in rows)
     shares = [name for name in SHARES if any(name in row.numbers for row in rows)]
-    has_power = any("power_w" in row.numbers for row in rows)
+    kinds = [power_kind(row.log.power_of) for row in rows if "power_w" in row.numbers]
+    rails = [row.log.power_of for row in rows if row.log.power_of and "power_w" in row.numbers]
     return {
         **facts_to_carry(rows[0].device),
         "origin": "measured",
         "profile_kind": "sampled",
         "counter_tool": tool,
-        "power_kind": "board" if has_power else None,
+        "power_kind": kinds[0] if kinds else None,
+        **({"power_source": f"mean of {rails[0]}"} if rails else {}),
         "gpus": [row.log.gpu for row in rows],
         "source": ", ".join(dict.fromkeys(Path(row.log.source).name for row in rows)),
         "utilisation_sources": {name: f"mean of {', '.join(titles)}" for name in shares},
