@@ -91,7 +91,8 @@ class CapAdvice:
 
     objective: what `best` has least of. best: None where no cap that the GPU takes keeps the
     limits, or none is high enough. binds: whether the best changes anything against no cap at
-    all. default_w: the GPU's own cap, None where it is not known.
+    all; helps: whether it does so for the better against the base, or the base keeps not the
+    limits. default_w: the GPU's own cap, None where it is not known.
     """
 
     objective: str
@@ -101,6 +102,7 @@ class CapAdvice:
     points: tuple[CapPoint, ...]
     best: CapPoint | None
     binds: bool
+    helps: bool
     default_w: float | None
     warnings: tuple[str, ...]
 
@@ -161,10 +163,12 @@ def advise_caps(
         points=points,
         best=None if best is None else points[best],
         binds=best is not None and runs.binds(best),
+        helps=best is not None and runs.helps(best, limits),
         default_w=device.tdp_w if device else None,
         warnings=(
             *_cannot_be_set(device, points),
             *_above_trained(device, surfaces["time"].grid.engine_mhz[-1]),
+            *_above_base(surfaces["time"].base.engine_mhz, points),
         ),
     )
 
@@ -294,6 +298,17 @@ class _Runs:
         run_ms, energy_mj = self.curve.run_time_ms, self.curve.run_energy_mj
         return not all(math.isclose(of[place], of[-1], rel_tol=SAME) for of in (run_ms, energy_mj))
 
+    def helps(self, place: int, limits: Limits) -> bool:
+        """Whether the run under a cap is better than at the base, or that keeps not the limits."""
+        if not self.binds(place):
+            return False
+        _, e, _ = self._base
+        peak_w = self._over_clocks("power", "values")[:, e].max()
+        base_ms = self.at_base.time_ms
+        base_keeps = feasible(limits, np.array(base_ms), np.array(peak_w), base_ms).all()
+        is_less = self._saving(self.curve, place) > 0
+        return is_less or self.objective == "time" or not base_keeps
+
     @property
     def _base(self) -> Index:
         return self.surfaces["time"].grid.index(self.surfaces["time"].base)
@@ -360,5 +375,18 @@ def _above_trained(device: Device | None, highest_mhz: float) -> tuple[str, ...]
     warning = (
         f"under a power cap {device.key} is taken to run at {highest_mhz:g} MHz at most, the "
         f"highest clock tried, not at {reached:g} MHz"
+    )
+    return (warning,)
+
+
+def _above_base(base_mhz: float, points: Sequence[CapPoint]) -> tuple[str, ...]:
+    """A warning where a GPU under a cap runs faster than at the base, so that was held there."""
+    point = next((point for point in reversed(points) if point.run and point.can_be_set), None)
+    if point is None or point.run is None or point.run.engine_mhz <= base_mhz * CLOCK_TOLERANCE:
+        return ()
+    warning = (
+        f"under {point.cap_w:g} W the engine clock is {point.run.engine_mhz:.0f} MHz, at the base "
+        f"{base_mhz:g}: caps are predicted for a clock that is not locked; if it is locked there, "
+        "unlock it first, or a cap changes only what draws more than it at that clock"
     )
     return (warning,)

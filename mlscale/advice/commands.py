@@ -57,8 +57,8 @@ def commands_for_clocks(advice: Advice, device: str, metadata: Mapping[str, Any]
 
 
 def commands_for_cap(caps: CapAdvice, device: str, metadata: Mapping[str, Any]) -> Commands:
-    """The commands for the best power cap, as `commands_for_clocks`; a note where none binds."""
-    if caps.best is None or not caps.binds:
+    """The commands for the best power cap, as `commands_for_clocks`; a note where none helps."""
+    if caps.best is None or not caps.helps:
         return Commands(notes=("nothing to set: the power cap stays as it is",))
     known = known_device(device)
     return _for_gpu(known, metadata, partial(cap_commands, known, caps.best.cap_w))

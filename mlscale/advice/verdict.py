@@ -59,8 +59,9 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         if not any(point.can_be_set for point in caps.points):
             return "No power cap of these can be set on this GPU."
         return f"No power cap of these keeps {' and '.join(caps.limits.words().values())}."
-    if not caps.binds:
-        own = "as it is" if caps.default_w is None else f"at {caps.default_w:g} W"
+    if not caps.helps:
+        at_own = caps.default_w is not None and not caps.binds
+        own = f"at {caps.default_w:g} W" if at_own else "as it is"
         nothing = _nothing_better(caps.objective, caps.limits)
         return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
     own = "" if caps.default_w is None else f" (of {caps.default_w:g})"

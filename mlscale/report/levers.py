@@ -33,7 +33,8 @@ def power_caps(caps: CapAdvice) -> Markup:
     """What the run does under each power cap, and the best one."""
     best = "No cap keeps the limits, or is high enough to say."
     if caps.best is not None:
-        of_none = "" if caps.binds else ", which changes nothing against no cap"
+        of_none = "" if caps.helps else ", which is no better than the base"
+        of_none = of_none if caps.binds else ", which changes nothing against no cap"
         best = f"Least {objective_name(caps.objective)}: a cap of {caps.best.cap_w:g} W{of_none}."
     if caps.default_w is not None:
         best += f" The GPU's own is {caps.default_w:g} W."
@@ -104,7 +105,7 @@ def commands_section(
     parts = []
     if advice is not None:
         parts.append(_shown("The clocks", commands_for_clocks(advice, device, metadata)))
-    if caps is not None and caps.best is not None and caps.binds:
+    if caps is not None and caps.best is not None and caps.helps:
         of_cap = f"{'Or a' if parts else 'A'} power cap of {caps.best.cap_w:g} W"
         parts.append(_shown(of_cap, commands_for_cap(caps, device, metadata)))
     if not parts:

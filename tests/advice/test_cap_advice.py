@@ -74,6 +74,17 @@ class TestKnownTruth:
         advice = advise_caps(MODEL, new_kernels(), caps, objective, limits)
         assert (advice.best and advice.best.cap_w) == cap_w
         assert advice.binds == (cap_w not in (None, 100.0))
+        assert advice.helps == (cap_w in (34.48, 45.12))  # at 65.84 W it is the base
+
+    @pytest.mark.parametrize(("max_time_ms", "helps"), [(6.1, False), (5.95, True)])
+    def test_a_cap_that_costs_energy_helps_where_the_base_is_too_slow(
+        self, max_time_ms: float, helps: bool
+    ) -> None:
+        """6 ms at the base; at 80 W 4 ms and 1.81 ms by the formula above, 465 mJ for 395 mJ."""
+        advice = advise_caps(MODEL, new_kernels(), [80], None, Limits(max_time_ms=max_time_ms))
+        assert advice.best is not None
+        assert run_of(advice.best).energy_mj > advice.at_base.energy_mj
+        assert (advice.binds, advice.helps) == (True, helps)
 
     def test_a_limit_of_power_holds_for_every_kernel(self) -> None:
         # One kernel of 65.84 W at the base, one of half as much, which draws 50 W at most; under a
@@ -183,8 +194,20 @@ class TestTheGpusLimits:
     def test_a_clock_above_those_tried_is_warned_of(self, device: str, warned: bool) -> None:
         # By the device table an A100 goes up to 1410 MHz; of an HD 7970 it knows none.
         of_device = replace(new_kernels(), device=device)
-        advice = advise_caps(replace(MODEL, device=device), of_device, [120])
-        assert [warning[-15:] for warning in advice.warnings] == warned * ["not at 1410 MHz"]
+        warnings = advise_caps(replace(MODEL, device=device), of_device, [120]).warnings
+        assert any(text.endswith("not at 1410 MHz") for text in warnings) == warned
+
+    @pytest.mark.parametrize(
+        ("caps", "told"), [([40, 80], "under 80 W the engine clock is 883 MHz"), ([40, 65], "")]
+    )
+    def test_a_clock_that_a_cap_alone_lets_rise_is_warned_of(
+        self, caps: list[float], told: str
+    ) -> None:
+        # As in TestKnownTruth: 800 + 200 (80 - 65.84) / (100 - 65.84) = 882.9 MHz at 80 W.
+        warnings = advise_caps(MODEL, new_kernels((3.0, 1.0)), caps).warnings
+        assert [text.split(", at the base 800: caps")[0] for text in warnings] == [told] * bool(
+            told
+        )
 
     def test_a_cap_that_the_gpu_refuses_is_not_advised(self) -> None:
         # At 8 times the power the kernels draw 275.8, 361, 526.7 and 800 W. An H100 may be set to

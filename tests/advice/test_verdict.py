@@ -185,7 +185,9 @@ class TestSeveralKernels:
 class TestOfCaps:
     """Expected: the numbers of `capped`, in words by hand."""
 
-    def capped(self, default_w: float | None = 400.0, binds: bool = True) -> CapAdvice:
+    def capped(
+        self, default_w: float | None = 400.0, binds: bool = True, helps: bool = True
+    ) -> CapAdvice:
         run = CappedRun(1100.0, 2.0, 290.0, 580.0, 3.14, (-0.5, 5.0), 10.04, (4.0, 14.2))
         best = CapPoint(300.0, run, 0, ())
         return CapAdvice(
@@ -196,6 +198,7 @@ class TestOfCaps:
             points=(best,),
             best=best,
             binds=binds,
+            helps=binds and helps,
             default_w=default_w,
             warnings=(),
         )
@@ -253,6 +256,8 @@ class TestOfCaps:
         assert said == "Leave the power cap at 400 W: nothing is predicted to need less energy."
         said = cap_verdict(self.capped(default_w=None, binds=False), advice("energy"))
         assert said.startswith("Leave the power cap as it is: ")
+        said = cap_verdict(self.capped(helps=False), advice("energy"))
+        assert said == "Leave the power cap as it is: nothing is predicted to need less energy."
 
     def test_no_cap_to_advise(self) -> None:
         limited = replace(self.capped(), best=None, limits=Limits(max_slowdown_percent=2))

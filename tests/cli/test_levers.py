@@ -76,7 +76,7 @@ class TestPowerCaps:
         advice = advise(model, profiles, "clock", Limits(max_slowdown_percent=20.1))
         [of_clocks] = advice.whole_run.flags
         assert "is of the run's time" in of_clocks
-        levers = Levers("cap", advise_caps(model, profiles, [100]), None)
+        levers = Levers("cap", advise_caps(model, profiles, [60]), None)
         assert levers.document(advice)["warnings"] == list(advice.warnings)
         assert of_clocks not in levers.text(advice)
 

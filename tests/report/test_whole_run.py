@@ -205,9 +205,10 @@ class TestPowerCaps:
         assert f"least {'EDP' if objective == 'edp' else 'time'}" in run.text
 
     def test_as_the_lever_they_are_what_the_verdict_is_about(self) -> None:
-        """At 80 W some kernels are slowed; at 500 W none is, so that there is nothing to set."""
+        """At 60 W energy is saved; at 80 W and 500 W none is, so that there is nothing to set."""
         for cap_w, words in (
-            (80.0, "Set the power cap to 80 W"),
+            (60.0, "Set the power cap to 60 W"),
+            (80.0, "Nothing to set: the power cap stays as it is."),
             (500.0, "Nothing to set: the power cap stays as it is."),
         ):
             asked = {"power_caps_w": (cap_w,), "is_cap": True, "has_commands": True}
