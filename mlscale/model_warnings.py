@@ -55,12 +55,26 @@ def _source_warnings(model: "Model", profiles: Profiles) -> list[str]:
 
 def feature_warnings(model: "Model", profiles: Profiles) -> list[str]:
     """Say how what the profile was computed from differs from the training kernels'."""
+    of_run = _power_of_run(model, profiles)
     profiles = profiles.profiled
     return (
-        _power_warnings(model, profiles)
+        of_run
+        + _power_warnings(model, profiles)
         + _table_2_warnings(model, profiles)
         + _source_warnings(model, profiles)
     )
+
+
+def _power_of_run(model: "Model", profiles: Profiles) -> list[str]:
+    """Say that the power of each kernel is that of the run, where it was joined to them all."""
+    is_joined = "power_source" in profiles.metadata and len(profiles.kernels) > 1
+    if not is_joined or profiles.power_w is None or model.why_no_power(profiles) is not None:
+        return []
+    if (profiles.power_w != profiles.power_w[0]).any():
+        return []
+    watts = f"{profiles.power_w[0]:.4g} W"
+    of_run = f"every kernel's power at the base is that of the run, {watts}"
+    return [f"{of_run}: no sensor tells one kernel from another"]
 
 
 def _power_warnings(model: "Model", profiles: Profiles) -> list[str]:

@@ -5,11 +5,13 @@ The words are regression only; that there is a warning, and which, is not.
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
 from mlscale import Model, train
+from mlscale.advice.advise import advise
 
 MID = made.GRID.mid
 KERNELS = replace(made.measurements().profiles(MID), metadata={})
@@ -60,3 +62,25 @@ def test_two_kinds_of_power_are_refused() -> None:
 def test_dynamic_power_that_only_the_profile_names() -> None:
     profiles = replace(KERNELS, metadata={"power_kind": "dynamic"})
     assert DYNAMIC in model_of({}).predict(profiles).warnings
+
+
+def test_power_that_is_the_runs_is_said_to_be() -> None:
+    """Of several kernels with one power that was joined to them, 250 W by hand."""
+    metadata = {"power_kind": "board", "power_source": "250 W, as given"}
+    joined = replace(KERNELS, power_w=np.full(len(KERNELS.kernels), 250.0), metadata=metadata)
+    told = (
+        "every kernel's power at the base is that of the run, 250 W: no sensor tells one kernel "
+        "from another"
+    )
+    model = model_of({"power_kind": "board"})
+    assert told in model.predict(joined).warnings
+    assert told in advise(model, joined).warnings
+    others = (
+        joined.select([0]),
+        replace(joined, metadata={"power_kind": "board"}),
+        replace(joined, power_w=np.arange(1.0, 1 + len(KERNELS.kernels))),
+        replace(joined, power_w=None),
+    )
+    for profiles in others:
+        assert told not in model.predict(profiles).warnings
+    assert told not in model_of({}, power=False).predict(joined).warnings
