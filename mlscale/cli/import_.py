@@ -280,7 +280,9 @@ def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
     if arguments.power is not None:
         table = sampled.join_power(table, arguments.power, arguments.gpu)
         watts = number(float(table.numbers["power_w"][0]))
-        text = f"; board power {watts} W ({table.metadata['power_source']})"
+        text = (
+            f"; {table.metadata['power_kind']} power {watts} W ({table.metadata['power_source']})"
+        )
     rows = len(table)
     if arguments.append and output.exists():
         table = append(read_table(output), table, str(output))

@@ -223,6 +223,18 @@ def test_power_of_a_rail_for_another_table_is_said_to_be(tmp_path: Path) -> None
     assert join_power(table, 12).metadata["power_kind"] == "board"
 
 
+def test_import_says_that_it_is_a_rails(capsys: Capture, tmp_path: Path) -> None:
+    export = tmp_path / "trace.csv"
+    export.write_text(
+        '"Start (ns)","Duration (ns)","GrdX","GrdY","GrdZ","BlkX","BlkY","BlkZ","Name"\n'
+        "0,2000,16,1,1,256,1,1,gemm\n"
+    )
+    given = ("--device", "jetson-agx-orin-64gb", "--base", "engine=1300,memory=3199", "--power")
+    log = write(tmp_path, run(3))
+    out, _ = succeed(capsys, "import", "auto", export, *given, log, "-o", tmp_path / "t.csv")
+    assert "; rail power 12.00 W (mean of tegrastats, run.log, GPU 0, " in out
+
+
 @RAIL
 def test_a_model_of_boards_gives_no_power_of_a_rail(tmp_path: Path) -> None:
     """Nor is a rail's power held to what an idle module draws, 9 W by the device table."""
