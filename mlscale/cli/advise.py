@@ -12,7 +12,14 @@ from mlscale.cli import further_runs, goal, levers, options, outputs, subject
 from mlscale.cli.advice_table import AXES, advice_table
 from mlscale.cli.levers import Levers
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import columns, csv_text, json_text, print_or_write, printable
+from mlscale.cli.text import (
+    columns,
+    csv_text,
+    json_text,
+    kernel_names,
+    print_or_write,
+    printable,
+)
 from mlscale.data.profiles import Profiles
 from mlscale.errors import extra_named
 from mlscale.model import Model
@@ -113,10 +120,11 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
     if form == "csv":
         print_warnings(warnings)
         return csv_text(rows)
+    shown = kernel_names(point.kernel or WHOLE_RUN for point in points)
     headers = ["kernel", *AXES, "narrower %"]
     lines = [
         [
-            point.kernel or WHOLE_RUN,
+            shown[point.kernel or WHOLE_RUN],
             *(f"{axis:g}" for axis in point.config.as_dict().values()),
             f"{point.narrower_percent:.0f}",
         ]

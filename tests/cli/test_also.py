@@ -225,6 +225,18 @@ class TestNextProfile:
         assert f"warning: {warning}\n" in succeed(capsys, *given)[0]
         assert f"mlscale: warning: {warning}\n" in succeed(capsys, *given, "--format", "csv")[1]
 
+    def test_a_long_name_is_without_its_middle_for_a_reader(
+        self, capsys: Capture, folder: Path, tmp_path: Path
+    ) -> None:
+        """By hand: 60 characters, of which one stands for what is left out."""
+        profile = tmp_path / "p.csv"
+        text = (folder / "profile.csv").read_text(encoding="utf-8")
+        profile.write_text(text.replace("k1,", f"k1{90 * 'x'},"), encoding="utf-8")
+        given = ["advise", folder / "m.mlscale", profile, "--next-profile"]
+        assert "xx…xx" in (table := succeed(capsys, *given)[0])
+        assert max(len(line.split()[0]) for line in table.splitlines() if "xx" in line) == 60
+        assert f"k1{90 * 'x'}," in succeed(capsys, *given, "--format", "csv")[0]
+
     def test_needs_a_predictor_that_can(self, capsys: Capture, folder: Path) -> None:
         given = ["advise", folder / "mean.mlscale", folder / "profile.csv", "--next-profile"]
         assert "makes nothing of further" in refuse(capsys, folder, *given)

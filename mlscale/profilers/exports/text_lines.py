@@ -12,6 +12,10 @@ from mlscale.files import ByteProgress
 
 LONGEST_LINE = 4 << 20  # bytes
 BLOCK = 4 << 20  # bytes
+_EXPORTED_BY = {  # what the tools keep of a run, by its suffix
+    ".ncu-rep": "export the report: ncu --import REPORT --page raw --csv > run.csv",
+    ".nsys-rep": "export the report: nsys export --type sqlite -o run.sqlite REPORT",
+}
 
 
 class TextLines(Iterator[tuple[int, str]]):
@@ -68,7 +72,8 @@ class TextLines(Iterator[tuple[int, str]]):
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if (at := data.find(b"\0")) >= 0:
-            raise self._error(data, at, "not text; export the profiler's report as CSV")
+            how = _EXPORTED_BY.get(self._path.suffix, "export the profiler's report as CSV")
+            raise self._error(data, at, f"not text; {how}")
         return data if data.isascii() else data.decode(errors="replace").encode()
 
     def _error(self, data: bytes, at: int, what: str) -> InputError:

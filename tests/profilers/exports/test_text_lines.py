@@ -58,3 +58,15 @@ def test_a_line_that_is_no_text_is_named(
         lines = TextLines(path, file, print)
         with pytest.raises(InputError, match="row 4: is not text"):
             list(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("a.ncu-rep", "ncu --import"), ("a.nsys-rep", "nsys export"), ("a.csv", "as CSV")],
+)
+def test_a_report_says_what_exports_it(tmp_path: Path, name: str, command: str) -> None:
+    """Regression only: the commands of the tools' manuals."""
+    path = tmp_path / name
+    path.write_bytes(b"NVR\0\1\2")
+    with path.open() as file, pytest.raises(InputError, match=f"is not text; export .*{command}"):
+        next(TextLines(path, file, lambda _: None))
