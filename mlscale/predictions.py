@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
+from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
 from mlscale.errors import extra_named
@@ -178,7 +178,7 @@ class Predictions(Mapping[str, Surfaces]):
 
     def _targets(self, targets: Targets | None) -> tuple[list[HardwareConfig], list[Marks]]:
         """Return each row's configuration, and its flags, whatever the kernel."""
-        configs = list(self.grid if targets is None else targets)
+        configs = configs_of("targets", self.grid if targets is None else targets)
         return configs, [(*self._between(c), *self._beyond(c)) for c in configs]
 
     def _between(self, config: HardwareConfig) -> Marks:

@@ -140,3 +140,34 @@ class TestTrain:
     def test_others(self, others: Any) -> None:
         with refused("^others must be a list of pairs of mlscale.Measurements and their base$"):
             mlscale.train(right()["measurements"], MID, "core-bound", others)
+
+
+class TestGridsAndFrames:
+    def test_settings(self) -> None:
+        with refused("^engine_mhz must be a number, not str$"):
+            mlscale.HardwareConfig(8, "1 GHz", 700)  # type: ignore[arg-type]
+        with refused("^the grid's cu_count must be a list of numbers, not int$"):
+            mlscale.ConfigGrid(8, (400, 800), (700,))  # type: ignore[arg-type]
+        with refused("^each of the grid's memory_mhz must be a number, not str$"):
+            mlscale.ConfigGrid((8,), (400, 800), ("700",))  # type: ignore[arg-type]
+
+    def test_configurations(self) -> None:
+        model, profiles = right()["model"], right()["profiles"]
+        with refused("^targets must be a list of mlscale.HardwareConfig, not int$"):
+            model.predict(profiles).to_frame(5)
+        with refused("^each of targets must be a mlscale.HardwareConfig, not str$"):
+            model.predict(profiles).rows(["mid"])
+        with refused("^each of configs must be a mlscale.HardwareConfig, not str$"):
+            model.extrapolating(["mid"])
+        assert len(model.predict(profiles).to_frame(made.GRID)) == len(profiles.kernels) * 36
+
+    def test_frames_and_files(self) -> None:
+        data = right()["measurements"]
+        with refused("^device must be text, not int$"):
+            mlscale.Measurements.from_frame(data.to_frame(), device=5)  # type: ignore[arg-type]
+        with refused("^metadata must be a dict, not str$"):
+            mlscale.Measurements.from_frame(data.to_frame(), metadata="x")  # type: ignore[arg-type]
+        with refused("^frame must be a pandas DataFrame, not int$"):
+            mlscale.Measurements.from_frame(5, device="a")  # type: ignore[arg-type]
+        with refused("^path must be a file's path, not int$"):
+            data.write(5)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlscale.arrays import Floats
-from mlscale.errors import InputError
+from mlscale.errors import InputError, require_type
 from mlscale.text import counted, plain_number
 
 AXES = ("cu_count", "engine_mhz", "memory_mhz")
@@ -37,7 +37,7 @@ class HardwareConfig:
 
     def __post_init__(self) -> None:
         for axis in AXES:
-            object.__setattr__(self, axis, _plain(getattr(self, axis)))
+            object.__setattr__(self, axis, _plain(getattr(self, axis), axis))
 
     def __str__(self) -> str:
         return f"cu={self.cu_count},engine={self.engine_mhz:g},memory={self.memory_mhz:g}"
@@ -63,7 +63,9 @@ class ConfigGrid:
 
     def __post_init__(self) -> None:
         for axis in AXES:
-            steps = tuple(_plain(step) for step in getattr(self, axis))
+            given = getattr(self, axis)
+            require_type(f"the grid's {axis}", given, Iterable, "a list of numbers")
+            steps = tuple(_plain(step, f"each of the grid's {axis}") for step in given)
             object.__setattr__(self, axis, steps)
             if not steps:
                 raise InputError(f"the grid has no {axis}")
@@ -199,9 +201,23 @@ class ConfigGrid:
         )
 
 
-def _plain(number: float) -> float:
-    """A NumPy number as Python's own, so that it prints and goes into JSON like any other."""
-    return number.item() if isinstance(number, np.generic) else number
+def _plain(number: float, what: str) -> float:
+    """A NumPy number as Python's own, so that it prints and goes into JSON like any other.
+
+    Raises InputError, naming what, on what is no number.
+    """
+    own = number.item() if isinstance(number, np.generic) else number
+    require_type(what, own, (int, float), "a number")
+    return own
+
+
+def configs_of(argument: str, configs: Iterable[HardwareConfig]) -> list[HardwareConfig]:
+    """The configurations of an argument of that name. Raises InputError where they are none."""
+    require_type(argument, configs, Iterable, "a list of mlscale.HardwareConfig")
+    listed = list(configs)
+    for config in listed:
+        require_type(f"each of {argument}", config, HardwareConfig, "a mlscale.HardwareConfig")
+    return listed
 
 
 def parse_settings(text: str) -> dict[str, float]:

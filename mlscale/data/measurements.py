@@ -1,6 +1,6 @@
 """Measurements: kernels x grid -> time, power and counters, of one device."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from mlscale.data.profiles import NOT_COUNTERS, Profiles
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
-from mlscale.errors import InputError, extra_named, warn
+from mlscale.errors import InputError, extra_named, require_type, warn
 from mlscale.files import path_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ class Measurements:
         Example:
             data = mlscale.Measurements.from_frame(frame, device="gtx980")
         """
-        if device is not None:
+        require_type("device", device, str | None, "text")
+        require_type("metadata", metadata, Mapping | None, "a dict")
+        if device is not None and hasattr(frame, "assign"):
             frame = frame.assign(device=device)
         table = table_from_frame(frame)
         return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
@@ -202,7 +204,7 @@ class Measurements:
 
     def write(self, path: Path | str) -> None:
         """Write the tidy table, CSV or (by its suffix) Parquet. Raises InputError."""
-        write_table(self.to_table(), path)
+        write_table(self.to_table(), path_of(path))
 
 
 def read(
