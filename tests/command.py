@@ -72,6 +72,11 @@ def interrupted(capsys: Capture, *arguments: object) -> str:
     return capsys.readouterr().err
 
 
+def files_in(folder: Path) -> dict[str, bytes]:
+    """What the files of a folder hold, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 def _content(folder: Path) -> dict[Path, bytes | None]:
     """Every file below the folder, with its content where it may be read."""
 

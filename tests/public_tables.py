@@ -1,4 +1,4 @@
-"""Public measurements of four GPUs, read once in a process: name, file, mid-grid."""
+"""Public measurements, read once in a process: names, files, mid-grids; sampled ones too."""
 
 import functools
 import warnings
@@ -15,6 +15,11 @@ FILES = {
     "gtx1080ti": "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
     "p100": "dvfs/p100-dvfs-real-Performance-Power.csv",
 }
+SAMPLED = {
+    "a100": "sampled/a100-spec-accel-dcgm.csv",
+    "rtx8000": "sampled/rtx8000-microbenchmark-dcgm.csv",
+    "v100": "sampled/v100-microbenchmark-dcgm.csv",
+}
 BASES = {
     GTX980_49: HardwareConfig(16, 700, 700),
     "gtx980-low": HardwareConfig(16, 700, 700),
@@ -27,7 +32,7 @@ BASES = {
 @functools.cache
 def measured(folder: Path, name: str) -> Measurements:
     """The table of that name in the folder of public data; what is known of its faults is quiet."""
-    file = {GTX980_49: FILE_49, **FILES}[name]
+    file = {GTX980_49: FILE_49, **FILES, **SAMPLED}[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         return read_nv_dvfs(folder / file, None)

@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -242,11 +241,8 @@ class TestNextProfile:
         assert "makes nothing of further" in refuse(capsys, folder, *given)
 
 
+@pytest.mark.usefixtures("one_process")
 class TestStudy:
-    @pytest.fixture(autouse=True)
-    def _in_one_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(os, "cpu_count", lambda: 1)
-
     def test_error_falls_with_points(self, capsys: Capture, tmp_path: Path) -> None:
         """Counters of random traffic: the law's own kernels, so points alone can tell."""
         grid = ConfigGrid((16,), (500.0, 800.0, 1100.0), (1000.0, 4000.0))

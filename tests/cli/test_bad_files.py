@@ -21,11 +21,12 @@ NO_FILE = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
+
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Work in an empty folder, and in this process."""
+def _in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "model"])

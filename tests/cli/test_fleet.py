@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import Capture, interrupted, refuse, succeed, when_kept
+from command import Capture, files_in, interrupted, refuse, succeed, when_kept
 from dask_cluster import workers
 
 import mlscale.studies.fleet
@@ -52,10 +52,12 @@ def write_fleet(path: Path, rows: int = 4, count: int = 12, **changes: Any) -> P
     return path
 
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
+
 @pytest.fixture(autouse=True)
-def _one_process_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three kernels at a time: a row group of four takes two."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     monkeypatch.setattr(mlscale.studies.fleet, "PART", 3 * CONFIGURATIONS)
 
 
@@ -73,10 +75,6 @@ def assert_same(fleet: dict[str, list[Any]], whole: dict[str, list[Any]]) -> Non
         else:
             numbers = [np.array(of, dtype=float) for of in (values, whole[name])]
             np.testing.assert_allclose(*numbers, rtol=1e-12, atol=1e-9, err_msg=name)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 class TestTheSame:
@@ -133,7 +131,7 @@ class TestTheSame:
         given = ("advise", "--model", MODEL, "--minimize", "energy")
         for name in ("in", "f.parquet"):
             succeed(capsys, *given, tmp_path / name, "-o", f"{tmp_path}/of-{name}/")
-        of_folder, of_file = (content(tmp_path / f"of-{name}") for name in ("in", "f.parquet"))
+        of_folder, of_file = (files_in(tmp_path / f"of-{name}") for name in ("in", "f.parquet"))
         assert len(of_folder) == 4
         assert {n: c for n, c in of_folder.items() if n[0] == "p"} == {
             n: c for n, c in of_file.items() if n[0] == "p"
@@ -177,12 +175,12 @@ class TestStopped:
         (stopped / ".x.mlscale-part").write_text("begun")
         resumed, _ = succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
         succeed(capsys, *given, "-o", f"{tmp_path}/whole/")
-        assert content(stopped) == content(tmp_path / "whole")
+        assert files_in(stopped) == files_in(tmp_path / "whole")
         again, _ = succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
         assert again == resumed
         (stopped / "part-000001.parquet").unlink()
         succeed(capsys, *given, "-o", f"{stopped}/", "--resume")
-        assert content(stopped) == content(tmp_path / "whole")
+        assert files_in(stopped) == files_in(tmp_path / "whole")
 
     def test_what_is_whole_is_not_done_again(
         self,
@@ -236,7 +234,7 @@ class TestRefused:
         assert status == 2
         assert said.startswith(f"mlscale: error: {table}: row group 1: is not a readable Parquet")
         assert said.count("\n") == 1
-        assert sorted(content(tmp_path / "o")) == ["part-000000.parquet", PROGRESS]
+        assert sorted(files_in(tmp_path / "o")) == ["part-000000.parquet", PROGRESS]
 
     @pytest.mark.parametrize(
         ("changes", "problem"),
@@ -327,7 +325,7 @@ def test_killed_and_resumed_in_another_process(
     assert len((tmp_path / "o" / PROGRESS).read_text().splitlines()) == 1 + 1
     succeed(capsys, *given, "-o", f"{tmp_path}/o/", "--resume")
     succeed(capsys, *given, "-o", f"{tmp_path}/whole/")
-    assert content(tmp_path / "o") == content(tmp_path / "whole")
+    assert files_in(tmp_path / "o") == files_in(tmp_path / "whole")
 
 
 @pytest.mark.slow
@@ -349,7 +347,7 @@ def test_a_killed_worker_changes_nothing(
             succeed(capsys, *given, "--dask", address, "-o", f"{tmp_path}/spread/")
     assert len(killed) == 1
     succeed(capsys, *given, "-o", f"{tmp_path}/alone/")
-    assert content(tmp_path / "spread") == content(tmp_path / "alone")
+    assert files_in(tmp_path / "spread") == files_in(tmp_path / "alone")
 
 
 def test_memory_does_not_grow_with_the_fleet(

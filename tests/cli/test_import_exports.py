@@ -15,6 +15,7 @@ from synthetic.exports import (
     long_rows,
     rocprof_v1,
 )
+from text_files import written
 
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, write_table
@@ -24,12 +25,6 @@ AMD = {
     "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
     "SQ_INSTS_VMEM_RD": 100, "SQ_INSTS_VMEM_WR": 50, "SQ_INSTS_LDS": 100,
 }  # fmt: skip
-
-
-def written(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
 
 
 def training_table(folder: Path) -> Path:
@@ -59,7 +54,7 @@ def training_table(folder: Path) -> Path:
 
 
 def import_ncu(capsys: Capture, folder: Path, *options: object) -> tuple[Path, str]:
-    export, table = written(folder, "run.csv", long_page()), folder / "profile.csv"
+    export, table = written(folder, long_page(), "run.csv"), folder / "profile.csv"
     given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE, "-o", table]
     out, _ = succeed(capsys, *given, *options)
     return table, out
@@ -89,7 +84,7 @@ class TestImport:
 
     def test_append_adds_a_configuration(self, capsys: Capture, tmp_path: Path) -> None:
         table, _ = import_ncu(capsys, tmp_path)
-        slower = written(tmp_path, "slow.csv", long_page(long_rows()))
+        slower = written(tmp_path, long_page(long_rows()), "slow.csv")
         base = "cu=4,engine=500,memory=500"
         given = ["--device", "made-gpu", "--base", base, "--append", "-o", table]
         out, _ = succeed(capsys, "import", "ncu", slower, *given)
@@ -98,7 +93,7 @@ class TestImport:
 
     def test_append_mixes_no_tools(self, capsys: Capture, tmp_path: Path) -> None:
         table, _ = import_ncu(capsys, tmp_path)
-        other = written(tmp_path, "amd.csv", rocprof_v1(AMD, times=[(0, 1000)]))
+        other = written(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), "amd.csv")
         given = ["--device", "made-gpu", "--base", BASE, "--append", "-o", table]
         message = refuse(capsys, tmp_path, "import", "rocprof", other, *given)
         assert message == (
@@ -107,7 +102,7 @@ class TestImport:
         )
 
     def test_several_files_of_one_run(self, capsys: Capture, tmp_path: Path) -> None:
-        files = [written(tmp_path, "m.log", NVPROF_METRICS), written(tmp_path, "t", NVPROF_TRACE)]
+        files = [written(tmp_path, NVPROF_METRICS, "m.log"), written(tmp_path, NVPROF_TRACE, "t")]
         given = ["--base", "engine=1000,memory=500", "-o", tmp_path / "t.parquet"]
         out, _ = succeed(capsys, "import", "nvprof", *files, *given)
         assert "1 kernel from 2 launches (means) on p100 at cu=56,engine=1000" in out
@@ -119,8 +114,8 @@ class TestImport:
         last = NVPROF_TRACE.splitlines()[-1]
         other = last.replace("3,60,", "4,300,").replace("k(int, float*)", "other()")
         files = [
-            written(tmp_path, "m.log", NVPROF_METRICS),
-            written(tmp_path, "t", NVPROF_TRACE + other),
+            written(tmp_path, NVPROF_METRICS, "m.log"),
+            written(tmp_path, NVPROF_TRACE + other, "t"),
         ]
         table = tmp_path / "t.csv"
         given = ["--base", "engine=1000,memory=500", "-o", table]
@@ -132,7 +127,7 @@ class TestImport:
 
     def test_kernels_without_a_time(self, capsys: Capture, tmp_path: Path) -> None:
         untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})
-        export = written(tmp_path, "run.csv", long_page(long_rows(), untimed))
+        export = written(tmp_path, long_page(long_rows(), untimed), "run.csv")
         given = ["import", "auto", export, "--device", "made-gpu", "--base", BASE]
         given += ["-o", tmp_path / "t.csv"]
         assert "says no time of 'u'" in refuse(capsys, tmp_path, *given)
@@ -158,19 +153,19 @@ class TestImport:
     def test_refusals(
         self, capsys: Capture, tmp_path: Path, options: list[str], message: str
     ) -> None:
-        export = written(tmp_path, "run.csv", long_page())
+        export = written(tmp_path, long_page(), "run.csv")
         given = ["import", "ncu", export, *options, "-o", tmp_path / "t.csv"]
         assert message in refuse(capsys, tmp_path, *given)
 
     def test_another_tool_than_named(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, "run.csv", long_page())
+        export = written(tmp_path, long_page(), "run.csv")
         message = refuse(capsys, tmp_path, "import", "codexl", export, "-o", tmp_path / "t.csv")
         assert message == (
             f"{export}: is of Nsight Compute, details page; import it with 'import ncu' or 'auto'"
         )
 
     def test_metrics_cannot_be_parted(self, capsys: Capture, tmp_path: Path) -> None:
-        export = written(tmp_path, "m.log", NVPROF_METRICS)
+        export = written(tmp_path, NVPROF_METRICS, "m.log")
         given = ["import", "auto", export, "--each", "-o", tmp_path / "t.csv"]
         assert "sums launches up; --each cannot part" in refuse(capsys, tmp_path, *given)
 
@@ -182,7 +177,7 @@ class TestImport:
 
     def test_options_may_precede_the_format(self, capsys: Capture, tmp_path: Path) -> None:
         """So that command lines of before the formats had options of their own still work."""
-        export, table = written(tmp_path, "run.csv", long_page()), tmp_path / "profile.csv"
+        export, table = written(tmp_path, long_page(), "run.csv"), tmp_path / "profile.csv"
         given = ["import", "--device", "made-gpu", "--base", BASE, "ncu", export, "-o", table]
         out, _ = succeed(capsys, *given)
         assert out.startswith(f"{table}: 1 kernel from 1 launch (means) on made-gpu at {BASE}")
@@ -222,7 +217,7 @@ class TestTrainAndPredict:
         model = tmp_path / "m.mlscale"
         given = ["simulated-gcn3.parquet", "--base", "mid", "--features-of", "ncu", "-o", model]
         succeed(capsys, "train", *given)
-        export = written(tmp_path, "run.csv", long_page())
+        export = written(tmp_path, long_page(), "run.csv")
         base = ["--base", "cu=16,engine=800,memory=700"]
         profile = tmp_path / "p.csv"
         given = ["import", "ncu", export, "--device", "simulated-gcn3", *base, "-o", profile]
@@ -235,7 +230,7 @@ class TestTrainAndPredict:
     def test_only_what_differs_from_the_training_is_told(
         self, capsys: Capture, tmp_path: Path
     ) -> None:
-        export = written(tmp_path, "x.csv", codexl().replace("Tahiti1", "Madeup1"))
+        export = written(tmp_path, codexl().replace("Tahiti1", "Madeup1"), "x.csv")
         profile = tmp_path / "p.csv"
         given = ["--device", "made-gpu", "--base", BASE, "-o", profile]
         succeed(capsys, "import", "codexl", export, *given)

@@ -7,16 +7,11 @@ import pytest
 from command import Capture, refuse, succeed
 from synthetic.exports import long_page, long_rows
 from synthetic.monitor_logs import block, query, smi_dmon
+from text_files import written
 
 from mlscale.data.table_files import read_table
 
 FACTS = ("--device", "made-gpu", "--base", "cu=4")
-
-
-def log(folder: Path, text: str, name: str = "fft.csv") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
 
 
 @pytest.mark.parametrize("tool", ["nvidia-smi", "auto"])
@@ -24,7 +19,7 @@ def test_a_log_becomes_a_row_and_the_busy_span_is_printed(
     capsys: Capture, tmp_path: Path, tool: str
 ) -> None:
     """Made: 20 idle samples, 30 busy ones of 0.1 s at 200 W and 1410 MHz, 10 idle ones."""
-    path, output = log(tmp_path, query(block(20, 30, 10))), tmp_path / "profile.csv"
+    path, output = written(tmp_path, query(block(20, 30, 10)), "fft.csv"), tmp_path / "profile.csv"
     out, _ = succeed(capsys, "import", tool, path, *FACTS, "-o", output)
     span = (
         "busy from sample 21 to 50 of 60: gpu_utilisation is 0.08 or more, a tenth of its highest; "
@@ -43,7 +38,7 @@ def test_a_log_becomes_a_row_and_the_busy_span_is_printed(
 def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
     output = tmp_path / "profile.csv"
     for gpu, name in enumerate(("fft.csv", "gemm.csv")):
-        path = log(tmp_path, query(block(2, 3, 1, gpu=gpu)), name)
+        path = written(tmp_path, query(block(2, 3, 1, gpu=gpu)), name)
         out, _ = succeed(capsys, "import", "auto", path, *FACTS, "--append", "-o", output)
     assert "; 2 rows in all" in out
     table = read_table(output)
@@ -53,7 +48,7 @@ def test_further_logs_are_appended(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_interval_and_time(capsys: Capture, tmp_path: Path) -> None:
-    path, output = log(tmp_path, smi_dmon(block(2, 3, 1))), tmp_path / "profile.csv"
+    path, output = written(tmp_path, smi_dmon(block(2, 3, 1)), "fft.csv"), tmp_path / "profile.csv"
     complaint = refuse(capsys, tmp_path, "import", "nvidia-smi", path, *FACTS, "-o", output)
     assert complaint.endswith("give --interval SECONDS (between two samples)")
     succeed(capsys, "import", "auto", path, *FACTS, "--interval", "2", "-o", output)
@@ -65,7 +60,7 @@ def test_interval_and_time(capsys: Capture, tmp_path: Path) -> None:
 def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: Path) -> None:
     path, output = tmp_path / "ncu.csv", tmp_path / "profile.csv"
     path.write_text(long_page(long_rows()))
-    power = log(tmp_path, query(block(2, 3, 1)), "smi.csv")
+    power = written(tmp_path, query(block(2, 3, 1)), "smi.csv")
     base = ("--device", "made-gpu", "--base", "cu=4,engine=1000,memory=500")
     for option, watts in (("250", 250), (power, 200)):
         out, _ = succeed(capsys, "import", "ncu", path, *base, "--power", option, "-o", output)
@@ -77,7 +72,7 @@ def test_power_of_watts_and_of_a_log_joins_an_export(capsys: Capture, tmp_path: 
 
 
 def test_flags_of_the_other_kind_are_refused(capsys: Capture, tmp_path: Path) -> None:
-    path, output = log(tmp_path, query(block(2, 3, 1))), tmp_path / "profile.csv"
+    path, output = written(tmp_path, query(block(2, 3, 1)), "fft.csv"), tmp_path / "profile.csv"
     assert "--each, --skip-untimed and --verbose are for exports" in refuse(
         capsys, tmp_path, "import", "auto", path, "--each", "-o", output
     )

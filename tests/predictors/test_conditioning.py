@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prediction_errors import mean_error
 from synthetic import bottleneck_kernels as made
 from synthetic.tidy import refused
 
@@ -52,12 +53,6 @@ def misread(truth: Measurements) -> Profiles:
     """Profiles whose counters show half the DRAM traffic that the times are made of."""
     right = truth.profiles(truth.grid.mid)
     return replace(right, counters=0.5 * right.counters)
-
-
-def error(predictor: Bottleneck, profiles: Profiles, truth: Measurements) -> float:
-    """Mean error [%]."""
-    actual = truth.relative(predictor.quantity, truth.grid.mid)
-    return float(100 * np.abs(predictor.predict(profiles).values / actual - 1).mean())
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +194,8 @@ class TestRecovery:
         """Counters show half the traffic: 20 and 10 % off; two points leave less than 1 %."""
         predictor = Bottleneck(quantity=quantity, intervals=False).fit(made.measurements(16), MID)
         wrong = misread(new)
-        assert error(predictor, wrong, new) > before
-        assert error(predictor, measured(wrong, new, CORNER, OTHER_CORNER), new) < 1
+        assert mean_error(predictor, wrong, new) > before
+        assert mean_error(predictor, measured(wrong, new, CORNER, OTHER_CORNER), new) < 1
 
     def test_a_time_tells_of_power(self, new: Measurements) -> None:
         """Without any power measured there, exact times halve power's error at least."""
@@ -208,7 +203,7 @@ class TestRecovery:
         wrong = misread(new)
         points = measured(wrong, new, CORNER, OTHER_CORNER).points
         of_time = replace(wrong, points=tuple(replace(point, power_w=None) for point in points))
-        assert error(predictor, of_time, new) < 0.5 * error(predictor, wrong, new)
+        assert mean_error(predictor, of_time, new) < 0.5 * mean_error(predictor, wrong, new)
 
     def test_with_a_cu_axis(self) -> None:
         """Issue rates shown at half: 17 % off; the three points it asks for leave under 1.5 %."""
@@ -216,12 +211,12 @@ class TestRecovery:
         predictor = Bottleneck(intervals=False, amplitude=1.0).fit(table, table.grid.mid)
         right = truth.profiles(table.grid.mid)
         profiles = replace(right, counters=right.counters * np.array([1, 1, 0.5, 1]))
-        assert error(predictor, profiles, truth) > 12
+        assert mean_error(predictor, profiles, truth) > 12
         configs = list(table.grid)
         for _ in range(3):
             ahead = predictor.widths_ahead(profiles)[1].sum(axis=0)
             profiles = measured(profiles, truth, configs[int(np.argmin(ahead))])
-        assert error(predictor, profiles, truth) < 1.5
+        assert mean_error(predictor, profiles, truth) < 1.5
 
 
 class TestIntervals:

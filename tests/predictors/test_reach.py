@@ -1,18 +1,17 @@
 """Intervals near the base: bounds by hand, what is measured near the base, a GPU's next clock."""
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from public_tables import measured
 
 import mlscale
-from mlscale import ConfigGrid, DataWarning
+from mlscale import ConfigGrid
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.public import path
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.surfaces import Surfaces
 from mlscale.predictors.reach import NOISE, reach, within_reach
 from mlscale.profilers import import_profile
@@ -20,13 +19,7 @@ from mlscale.shipped import model_for, shipped_model
 
 GRID = ConfigGrid((16, 32), (500.0, 1000.0), (1000.0, 1100.0))
 BASE = HardwareConfig(32, 1000.0, 1000.0)
-MEASURED = (
-    "dvfs/gtx980-low-dvfs-real-small-workload-Performance-Power.csv",
-    "dvfs/gtx980-high-dvfs-real-small-workload-Performance-Power.csv",
-    "dvfs/gtx1080ti-dvfs-real-Performance-Power.csv",
-    "sampled/a100-spec-accel-dcgm.csv",
-    "sampled/rtx8000-microbenchmark-dcgm.csv",
-)
+MEASURED = ("gtx980-low", "gtx980-high", "gtx1080ti", "a100", "rtx8000")
 
 
 def test_reach_by_hand() -> None:
@@ -57,13 +50,11 @@ def test_ends_only_come_nearer_and_hold_the_value(half_width: float, log_value: 
     assert (bound.high[:, 0] == high[:, 0]).all()
 
 
-@pytest.mark.parametrize("file", MEASURED)
+@pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("base", ["mid", "highest"])
-def test_measured_changes_stay_within_it(data_folder: Path, file: str, base: str) -> None:
+def test_measured_changes_stay_within_it(data_folder: Path, name: str, base: str) -> None:
     """Of what is measured within 15 % of the base at least 95 % is no further off than that."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        table = read_nv_dvfs(data_folder / file, None)
+    table = measured(data_folder, name)
     at = table.grid.config(base)
     settings, at_base = table.grid.settings(), at.as_dict()
     distance = sum(np.abs(np.log(settings[axis] / at_base[axis])) for axis in settings)

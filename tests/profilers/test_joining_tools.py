@@ -10,11 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic.exports import BASE, NCU, NVPROF_TRACE, long_page, long_rows, read, rocprof_v1
+from synthetic.exports import (
+    BASE,
+    NCU,
+    NVPROF_TRACE,
+    by_kernel,
+    long_page,
+    long_rows,
+    read,
+    rocprof_v1,
+)
 
 from mlscale import DataWarning, InputError
 from mlscale.data.profiles import OF_LAUNCH, profiles_at
-from mlscale.profilers import ImportedTable
 
 MADE = {"device": "made-gpu", "base": BASE}
 HEAD = "".join(NVPROF_TRACE.splitlines(keepends=True)[:4])
@@ -44,11 +52,6 @@ def counted(*kernels: str, grids: Sequence[str] = ("(8, 2, 1)",)) -> str:
         for j, grid in enumerate(grids)
     ]
     return long_page(*rows)
-
-
-def by_kernel(imported: ImportedTable, column: str) -> dict[str, float]:
-    cells = imported.table.numbers[column].tolist()
-    return dict(zip(imported.table.text["kernel"], cells, strict=True))
 
 
 class TestBothHave:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from text_files import written
 
 from mlscale.data.device import multiples_mhz
 from mlscale.errors import InputError
@@ -105,12 +106,6 @@ def ncu() -> str:
     blank = ",".join('""' for _ in NCU_NAMES)
     head = "==PROF== Connected to process 1\n==PROF== Disconnected\n"
     return f'{head}"ID","Kernel Name",{names}\n"","",{blank}\n"0","k",{values}\n'
-
-
-def written(folder: Path, text: str, name: str = "gpu.txt") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
 
 
 class TestNvidiaSmi:

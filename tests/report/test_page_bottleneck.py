@@ -1,6 +1,5 @@
 """The report of `bottleneck`, the default predictor: what it has, and what it must not claim."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,23 +9,11 @@ from predictor_calls import counted
 from report_pages import report, section, text_of
 from synthetic import bottleneck_kernels as made
 
-from mlscale import Measurements, Model, Profiles, train
+from mlscale import Model, Profiles, train
 from mlscale.counters.words import INPUTS, meaning
 
 MID = made.CLOCKS.mid
 EVIDENCE = "Counters against the training range"
-
-
-def with_occupancy(data: Measurements, shares: np.ndarray) -> Measurements:
-    """A third counter: resident warps as a share of what an SM holds."""
-    samples = np.broadcast_to(
-        shares[:, None, None, None, None], (*data.counter_samples.shape[:-1], 1)
-    )
-    return replace(
-        data,
-        counter_names=(*data.counter_names, "achieved_occupancy"),
-        counter_samples=np.concatenate([data.counter_samples, samples], axis=-1),
-    )
 
 
 SHARES = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.7, 0.9])
@@ -34,12 +21,12 @@ SHARES = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.7, 0.9])
 
 @cache
 def model() -> Model:
-    return train(with_occupancy(made.measurements(8), SHARES), MID, "bottleneck")
+    return train(made.with_occupancy(made.measurements(8), SHARES), MID, "bottleneck")
 
 
 def profiles(share: float) -> Profiles:
     """One kernel, with that occupancy."""
-    data = with_occupancy(made.measurements(4, seed=1), np.full(4, share))
+    data = made.with_occupancy(made.measurements(4, seed=1), np.full(4, share))
     return data.profiles(MID)
 
 
@@ -88,7 +75,7 @@ def test_a_missing_feature_is_taken_at_the_mean_of_training() -> None:
     """Of these shares the mean is 0.6 and the median 0.55."""
     skewed = SHARES.copy()
     skewed[-1] = 1.3
-    other = train(with_occupancy(made.measurements(8), skewed), MID, "bottleneck")
+    other = train(made.with_occupancy(made.measurements(8), skewed), MID, "bottleneck")
     note = feature(report(other, profiles(np.nan)), "occupancy")[5]
     assert "missing, taken as 60 %" in note
 

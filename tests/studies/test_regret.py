@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from regret_study import regret_of
 from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
@@ -24,10 +25,7 @@ Row = dict[str, Any]
 
 
 def planned(data: Measurements = DATA, **options: Any) -> regret.RegretStudy:
-    """A study of one table, of `nearest`, energy and one seed unless told."""
-    usual: dict[str, Any] = {"predictors": ["nearest"], "objectives": ["energy"], "seeds": 1}
-    given = {"features": ["raw"], "clusters": 2, **usual, **options}
-    return regret.RegretStudy(name="advice", tables={"made": data}, **given)
+    return regret_of(data, **options)
 
 
 def study(data: Measurements = DATA, **options: Any) -> tuple[list[Row], dict[str, Row]]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from regret_study import regret_of
 from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
@@ -27,9 +28,7 @@ POWER_W = {400: 34.48, 600: 45.12, 800: 65.84, 1000: 100.0}  # of tests/syntheti
 
 
 def planned(data: Measurements = DATA, **options: Any) -> regret.RegretStudy:
-    usual: dict[str, Any] = {"predictors": ["nearest"], "objectives": ["energy"], "seeds": 1}
-    given = {"features": ["raw"], "clusters": 2, "runs": RUNS, **usual, **options}
-    return regret.RegretStudy(name="advice", tables={"made": data}, **given)
+    return regret_of(data, **{"runs": RUNS, **options})
 
 
 def energies(run: LaunchMix) -> dict[int, float]:

@@ -12,6 +12,16 @@ LONG = (
     "Block Size", "Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit",
     "Metric Value",
 )  # fmt: skip
+# One launch on AMD of 10 waves in 10 workgroups; the features are counts of a wave.
+AMD = {
+    "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
+    "SQ_INSTS_VMEM_RD": 100, "SQ_INSTS_VMEM_WR": 50, "SQ_INSTS_LDS": 100,
+    "GRBM_GUI_ACTIVE": 8000,
+}  # fmt: skip
+AMD_FEATURES = {
+    "VALUInsts": 50, "SALUInsts": 20, "SFetchInsts": 5, "VFetchInsts": 10, "VWriteInsts": 5,
+    "LDSInsts": 10, "NumWorkGroups": 10,
+}  # fmt: skip
 RAW_SECTION = "Command line profiler metrics"
 
 # One launch of 10 us on 4 SMs: 400 VALU, 100 uniform, 200 loads, 100 stores, 200 shared.
@@ -223,6 +233,12 @@ def read(folder: Path, *texts: str | bytes, **options: Any) -> ImportedTable:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         paths.append(path)
     return import_exports(paths, **{"device": "made-gpu", "base": BASE, **options})
+
+
+def by_kernel(imported: ImportedTable, column: str) -> dict[str, float]:
+    """A column of numbers by the kernels' names."""
+    cells = imported.table.numbers[column].tolist()
+    return dict(zip(imported.table.text["kernel"], cells, strict=True))
 
 
 def row(imported: ImportedTable, position: int = 0) -> dict[str, float]:

@@ -261,10 +261,3 @@ def load(path: Path, form: str = "query", **facts: Any) -> SampledTable:
 def row(table: SampledTable, position: int = 0) -> dict[str, float]:
     """The numbers of one row."""
     return {name: float(values[position]) for name, values in table.table.numbers.items()}
-
-
-def write(folder: Path, text: str, name: str = "run.log") -> Path:
-    """A file of that text."""
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path

@@ -8,9 +8,9 @@ from mlscale.predictors.wu.clusters import Network
 
 def outputs(network: Network, features: Floats) -> Floats:
     """One value in (0, 1) per cluster, (N, K), from features (N, F): sigmoid on both layers."""
-    hidden = _sigmoid(features @ network.hidden_weights + network.hidden_bias)
-    return _sigmoid(hidden @ network.output_weights + network.output_bias)
+    hidden = sigmoid(features @ network.hidden_weights + network.hidden_bias)
+    return sigmoid(hidden @ network.output_weights + network.output_bias)
 
 
-def _sigmoid(x: Floats) -> Floats:
+def sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-x)))

@@ -14,6 +14,7 @@ import numpy as np
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.measurements import Measurements
 from synthetic import profiled
+from synthetic.networks import sigmoid
 
 GRID = ConfigGrid((16,), (500.0, 700.0, 900.0, 1100.0, 1300.0), (1000.0, 2000.0, 3000.0, 4000.0))
 SHARPNESS = 4.0
@@ -77,10 +78,6 @@ def _odds(share: np.ndarray) -> np.ndarray:
     return np.log(share / (1 - share))
 
 
-def _sigmoid(odds: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-odds))
-
-
 def _clocks() -> tuple[np.ndarray, np.ndarray]:
     """Engine and memory clock of each configuration, relative to mid-grid."""
     engine, memory = np.meshgrid(GRID.engine_mhz, GRID.memory_mhz, indexing="ij")
@@ -89,7 +86,7 @@ def _clocks() -> tuple[np.ndarray, np.ndarray]:
 
 def _time(share_odds: np.ndarray) -> np.ndarray:
     """The p-norm of two parts: the rest follows the engine clock, memory the memory clock."""
-    share = _sigmoid(share_odds)[:, None, None, None]
+    share = sigmoid(share_odds)[:, None, None, None]
     engine, memory = _clocks()
     parts = (1 - share) * engine**-SHARPNESS + share * memory**-SHARPNESS
     return parts ** (1 / SHARPNESS)
@@ -97,7 +94,7 @@ def _time(share_odds: np.ndarray) -> np.ndarray:
 
 def _power(split_odds: np.ndarray, time: np.ndarray, dynamic_w: np.ndarray) -> np.ndarray:
     """Idle watts, and dynamic energy of core (with voltage: clock squared) and memory / time."""
-    split = _sigmoid(split_odds)[:, None, None, None]
+    split = sigmoid(split_odds)[:, None, None, None]
     engine, memory = _clocks()
     energy = (1 - split) * engine**1.5 + split * memory**0.3
     idle = 25 + 8 * engine + 4 * memory

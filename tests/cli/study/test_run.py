@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, interrupted, refuse, succeed
+from command import Capture, files_in, interrupted, refuse, succeed
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid
@@ -61,10 +61,6 @@ def stopped(parts: int, how: int, *arguments: object) -> subprocess.CompletedPro
     )
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def kept(folder: Path) -> list[dict[str, Any]]:
     """The whole lines of the record of what is done."""
     lines = (folder / PROGRESS).read_text(encoding="utf-8").splitlines()
@@ -97,17 +93,17 @@ def test_processes_that_are_stopped(
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     succeed(capsys, *study, "--resume")
     succeed(capsys, *alone, "-o", tmp_path / "whole")
-    assert files(tmp_path / "stopped") == files(tmp_path / "whole")
-    assert len(files(tmp_path / "whole")) == 6
+    assert files_in(tmp_path / "stopped") == files_in(tmp_path / "whole")
+    assert len(files_in(tmp_path / "whole")) == 6
     rows = json.loads((tmp_path / "whole" / "study.json").read_text())["rows"]
     assert all(row in rows for row in partial)
     assert 0 < len(partial) < len(rows)
 
 
+@pytest.mark.usefixtures("one_process")
 class TestInOneProcess:
     @pytest.fixture(autouse=True)
-    def _one_process_no_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    def _no_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
 
     def test_errors_are_resumed_too(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
@@ -124,8 +120,8 @@ class TestInOneProcess:
             for row in document["rows"]:
                 del row["train_seconds"], row["predict_microseconds"]
         assert found == whole
-        assert files(tmp_path / "stopped").keys() == files(tmp_path / "whole").keys()
-        kernels = [files(tmp_path / name)["kernels.csv"] for name in ("stopped", "whole")]
+        assert files_in(tmp_path / "stopped").keys() == files_in(tmp_path / "whole").keys()
+        kernels = [files_in(tmp_path / name)["kernels.csv"] for name in ("stopped", "whole")]
         assert kernels[0] == kernels[1]
 
     @pytest.mark.parametrize(

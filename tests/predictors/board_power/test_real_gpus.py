@@ -4,26 +4,20 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import public_tables
 import pytest
 
 from mlscale import Surfaces
 from mlscale.data.measurements import Measurements
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.data.sampled import without_power_faults
 from mlscale.predictors.board_power.estimator import BoardPower
-
-FILES = {
-    "a100": "a100-spec-accel-dcgm.csv",
-    "rtx8000": "rtx8000-microbenchmark-dcgm.csv",
-    "v100": "v100-microbenchmark-dcgm.csv",
-}
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
 
 
 @cache
 def table(folder: Path, gpu: str) -> Measurements:
-    return without_power_faults(read_nv_dvfs(folder / "sampled" / FILES[gpu], None))
+    return without_power_faults(public_tables.measured(folder, gpu))
 
 
 def off_and_held(power: BoardPower, test: Measurements, base: str, measured: bool) -> np.ndarray:
@@ -65,8 +59,8 @@ def test_errors_on_a_gpu_held_out(
 def test_intervals_hold_on_the_average_gpu(data_folder: Path) -> None:
     """Each GPU predicted from the two others. Regression only."""
     held = []
-    for target in FILES:
-        others = [name for name in FILES if name != target]
+    for target in public_tables.SAMPLED:
+        others = [name for name in public_tables.SAMPLED if name != target]
         tables = [table(data_folder, name) for name in others for _ in range(2)]
         power = BoardPower().fit(tables, ["highest", "mid"] * 2)
         held.append(off_and_held(power, table(data_folder, target), "highest", True)[1])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prediction_errors import mean_error
 from synthetic import bottleneck_kernels as made
 from synthetic.tidy import same_bits
 
@@ -34,12 +35,6 @@ def trained() -> Bottleneck:
     return Bottleneck().fit(table, table.grid.mid)
 
 
-def mean_error(model: Bottleneck, truth: Measurements) -> float:
-    base = truth.grid.mid
-    values = model.predict(truth.profiles(base)).values
-    return float(100 * np.abs(values / truth.relative("time", base) - 1).mean())
-
-
 def test_what_only_trees_see_is_learnt(trained: Bottleneck) -> None:
     """A law that the curve lacks: its error at least halves, on kernels never seen."""
     [trees] = trained.time_.trees
@@ -49,7 +44,8 @@ def test_what_only_trees_see_is_learnt(trained: Bottleneck) -> None:
     curve = Bottleneck(intervals=False)
     curve.time_, curve.power_, curve.others_ = trained.time_.alone, None, ()
     curve.sources_ = trained.sources_
-    assert mean_error(trained, new) < mean_error(curve, new) / 2
+    profiles = new.profiles(new.grid.mid)
+    assert mean_error(trained, profiles, new) < mean_error(curve, profiles, new) / 2
 
 
 def test_intervals_hold_what_the_trees_predict(trained: Bottleneck) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from prediction_errors import mean_error, percentage_error
 from synthetic import bottleneck_kernels as made
 from synthetic.profiled import one_by_one, some_of
 from synthetic.tidy import refused
@@ -30,10 +31,8 @@ def quick(quantity: str = "time") -> Bottleneck:
     return Bottleneck(quantity=quantity, intervals=False)
 
 
-def mean_error(predictor: Bottleneck, truth: Measurements, base: HardwareConfig) -> float:
-    """Mean error [%] over kernels and configurations."""
-    values = predictor.predict(truth.profiles(base)).values
-    return float(100 * np.abs(values / truth.relative(predictor.quantity, base) - 1).mean())
+def error_at(base: HardwareConfig, predictor: Bottleneck, truth: Measurements) -> float:
+    return mean_error(predictor, truth.profiles(base), truth)
 
 
 class TestRecovery:
@@ -43,14 +42,14 @@ class TestRecovery:
         The odds of a use of 1 are capped in the model, so not exact.
         """
         model = quick().fit(made.measurements(24, seed=0), MID)
-        assert mean_error(model, made.measurements(9, seed=1), MID) < 1
+        assert error_at(MID, model, made.measurements(9, seed=1)) < 1
         values = model.time_.values
         assert np.exp(values["sharpness"] + values["gpu_sharpness"]) == pytest.approx(4, rel=0.05)
 
     def test_kernels_of_the_cu_axis(self) -> None:
         table = made.with_cu_axis(24)
         model = quick().fit(table, table.grid.mid)
-        assert mean_error(model, made.with_cu_axis(9, seed=1), table.grid.mid) < 2
+        assert error_at(table.grid.mid, model, made.with_cu_axis(9, seed=1)) < 2
 
     @pytest.mark.slow
     def test_the_amplitude_is_that_of_the_least_error_held_out(self) -> None:
@@ -66,12 +65,12 @@ class TestRecovery:
 
     def test_power(self) -> None:
         model = quick("power").fit(made.measurements(24, seed=0), MID)
-        assert mean_error(model, made.measurements(9, seed=1), MID) < 1
+        assert error_at(MID, model, made.measurements(9, seed=1)) < 1
 
     def test_two_gpus_at_once(self) -> None:
         other = replace(made.measurements(12, seed=3), device="gtx1080ti")
         model = quick().fit([made.measurements(12), other], [MID, MID])
-        assert mean_error(model, made.measurements(9, seed=1), MID) < 1
+        assert error_at(MID, model, made.measurements(9, seed=1)) < 1
 
     def test_a_gpu_without_training_data(self) -> None:
         """Peaks from profiles whose times at other clocks nobody looks at."""
@@ -80,7 +79,7 @@ class TestRecovery:
         model.learn_peaks(new.profiles(MID), new.grid)
         surfaces = model.predict(new.profiles(MID), new.grid)
         actual = new.time_ms / new.time_ms[:, :1, 2:3, 2:3]
-        assert 100 * np.abs(surfaces.values / actual - 1).mean() < 2
+        assert percentage_error(surfaces.values, actual) < 2
         assert all("no training data of gtx980" in flags[0] for flags in surfaces.flags)
 
     def test_a_kernel_that_uses_no_unit_is_told_on_another_gpu_alone(self) -> None:
@@ -135,9 +134,9 @@ class TestBeyondTheCurve:
             return made.checkered(usual, np.where(high, 0.1, -0.1))
 
         model, new = quick().fit(table(30, 0), MID), table(9, 1)
-        assert mean_error(model, new, MID) < 3
+        assert error_at(MID, model, new) < 3
         model.time_ = replace(model.time_, corrections=(None,))
-        assert mean_error(model, new, MID) > 8
+        assert error_at(MID, model, new) > 8
 
     def test_nothing_is_corrected_where_nothing_repeats(self) -> None:
         """The signs are drawn, and no counter tells them."""
@@ -152,10 +151,8 @@ class TestBeyondTheCurve:
         new = made.checkered(made.measurements(9, seed=1), signs[31:])
         profiles, config = new.profiles(MID), new.grid.config((0, 1, 1))
         point = MeasuredPoint(config, new.profiles(config).time_ms, None)
-        actual = new.relative("time", MID)
         without, given = (
-            float(100 * np.abs(model.predict(one).values / actual - 1).mean())
-            for one in (profiles, replace(profiles, points=(point,)))
+            mean_error(model, one, new) for one in (profiles, replace(profiles, points=(point,)))
         )
         assert without > 8
         assert given < 3
@@ -219,7 +216,7 @@ class TestPredictions:
     def test_a_base_at_the_edge_and_two_configurations(self) -> None:
         table = made.measurements(8, grid=ConfigGrid((16,), (500.0, 1000.0), (3000.0,)))
         base = made.edge(table.grid)
-        assert mean_error(quick().fit(table, base), table, base) < 3
+        assert error_at(base, quick().fit(table, base), table) < 3
 
 
 class TestBadInput:

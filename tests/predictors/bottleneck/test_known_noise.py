@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from prediction_errors import percentage_error
 from synthetic import noisy_kernels
 from synthetic.noisy_kernels import GRID, NoisyKernels
 
@@ -55,10 +56,6 @@ class Prediction:
         targets = np.ones(GRID.shape, dtype=bool)
         targets[GRID.index(GRID.mid)] = False
         return float(100 * inside[:, targets].mean())
-
-
-def percentage_error(predicted: np.ndarray, truth: np.ndarray) -> float:
-    return float(100 * np.abs(predicted / truth - 1).mean())
 
 
 def predict(training: NoisyKernels, new: NoisyKernels, quantity: str) -> Prediction:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from prediction_errors import mean_error, percentage_error
 from synthetic import sampled_kernels as made
 from synthetic.tidy import refused, same_bits
 
@@ -43,9 +44,7 @@ class TestKnownTruth:
         self, trained: dict[str, Sampled], base: HardwareConfig, quantity: str, bound: float
     ) -> None:
         new = new_kernels()
-        surfaces = trained[quantity].predict(new.profiles(base))
-        errors = 100 * np.abs(surfaces.values / new.relative(quantity, base) - 1)
-        assert errors.mean() < bound
+        assert mean_error(trained[quantity], new.profiles(base), new) < bound
 
     def test_sharpness_is_recovered(self, trained: dict[str, Sampled]) -> None:
         # The truth is 2.5. To within half of the prior's standard deviation, 0.3 of the log: the
@@ -113,8 +112,7 @@ class TestAnyBase:
         # The bounds are those of a trained base, see TestKnownTruth.
         new, base = new_kernels(), made.GRID.config((0, clock, 0))
         surfaces = trained[quantity].predict_interval(new.profiles(base))
-        truth = new.relative(quantity, base)
-        assert 100 * np.abs(surfaces.values / truth - 1).mean() < bound
+        assert percentage_error(surfaces.values, new.relative(quantity, base)) < bound
         assert surfaces.low is not None
         np.testing.assert_allclose(surfaces.low[:, 0, clock, 0], 1)
 

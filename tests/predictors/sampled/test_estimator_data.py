@@ -4,18 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from public_tables import measured
 
-from mlscale.data.public.nv_dvfs import read_nv_dvfs
 from mlscale.predictors import create
 from mlscale.predictors.sampled.estimator import Sampled
 from mlscale.studies.crossval import cross_validate
 from mlscale.studies.splits import folds
-
-FILES = {
-    "a100": "a100-spec-accel-dcgm.csv",
-    "rtx8000": "rtx8000-microbenchmark-dcgm.csv",
-    "v100": "v100-microbenchmark-dcgm.csv",
-}
 
 
 # Bounds [%] above what was measured when this was written, and their share of the mean surface's
@@ -36,7 +30,7 @@ FILES = {
 def test_errors_of_applications_held_out(
     data_folder: Path, gpu: str, quantity: str, bound: float, share: float
 ) -> None:
-    data = read_nv_dvfs(data_folder / "sampled" / FILES[gpu], None)
+    data = measured(data_folder, gpu)
     top = data.grid.config((0, -1 % data.grid.shape[1], 0))
     split = folds("leave-one-application-out", data.applications, 0)
     errors = {}
@@ -57,7 +51,7 @@ def test_errors_of_applications_held_out(
 def test_a_base_between_the_trained_ones_is_as_good(
     data_folder: Path, quantity: str, bound: float
 ) -> None:
-    data = read_nv_dvfs(data_folder / "sampled" / FILES["rtx8000"], None)
+    data = measured(data_folder, "rtx8000")
     data = data.select([name not in data.metadata["faults"] for name in data.kernels])
     base = data.grid.config((0, 8, 0))
     errors = []

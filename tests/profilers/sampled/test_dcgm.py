@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from synthetic.monitor_logs import MEMORY_MHZ, load, row, write
+from synthetic.monitor_logs import MEMORY_MHZ, load, row
+from text_files import written
 
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import RunFacts, import_logs
@@ -18,7 +19,7 @@ def test_two_metrics_of_power_are_of_one_scrape(tmp_path: Path) -> None:
             f'DCGM_FI_DEV_POWER_USAGE{{gpu="0"}} {power_w}',
             'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 90',
         ]
-    path = write(tmp_path, "\n".join(lines) + "\n")
+    path = written(tmp_path, "\n".join(lines) + "\n")
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
     imported = load(path, interval_s=2.0, base=base)
     assert imported.spans[0].samples == 3
@@ -50,7 +51,7 @@ DCGM_FI_DEV_MEM_COPY_UTIL{gpu="0"} 12
 def test_activities_are_shares_and_utilisations_percent(tmp_path: Path, form: str) -> None:
     """As DCGM gives both, whatever writes them; all become shares, by hand."""
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
-    read = row(load(write(tmp_path, SHARES[form]), base=base, time_ms=2000))
+    read = row(load(written(tmp_path, SHARES[form]), base=base, time_ms=2000))
     expected = {
         "gr_engine_active": 0.9,
         "sm_active": 0.8,
@@ -70,7 +71,7 @@ def test_pods_that_share_a_gpu_are_of_one_scrape(tmp_path: Path) -> None:
         for gpu in (0, 1)
         for pod in ("a", "b")
     ]
-    path = write(tmp_path, "\n".join(lines) + "\n")
+    path = written(tmp_path, "\n".join(lines) + "\n")
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
     imported = load(path, interval_s=15.0, base=base)
     assert [span.samples for span in imported.spans] == [3, 3]
@@ -86,7 +87,7 @@ def test_one_metric_alone_is_told_apart_by_its_labels(tmp_path: Path) -> None:
         for gpu in (0, 1)
     ]
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
-    imported = load(write(tmp_path, "\n".join(lines) + "\n"), interval_s=15.0, base=base)
+    imported = load(written(tmp_path, "\n".join(lines) + "\n"), interval_s=15.0, base=base)
     assert [span.samples for span in imported.spans] == [3, 3]
 
 
@@ -98,7 +99,7 @@ def test_pods_that_come_one_after_the_other_are_of_a_scrape_each(
     tmp_path: Path, above: str
 ) -> None:
     """By hand: five scrapes of one metric, each below a line that is none of it; 5 x 15 s."""
-    path = write(tmp_path, above + above.join(PODS_IN_TURN))
+    path = written(tmp_path, above + above.join(PODS_IN_TURN))
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
     imported = load(path, interval_s=15.0, base=base)
     assert imported.spans[0].samples == 5
@@ -107,7 +108,7 @@ def test_pods_that_come_one_after_the_other_are_of_a_scrape_each(
 
 def test_pods_without_a_line_between_them_are_told(tmp_path: Path) -> None:
     """By hand: b below a, which may be of a's scrape; of the five lines four count."""
-    path = write(tmp_path, "".join(PODS_IN_TURN))
+    path = written(tmp_path, "".join(PODS_IN_TURN))
     base = {"cu_count": 4, "engine_mhz": 1000, "memory_mhz": 500}
     with pytest.warns(DataWarning, match="left out: 1 line as of further pods on the same GPU; if"):
         imported = load(path, interval_s=15.0, base=base)
@@ -118,7 +119,7 @@ def test_the_power_of_an_instant_by_dcgmis_name(tmp_path: Path) -> None:
     """dcgm_fields.cpp of DCGM 4 names the column of field 157 POWINST; watts by hand."""
     text = "#Entity GRACT POWINST SMCLK\nID W MHz\nGPU 0 1.0 200.0 1000\nGPU 0 1.0 300.0 1000\n"
     base = {"cu_count": 4, "memory_mhz": 500}
-    assert row(load(write(tmp_path, text), interval_s=1.0, base=base))["power_w"] == 250
+    assert row(load(written(tmp_path, text), interval_s=1.0, base=base))["power_w"] == 250
 
 
 def test_a_line_without_labels_leaves_the_gpus_name(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_a_line_without_labels_leaves_the_gpus_name(tmp_path: Path) -> None:
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="NVIDIA A100-SXM4-40GB"} 90\n'
         'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1200\nDCGM_FI_DEV_MEM_CLOCK{gpu="0"} 1215\n'
     )
-    imported = load(write(tmp_path, text), device=None, base={}, time_ms=5.0)
+    imported = load(written(tmp_path, text), device=None, base={}, time_ms=5.0)
     assert imported.table.text["device"] == ["a100-sxm4-40gb"]
 
 
@@ -141,7 +142,7 @@ def test_lines_of_mig_instances_are_told(tmp_path: Path) -> None:
         pytest.warns(DataWarning, match="left out: 1 line of MIG instances"),
         pytest.raises(InputError, match="power is all that tells busy from idle"),
     ):
-        load(write(tmp_path, text), time_ms=5.0)
+        load(written(tmp_path, text), time_ms=5.0)
 
 
 def test_rows_of_mig_instances_are_told(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_rows_of_mig_instances_are_told(tmp_path: Path) -> None:
     text = "#Entity GRACT SMCLK\nID\n" + 2 * "GPU 0 0.8 1000\nGPU-I 0 0.4 N/A\nGPU-CI 0 0.4 N/A\n"
     base = {"cu_count": 4, "memory_mhz": 500}
     with pytest.warns(DataWarning, match="left out: 4 lines of MIG instances"):
-        imported = load(write(tmp_path, text), interval_s=1.0, base=base)
+        imported = load(written(tmp_path, text), interval_s=1.0, base=base)
     assert row(imported)["gr_engine_active"] == 0.8
 
 

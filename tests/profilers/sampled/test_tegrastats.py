@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import Capture, succeed
-from synthetic.monitor_logs import load, row, write
+from synthetic.monitor_logs import load, row
+from text_files import written
 
 from mlscale import HardwareConfig
 from mlscale.data.profiles import profiles_at
@@ -45,11 +46,11 @@ def run(busy: int, mhz: int = 1300, watts: float = 12.0) -> str:
 
 def imported(folder: Path, text: str, **facts: object) -> SampledTable:
     with pytest.warns(DataWarning, match="power is that of the rail"):
-        return load(write(folder, text), "tegrastats", **facts)
+        return load(written(folder, text), "tegrastats", **facts)
 
 
 def one_log(folder: Path, text: str) -> SampledLog:
-    form, (log,) = read_logs(write(folder, text))
+    form, (log,) = read_logs(written(folder, text))
     assert form.tool == "tegrastats"
     return log
 
@@ -147,7 +148,7 @@ def test_without_a_load_power_tells_when_it_works(tmp_path: Path) -> None:
 def test_dates_that_stand_twice_are_no_times(tmp_path: Path) -> None:
     """Two lines a second at --interval 500; times are whole seconds, so the interval is asked."""
     lines = run(4).splitlines()
-    path = write(tmp_path, "\n".join(line for line in lines for _ in range(2)))
+    path = written(tmp_path, "\n".join(line for line in lines for _ in range(2)))
     facts = RunFacts(device="jetson-agx-orin-64gb")
     with pytest.raises(InputError, match=r"give --interval SECONDS \(between two samples\)$"):
         import_logs([path], None, facts)
@@ -171,7 +172,7 @@ def test_lines_of_others_are_passed_over(tmp_path: Path) -> None:
 def test_the_last_line_may_be_cut_off(tmp_path: Path, left: int) -> None:
     """What ends in the last rail's own number is whole enough."""
     *lines, last = run(3).splitlines()[:-1]
-    path = write(tmp_path, "\n".join([*lines, last[:left]]))
+    path = written(tmp_path, "\n".join([*lines, last[:left]]))
     is_told = left < 201
     with pytest.warns(DataWarning) as told:
         table = load(path, "tegrastats")
@@ -183,24 +184,24 @@ def test_the_last_line_may_be_cut_off(tmp_path: Path, left: int) -> None:
 
 
 def test_a_share_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, run(3).replace("GR3D_FREQ 99%", "GR3D_FREQ 990%"))
+    path = written(tmp_path, run(3).replace("GR3D_FREQ 99%", "GR3D_FREQ 990%"))
     with pytest.raises(InputError, match=r"row 2, column 'GR3D_FREQ': '990' cannot be"):
         read_logs(path)
 
 
 def test_it_is_known_by_its_lines(tmp_path: Path) -> None:
     for text in (run(1), f"started\n{RAM} GR3D_FREQ 0%\n"):
-        form = log_format(write(tmp_path, text))
+        form = log_format(written(tmp_path, text))
         assert form is not None
         assert form.tool == "tegrastats"
-    assert log_format(write(tmp_path, "RAM of the host: 12/64\n")) is None
+    assert log_format(written(tmp_path, "RAM of the host: 12/64\n")) is None
 
 
 @RAIL
 def test_two_logs_are_advised_on_by_their_times(capsys: Capture, tmp_path: Path) -> None:
     """Work that follows the clock: 40 s at 1300 MHz, 60 s at 867; energy is the board's."""
     logs = [
-        write(tmp_path, run(*of), name)
+        written(tmp_path, run(*of), name)
         for name, of in {"fast.txt": (40, 1300, 20.0), "slow.txt": (60, 867, 11.0)}.items()
     ]
     given = ("--device", "jetson-agx-orin-64gb", "--format", "json")
@@ -214,9 +215,9 @@ def test_two_logs_are_advised_on_by_their_times(capsys: Capture, tmp_path: Path)
 
 @RAIL
 def test_power_of_a_rail_for_another_table_is_said_to_be(tmp_path: Path) -> None:
-    table = load(write(tmp_path, run(3).replace("VDD_GPU_SOC", "VDD_X")), "tegrastats").table
+    table = load(written(tmp_path, run(3).replace("VDD_GPU_SOC", "VDD_X")), "tegrastats").table
     assert table.metadata["power_kind"] is None
-    with_power = join_power(table, write(tmp_path, run(3), "w.txt"))
+    with_power = join_power(table, written(tmp_path, run(3), "w.txt"))
     assert with_power.metadata["power_kind"] == "rail"
     assert with_power.metadata["power_source"].endswith("; of the rail VDD_GPU_SOC (GPU and SoC)")
     assert with_power.numbers["power_w"] == pytest.approx([12])
@@ -230,7 +231,7 @@ def test_import_says_that_it_is_a_rails(capsys: Capture, tmp_path: Path) -> None
         "0,2000,16,1,1,256,1,1,gemm\n"
     )
     given = ("--device", "jetson-agx-orin-64gb", "--base", "engine=1300,memory=3199", "--power")
-    log = write(tmp_path, run(3))
+    log = written(tmp_path, run(3))
     out, _ = succeed(capsys, "import", "auto", export, *given, log, "-o", tmp_path / "t.csv")
     assert "; rail power 12.00 W (mean of tegrastats, run.log, GPU 0, " in out
 

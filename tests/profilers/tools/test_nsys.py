@@ -3,17 +3,12 @@
 from pathlib import Path
 
 import pytest
-from synthetic.exports import read, row
+from synthetic.exports import by_kernel, read, row
 from synthetic.traces import BUSY_S, SPAN_S, SUM_2020, SUM_CSV, SUM_TEXT, F, G, gpu_trace
 
 from mlscale import DataWarning, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
-
-
-def by_kernel(imported: object, column: str) -> dict[str, float]:
-    table = imported.table  # type: ignore[attr-defined]
-    return dict(zip(table.text["kernel"], table.numbers[column].tolist(), strict=True))
 
 
 def test_a_summary_gives_launches_and_their_total(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic.databases import changed
 from synthetic.traces import write_sqlite
 
 from mlscale import DataWarning, InputError
@@ -20,14 +21,6 @@ def load(path: Path, **options: Any) -> ImportedTable:
     return import_exports([path], base=CLOCKS, **options)
 
 
-def change(path: Path, *statements: str) -> Path:
-    with closing(sqlite3.connect(path)) as database:
-        for statement in statements:
-            database.execute(statement)
-        database.commit()
-    return path
-
-
 def test_without_kernels(tmp_path: Path) -> None:
     path = write_sqlite(tmp_path / "none.sqlite", devices=())
     with pytest.raises(InputError, match=r"no kernels were traced$"):
@@ -38,7 +31,7 @@ def test_without_kernels(tmp_path: Path) -> None:
 
 
 def test_another_database_is_told(tmp_path: Path) -> None:
-    path = change(tmp_path / "places.sqlite", "CREATE TABLE moz_places (id INTEGER)")
+    path = changed(tmp_path / "places.sqlite", "CREATE TABLE moz_places (id INTEGER)")
     with pytest.raises(InputError, match=r"tables neither of rocprofv3 nor of Nsight Systems"):
         load(path)
 
@@ -51,7 +44,7 @@ def test_graphs_beside_kernels_are_warned_of(tmp_path: Path) -> None:
 
 def test_nothing_is_written(tmp_path: Path) -> None:
     """Also where its author left it in a mode in which SQLite writes two files beside it."""
-    path = change(write_sqlite(tmp_path / "run.sqlite"), "PRAGMA journal_mode = WAL")
+    path = changed(write_sqlite(tmp_path / "run.sqlite"), "PRAGMA journal_mode = WAL")
     with closing(open_read_only(path)) as database:
         assert database.execute("SELECT count(*) FROM StringIds").fetchone() == (2,)
         assert list(tmp_path.iterdir()) == [path]
@@ -62,7 +55,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 def test_a_view_is_not_read(tmp_path: Path) -> None:
     """It could compute for ever: this one counts without an end."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
-    path = change(
+    path = changed(
         write_sqlite(tmp_path / "run.sqlite", devices=()),
         f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {endless}",
     )
@@ -86,7 +79,7 @@ def test_a_view_is_not_read(tmp_path: Path) -> None:
 )
 def test_damaged_content_is_refused(tmp_path: Path, statement: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        load(change(write_sqlite(tmp_path / "run.sqlite"), statement))
+        load(changed(write_sqlite(tmp_path / "run.sqlite"), statement))
 
 
 def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
@@ -98,6 +91,8 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 
 def test_a_number_of_sms_that_is_none_is_asked_for(tmp_path: Path) -> None:
     """SQLite keeps any value in any column; a text was a ValueError of float's."""
-    path = change(write_sqlite(tmp_path / "run.sqlite"), "UPDATE TARGET_INFO_GPU SET smCount = 'x'")
+    path = changed(
+        write_sqlite(tmp_path / "run.sqlite"), "UPDATE TARGET_INFO_GPU SET smCount = 'x'"
+    )
     with pytest.raises(InputError, match=r"does not say .*cu_count; give"):
         load(path, device="made")

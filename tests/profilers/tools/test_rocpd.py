@@ -1,7 +1,5 @@
 """rocprofv3's database (rocpd): made ones in the real schema, and the same runs as CSV files."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic.exports import row
+from synthetic.databases import changed
+from synthetic.exports import AMD_FEATURES, row
 from synthetic.rocpd_files import (
     EXTDATA,
     Dispatch,
@@ -30,10 +29,6 @@ AMD = {
     "SQ_INSTS_SMEM": [50, 0], "SQ_INSTS_VMEM_RD": [60, 40], "SQ_INSTS_VMEM_WR": [25, 25],
     "SQ_INSTS_LDS": [100, 0], "GRBM_GUI_ACTIVE": [5000, 3000],
 }  # fmt: skip
-AMD_FEATURES = {
-    "VALUInsts": 50, "SALUInsts": 20, "SFetchInsts": 5, "VFetchInsts": 10, "VWriteInsts": 5,
-    "LDSInsts": 10, "NumWorkGroups": 10,
-}  # fmt: skip
 COUNTED = (Dispatch(1, counters=AMD), Dispatch(2, begin=5000, end=9000, counters=AMD))
 TRACED = (
     Dispatch(1),
@@ -49,11 +44,7 @@ def load(*paths: Path, **options: Any) -> ImportedTable:
 
 def change(path: Path, *statements: str) -> Path:
     """A database after statements in which a table's name ends in '@' for its process."""
-    with closing(sqlite3.connect(path)) as database:
-        for statement in statements:
-            database.execute(statement.replace("@", TABLE))
-        database.commit()
-    return path
+    return changed(path, *(statement.replace("@", TABLE) for statement in statements))
 
 
 def alike(one: ImportedTable, other: ImportedTable) -> None:

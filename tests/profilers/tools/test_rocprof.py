@@ -3,20 +3,10 @@
 from pathlib import Path
 
 import pytest
-from synthetic.exports import BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
+from synthetic.exports import AMD, AMD_FEATURES, BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable
-
-AMD = {
-    "SQ_WAVES": 10, "SQ_INSTS_VALU": 500, "SQ_INSTS_SALU": 200, "SQ_INSTS_SMEM": 50,
-    "SQ_INSTS_VMEM_RD": 100, "SQ_INSTS_VMEM_WR": 50, "SQ_INSTS_LDS": 100,
-    "GRBM_GUI_ACTIVE": 8000,
-}  # fmt: skip
-AMD_FEATURES = {
-    "VALUInsts": 50, "SALUInsts": 20, "SFetchInsts": 5, "VFetchInsts": 10, "VWriteInsts": 5,
-    "LDSInsts": 10, "NumWorkGroups": 10,
-}  # fmt: skip
 
 
 def test_v1(tmp_path: Path) -> None:
