@@ -97,7 +97,7 @@ def advise(
     predictions, search = search_for(model, profiles, terms)
     notes, trained = feature_warnings(model, profiles), predictions.trained_range
     advice = advice_on(search, terms, _run(profiles), notes, trained, predictions)
-    exchange = _exchange_warning(profiles, advice.whole_run)
+    exchange = _exchange_warning(profiles, advice.run)
     return replace(advice, warnings=(*advice.warnings, *exchange))
 
 
@@ -208,7 +208,21 @@ def _run(profiles: Profiles) -> Run:
     launches = None if profiles.launches is None else float(profiles.launches.sum())
     cover_percent = 100 * profiles.counters_cover
     is_of_monitor = is_sampled(profiles.metadata)
-    return Run(len(profiles.kernels), launches, profiles.idle_ms, cover_percent, is_of_monitor)
+    run_ms = profiles.run_times_ms.sum()
+    hidden = min(profiles.hidden_exchange_ms, _exchange_ms(profiles)) / run_ms
+    return Run(
+        kernels=len(profiles.kernels),
+        launches=launches,
+        idle_beside_ms=profiles.idle_ms,
+        counters_cover_percent=cover_percent,
+        is_sampled=is_of_monitor,
+        hidden_exchange_percent=100 * hidden if LEAST_EXCHANGE < hidden < 1 else 0.0,
+    )
+
+
+def _exchange_ms(profiles: Profiles) -> float:
+    """How long the run's kernels exchange data between GPUs, at the base [ms]."""
+    return float(profiles.run_times_ms[exchanging(profiles)].sum())
 
 
 def _board_warning(search: Search) -> list[str]:
@@ -248,25 +262,19 @@ def _change_in_words(slowdown_percent: float) -> str:
     return f"{percent_in_words(slowdown_percent)} % {word}"
 
 
-def _exchange_warning(profiles: Profiles, whole_run: Recommendation) -> list[str]:
-    """That kernels of the run wait for other GPUs, and what comes of it if others hide them."""
-    exchanges = exchanging(profiles)
-    exchange_ms, run_ms = profiles.run_times_ms[exchanges].sum(), profiles.run_times_ms.sum()
-    share = exchange_ms / run_ms
+def _exchange_warning(profiles: Profiles, run: Run) -> list[str]:
+    """That kernels of the run wait for other GPUs, some of them beside others."""
+    share = _exchange_ms(profiles) / profiles.run_times_ms.sum()
     if share < LEAST_EXCHANGE:
         return []
-    first = shortened(profiles.kernels[int(exchanges.argmax())])
+    first = shortened(profiles.kernels[int(exchanging(profiles).argmax())])
     warning = (
         f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
         f"GPUs ('{first}'): they wait for links and for the other GPUs, which no counter tells"
     )
-    hidden_ms = min(profiles.hidden_exchange_ms, exchange_ms)
-    if LEAST_EXCHANGE * run_ms < hidden_ms < run_ms:
-        change = _change_in_words(whole_run.slowdown_percent * run_ms / (run_ms - hidden_ms))
-        warning += (
-            f"; {time_in_words(hidden_ms)} of them run beside other kernels: without these, if "
-            f"they stay hidden, the run gets {change}"
-        )
+    if run.hidden_exchange_percent:
+        hidden_ms = run.hidden_exchange_percent / 100 * profiles.run_times_ms.sum()
+        warning += f"; {time_in_words(hidden_ms)} of them run beside other kernels"
     return [warning]
 
 

@@ -35,7 +35,7 @@ def verdict(advice: Advice) -> str:
         else:
             nothing = _nothing_better(advice.objective, advice.limits)
         return f"Stay at the base, {base}: {nothing}{_of_run(advice)}."
-    text = f"Set {_settings(best, base)}: {_effects(advice.objective, run)}{_of_run(advice)}"
+    text = f"Set {_settings(best, base)}: {_effects(advice, run)}{_of_run(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
     if is_lowest or advice.objective == "clock":
         text += f"; {_no_lower(advice)}"
@@ -65,16 +65,26 @@ def cap_verdict(caps: CapAdvice, advice: Advice) -> str:
         nothing = _nothing_better(caps.objective, caps.limits)
         return f"Leave the power cap {own}: {nothing}{_of_run(advice)}."
     own = "" if caps.default_w is None else f" (of {caps.default_w:g})"
-    text = f"Set the power cap to {best.cap_w:g} W{own}: {_effects(caps.objective, best.run)}"
+    text = (
+        f"Set the power cap to {best.cap_w:g} W{own}: {_effects(advice, best.run, caps.objective)}"
+    )
     text += _of_run(advice)
     if OPEN_INTERVAL in best.flags:
         text += f"; {OPEN_INTERVAL}"
     return f"{text}."
 
 
-def _effects(objective: str, of: Recommendation | CappedRun) -> str:
-    """What becomes of time, and of the objective where it is something to save."""
+def _effects(advice: Advice, of: Recommendation | CappedRun, objective: str | None = None) -> str:
+    """What becomes of time, and of the objective where it is something to save.
+
+    objective: by default that of the advice.
+    """
+    objective = objective or advice.objective
     effects = [_change(of.slowdown_percent, of.slowdown_range, "faster", "slower", _COVERAGE)]
+    if advice.run.hidden_exchange_percent:
+        exposed = advice.run.exposed_slowdown_percent(of.slowdown_percent)
+        change = _change(exposed, None, "faster", "slower")
+        effects.append(f"{change} if the exchanges between GPUs stay hidden")
     if objective in SAVED:
         more, less = (f"{word} {SAVED[objective]}" for word in ("more", "less"))
         effects.append(_change(of.saving_percent, of.saving_range, more, less))

@@ -17,6 +17,7 @@ from mlscale import HardwareConfig, Model, train
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import Limits, static_power
 from mlscale.advice.search import TOO_SLOW
+from mlscale.advice.verdict import verdict
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
 MODEL = train(frugal.measurements(), MID, "nearest")
@@ -292,12 +293,15 @@ class TestExchange:
         In all 11.1 % slower, and of the 3 ms that are left 22.2 %.
         """
         names = ("gemm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL")
-        for hidden_ms, end in ((3.0, "the run gets 22 % slower"), (0.0, "which no counter tells")):
+        for hidden_ms, end in ((3.0, "3 ms of them run beside other kernels"), (0.0, "tells")):
             hidden = {"hidden_exchange_ms": hidden_ms}
             run = replace(new_kernels(power=False), kernels=names, metadata=hidden)
             advice = advise(MODEL, run, "clock", Limits(max_slowdown_percent=11.2))
             assert advice.whole_run.slowdown_percent == pytest.approx(100 / 9)
             assert advice.warnings[-1].endswith(end)
+            assert advice.run.hidden_exchange_percent == pytest.approx(100 * hidden_ms / 6)
+            said = ", 22 % slower if the exchanges between GPUs stay hidden" in verdict(advice)
+            assert said == bool(hidden_ms)
 
     def test_others_are_not(self) -> None:
         run = replace(new_kernels(), kernels=("gemm", "pack_for_nccl"))
