@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mlscale.cli import options, outputs, values
 from mlscale.cli.text import columns, json_text, number
 from mlscale.collect.clocks import given_back, why_fixed
-from mlscale.collect.device import find_device
+from mlscale.collect.device import device_at_hand
 from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import carry_out
 from mlscale.errors import InputError, UsageError, warn
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plan(arguments: argparse.Namespace) -> Plan:
     """The plan, with the CU counts and clocks that the device offers. Raises InputError."""
-    device, repeat = find_device(arguments.backend), arguments.repeat
+    device, repeat = device_at_hand(arguments.backend), arguments.repeat
     settings = {"engine_mhz": arguments.engine, "memory_mhz": arguments.memory}
     settings["cap_w"] = arguments.power_limits
     if any(settings.values()) and (why := why_fixed(device)):

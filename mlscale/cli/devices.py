@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     show.add_argument(
         "device",
-        type=values.known_device,
+        type=values.known_device_key,
         metavar="DEVICE",
         help="a name of the GPU, or a device file",
     )

@@ -21,7 +21,14 @@ from mlscale.errors import InputError, UsageError
 from mlscale.files import remove_unfinished, write_text
 from mlscale.progress import Progress
 from mlscale.studies.dask_client import connected
-from mlscale.studies.fleet import FleetWork, advice_work, checked, do_part, is_whole, whole_document
+from mlscale.studies.fleet import (
+    FleetWork,
+    advice_work,
+    checked,
+    do_part,
+    is_written,
+    whole_document,
+)
 from mlscale.studies.parallel import sweep
 from mlscale.text import counted
 
@@ -93,7 +100,7 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
             client = stack.enter_context(connected(arguments.dask)) if arguments.dask else None
             progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume, "fleet"))
             done = progress.done.items()
-            progress.done = {n: part for n, part in done if is_whole(work, n, part)}
+            progress.done = {n: part for n, part in done if is_written(work, n, part)}
             calls = [(of.model, work, number) for number in range(len(fleet.groups))]
             jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
             running = checked(work, sweep(do_part, calls, jobs, progress, client))

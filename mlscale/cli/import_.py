@@ -64,7 +64,7 @@ def _add_datasets(formats: Any) -> None:
     )
     dvfs.add_argument(
         "--device",
-        type=values.known_device,
+        type=values.known_device_key,
         metavar="DEVICE",
         help="the GPU it was measured on, a name of 'devices list' or a device file (default: "
         "what the file says)",

@@ -30,7 +30,7 @@ def device_key(text: str) -> str:
     return text if device is None else device.key
 
 
-def known_device(text: str) -> str:
+def known_device_key(text: str) -> str:
     """As device_key, for a GPU that must be known."""
     from mlscale.data.device_table import load_device
 

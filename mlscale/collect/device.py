@@ -78,7 +78,7 @@ class DeviceInfo:
         return {}
 
 
-def find_device(backend: str | None = None) -> DeviceInfo:
+def device_at_hand(backend: str | None = None) -> DeviceInfo:
     """The first device of the backend, or of the first backend that has one.
 
     Raises MissingLibraryError without kernel_tuner, and InputError without a device, which says

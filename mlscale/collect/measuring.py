@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mlscale.collect.clocks import set_board
-from mlscale.collect.device import DeviceInfo, find_device, nvml_board
+from mlscale.collect.device import DeviceInfo, device_at_hand, nvml_board
 from mlscale.collect.plan import Entry, Plan, select
 from mlscale.errors import InputError
 
@@ -157,7 +157,7 @@ def _launch(entry: Entry, device: DeviceInfo, arguments: tuple[Any, ...]) -> dic
 
 def main(backend: str, suite: str, kernels: Sequence[str]) -> None:
     """Launch each kernel once, on all CUs and at the clocks as they are."""
-    device = find_device(backend)
+    device = device_at_hand(backend)
     for entry in select(suite, kernels, backend):
         launch = _launch(entry, device, entry.case().arguments)
         run_kernel(**launch, params={"block_size_x": entry.block})

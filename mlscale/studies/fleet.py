@@ -88,7 +88,7 @@ def do_part(model: Model, work: FleetWork, number: int) -> Row:
     return {**part, "bytes": size, "warnings": list(notes)}
 
 
-def is_whole(work: FleetWork, number: int, part: Row) -> bool:
+def is_written(work: FleetWork, number: int, part: Row) -> bool:
     """Whether the part that was written is there."""
     path = work.path(number)
     return bool(part["bytes"] == (path.stat().st_size if path.is_file() else 0))
@@ -97,7 +97,7 @@ def is_whole(work: FleetWork, number: int, part: Row) -> bool:
 def checked(work: FleetWork, running: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
     """The parts as they come. Raises InputError where one is not in this machine's folder."""
     for number, part in running:
-        if not is_whole(work, number, part):
+        if not is_written(work, number, part):
             raise InputError(
                 f"{work.path(number)}: is not what a worker wrote; all machines must see the "
                 "folder, and the fleet, under the same name"

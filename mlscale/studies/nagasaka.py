@@ -191,7 +191,7 @@ def set_errors(
             )
 
 
-def fit_all(
+def fit_to_all_kernels(
     inputs: PowerInputs, name: str, fixed: float | None = None
 ) -> tuple[LinearPowerModel, float]:
     """Return the model of all kernels and its lambda, chosen with folds grouped by application.
@@ -213,7 +213,7 @@ def fit_model(case: PowerCase, name: str) -> FittedPowerModel:
     """
     inputs = replace(case.inputs, sets={name: case.inputs.sets[name]})
     (errors,) = set_errors(inputs, ("application",), SHUFFLES)
-    model, penalty = fit_all(inputs, name)
+    model, penalty = fit_to_all_kernels(inputs, name)
     rates = inputs.matrix(name)
     return FittedPowerModel(
         device=case.device,
@@ -326,7 +326,7 @@ def error_row(case: PowerCase, result: SetErrors) -> dict[str, Any]:
 
 def model_row(case: PowerCase, counters: str) -> dict[str, Any]:
     """Return the model of all kernels: energies, intercept and mean contributions (Fig. 4)."""
-    model, penalty = fit_all(case.inputs, counters, case.fixed_penalty)
+    model, penalty = fit_to_all_kernels(case.inputs, counters, case.fixed_penalty)
     names = case.inputs.sets[counters]
     try:
         ratios = contribution_ratios(model, case.inputs.matrix(counters))

@@ -18,7 +18,7 @@ from command import Capture, succeed
 from synthetic import cuda_gpu
 
 from mlscale.collect import cases, device, recording
-from mlscale.collect.device import find_device
+from mlscale.collect.device import device_at_hand
 from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import cache_file
 from mlscale.errors import InputError
@@ -70,7 +70,7 @@ def measured(gpu: cuda_gpu.Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)  # kernel_tuner leaves the source of what fails
 
     def measure(power_s: float = 1.0) -> Any:
-        info = find_device("cuda")
+        info = device_at_hand("cuda")
         [copy] = select("small", ["copy"], "cuda")
         entry = replace(copy, threads=1000, case=partial(cases._moved, n=1000))
         plan = Plan("small", info, (entry,), (8, 132), AS_IT_IS, 2, power_s)
@@ -150,7 +150,7 @@ def test_the_dry_run_of_a_user_who_is_not_root(
 
 def test_the_device(gpu: cuda_gpu.Gpu) -> None:
     """Groups of 8 SMs; eight counts, 132 / 8 apart and rounded up; 130 are more than 16 groups."""
-    info = find_device("cuda")
+    info = device_at_hand("cuda")
     assert (info.name, info.uuid) == ("NVIDIA H100 80GB HBM3", cuda_gpu.UUID_TEXT)
     assert (info.cu_axis, info.sensors, info.driver) == ("green contexts", "nvml", "CUDA 12.8")
     assert cu_counts(None, info) == (16, 40, 56, 72, 88, 104, 120, 132)
@@ -160,13 +160,13 @@ def test_the_device(gpu: cuda_gpu.Gpu) -> None:
 def test_a_board_that_nvml_does_not_know(gpu: cuda_gpu.Gpu, monkeypatch: Any) -> None:
     """As a MIG slice, whose name has another prefix: it is measured without power."""
     monkeypatch.setattr(cuda_gpu, "UUID_TEXT", "another")
-    assert find_device("cuda").sensors == ""
+    assert device_at_hand("cuda").sensors == ""
 
 
 def test_a_jetson_has_its_own_sensors(gpu: cuda_gpu.Gpu, monkeypatch: Any, tmp_path: Path) -> None:
     """NVIDIA's release file tells it; NVML has no sensors there."""
     monkeypatch.setattr(device, "_JETSON", tmp_path)
-    assert find_device("cuda").sensors == "tegra"
+    assert device_at_hand("cuda").sensors == "tegra"
 
 
 @pytest.mark.parametrize(("driver", "axis"), [(12040, "green contexts"), (12030, "")])
@@ -176,7 +176,7 @@ def test_green_contexts_came_with_cuda_12_4(
     bindings = sys.modules["cuda.bindings"]
     monkeypatch.setattr(bindings.runtime, "cudaDriverGetVersion", lambda: (0, driver))
     monkeypatch.setattr(bindings.nvrtc, "nvrtcVersion", lambda: (0, 12, 3))
-    assert find_device().cu_axis == axis
+    assert device_at_hand().cu_axis == axis
 
 
 def test_no_gpu(gpu: cuda_gpu.Gpu, monkeypatch: Any) -> None:
@@ -186,7 +186,7 @@ def test_no_gpu(gpu: cuda_gpu.Gpu, monkeypatch: Any) -> None:
     bindings = sys.modules["cuda.bindings"]
     monkeypatch.setattr(bindings.runtime, "cudaGetDeviceCount", cudaGetDeviceCount)
     with pytest.raises(InputError, match=r"\(cudaGetDeviceCount: cudaErrorNoDevice\)"):
-        find_device("cuda")
+        device_at_hand("cuda")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_what_does_not_fit_together(
     monkeypatch.setattr(bindings.runtime, "cudaDriverGetVersion", lambda: (0, driver))
     monkeypatch.setattr(bindings.nvrtc, "nvrtcVersion", version)
     with pytest.raises(InputError, match=message):
-        find_device("cuda")
+        device_at_hand("cuda")
 
 
 @pytest.mark.parametrize("name", ["driver", "runtime", "nvrtc"])

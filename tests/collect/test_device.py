@@ -7,7 +7,7 @@ from typing import Any
 import pocl
 import pytest
 
-from mlscale.collect.device import find_device
+from mlscale.collect.device import device_at_hand
 from mlscale.errors import InputError
 
 UUID = bytes(range(16))
@@ -38,7 +38,7 @@ def mi210(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_an_mi210(mi210: dict[str, Any]) -> None:
     """kHz to MHz."""
-    info = find_device("hip")
+    info = device_at_hand("hip")
     assert (info.engine_mhz, info.memory_mhz, info.wave_size) == (1700, 1600, 64)
     assert (info.cu_axis, info.sensors) == ("CU mask", "")
 
@@ -54,7 +54,7 @@ def test_amd_smi(
         amdsmi_get_energy_count=counted.__getitem__,
     )
     monkeypatch.setitem(sys.modules, "amdsmi", smi)
-    assert find_device("hip").sensors == sensors
+    assert device_at_hand("hip").sensors == sensors
 
 
 def test_hip_python_has_the_names(mi210: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +72,10 @@ def test_what_kernel_tuner_cannot_use(
     """A GPU without a UUID, for which HIP says 'XX'; and hip-python 10, with its new signatures."""
     mi210["uuid"] = SimpleNamespace(bytes=b"XX")
     with pytest.raises(InputError, match=r"an AMD GPU that has no unique number \(UUID\)"):
-        find_device("hip")
+        device_at_hand("hip")
     monkeypatch.setattr(sys.modules["hip"].hip, "hipGetDeviceProperties", lambda _: (0, None))
     with pytest.raises(InputError, match=r"cannot use this hip-python .*'hip-python<10'"):
-        find_device("hip")
+        device_at_hand("hip")
 
 
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,12 +84,12 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
     for backend, package in (("cuda", "nvidia-ml-py"), ("hip", "hip-python<10")):
         with pytest.raises(InputError, match=f"; {backend}: .* \\(pip install .*{package}"):
-            find_device(backend)
+            device_at_hand(backend)
 
 
 def test_the_processor() -> None:
     pocl.needs_pocl()
-    info = find_device("opencl")
+    info = device_at_hand("opencl")
     assert info.cu_axis == "threads"
     assert info.sensors == ""
     assert info.engine_mhz > 0

@@ -20,7 +20,7 @@ import pytest
 
 from mlscale.collect import cases
 from mlscale.collect.cases import Case
-from mlscale.collect.device import DeviceInfo, find_device
+from mlscale.collect.device import DeviceInfo, device_at_hand
 from mlscale.collect.micro import probes
 from mlscale.collect.plan import KERNELS, Entry, entries, select
 from mlscale.errors import InputError
@@ -147,7 +147,7 @@ def test_and_by_opencl(
 
     monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path_factory.getbasetemp()))
     case = entry.case()
-    launch = _launch(entry, find_device("opencl"), case.arguments)
+    launch = _launch(entry, device_at_hand("opencl"), case.arguments)
     outputs = run_kernel(**launch, params={"block_size_x": entry.block})
     assert case.error(outputs) <= case.tolerance
 

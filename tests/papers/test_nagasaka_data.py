@@ -19,7 +19,7 @@ from mlscale.studies.nagasaka import (
     SHUFFLES,
     PowerCase,
     SetErrors,
-    fit_all,
+    fit_to_all_kernels,
     set_errors,
     unseen_rows,
 )
@@ -121,7 +121,7 @@ def test_texture_kernels_are_underestimated(data_folder: Path) -> None:
 def test_intercept_and_energies(data_folder: Path, name: str, percent: float) -> None:
     """The penalty that is chosen moves little of the power into the intercept."""
     found = inputs(data_folder, name)
-    model, _ = fit_all(found, "Mem/Inst")
+    model, _ = fit_to_all_kernels(found, "Mem/Inst")
     assert 100 * model.intercept_w / found.power_w.mean() == pytest.approx(percent, abs=2.5)
     # docs/equations.md, 3.4: 0.6 to 2.9 nJ a transaction, 0.24 to 0.63 nJ a warp instruction.
     assert (model.energy_j > np.array([0.55e-9, 0.2e-9])).all()
@@ -148,7 +148,7 @@ def test_the_model_of_one_clock_is_wrong_at_others(
     """The intercept holds the clocks and the voltage, even for the kernels it was trained with."""
     data = measured(data_folder, name)
     base = HardwareConfig(data.grid.cu_count[0], engine, memory)
-    model, _ = fit_all(derive_inputs(data.profiles(base)), "Mem/Inst")
+    model, _ = fit_to_all_kernels(derive_inputs(data.profiles(base)), "Mem/Inst")
     others = [derive_inputs(data.profiles(config)) for config in data.grid if config != base]
     errors = [
         absolute_percentage_error(estimate_power_w(model, o.matrix("Mem/Inst")), o.power_w).mean()

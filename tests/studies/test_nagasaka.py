@@ -67,7 +67,7 @@ class TestKnownTruth:
         held_out = study.hold_out(rates, power, np.arange(10), 0, fixed=1e15)
         assert held_out.estimated_w == pytest.approx((power.sum() - power) / 9)
         assert (held_out.penalty == 1e15).all()
-        assert study.fit_all(made, "Mem/Inst", 2.5)[1] == 2.5
+        assert study.fit_to_all_kernels(made, "Mem/Inst", 2.5)[1] == 2.5
 
     def test_counters_without_meaning_are_penalised_away(self) -> None:
         random = np.random.default_rng(2)

@@ -18,7 +18,7 @@ from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.board import LEAST_CLOCKS, BoardPredictor
 from mlscale.predictors.board_power.memory_clock import on_grid
-from mlscale.predictors.board_power.model import (
+from mlscale.predictors.board_power.population import (
     BoardCurve,
     GpuSweep,
     PowerPopulation,

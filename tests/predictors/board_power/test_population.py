@@ -10,7 +10,7 @@ from synthetic.tidy import same_bits
 from mlscale import Measurements, Profiles, Surfaces
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.board_power.estimator import BoardPower
-from mlscale.predictors.board_power.model import GpuSweep, PowerPopulation
+from mlscale.predictors.board_power.population import GpuSweep, PowerPopulation
 from mlscale.predictors.intervals import LEVELS
 
 SECOND = made.GRID.config((0, 4, 0))  # 1000 of 1500 MHz
