@@ -275,6 +275,7 @@ def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
     """Write the rows, with the power of --power, and say what the summary cannot."""
     from mlscale.data.table_files import read_table, write_table
     from mlscale.profilers import append
+    from mlscale.profilers.run_table import repeated_rows
 
     text = ""
     if arguments.power is not None:
@@ -285,7 +286,10 @@ def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
         )
     rows = len(table)
     if arguments.append and output.exists():
-        table = append(read_table(output), table, str(output))
+        before, new = read_table(output), table
+        table = append(before, new, str(output))
+        if again := repeated_rows(before, new):
+            text += f"; {counted(again, 'repetition')} of rows that were there"
     write_table(table, output)
     return text + (f"; {len(table)} rows in all" if len(table) > rows else "")
 

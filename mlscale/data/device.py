@@ -196,6 +196,18 @@ class Device:
             high = min(high, ABOVE_RATED * self.datasheet.engine_mhz)
         return multiples_mhz(low, high, self.engine_clock_step_mhz)
 
+    def highest_mhz(self, clock: str) -> float | None:
+        """The highest 'engine_mhz' or 'memory_mhz' it is known to have [MHz], None where none is.
+
+        A data sheet's engine clock may be exceeded, so it counts for the memory alone.
+        """
+        known: list[float | None] = [*self.memory_clocks_mhz()]
+        if clock == "engine_mhz":
+            known = [self.max_clock_mhz, *(self.engine_clock_range_mhz or ())]
+        elif self.datasheet is not None:
+            known.append(self.datasheet.memory_mhz)
+        return max(filter(None, known), default=None)
+
     def memory_clocks_mhz(self) -> tuple[float, ...]:
         """The memory clocks that the vendor's tool lists, ascending; empty where not known."""
         return tuple(sorted(self.supported_memory_mhz or ()))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mlscale.arrays import Floats, Indices
+from mlscale.data.completeness import complete_kernels
 from mlscale.data.grid import AXES, Base, ConfigGrid
-from mlscale.data.profiles import NOT_COUNTERS, Profiles
+from mlscale.data.plausibility import check_units, warn_of_launches, warn_of_repetitions
+from mlscale.data.profiles import NOT_COUNTERS, Profiles, in_application
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
-from mlscale.errors import InputError, extra_named, require_type, warn
+from mlscale.errors import InputError, extra_named, require_type
 from mlscale.files import path_of
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class Measurements:
         require_type("metadata", metadata, Mapping | None, "a dict")
         if device is not None and hasattr(frame, "assign"):
             frame = frame.assign(device=device)
-        table = table_from_frame(frame)
+        table = table_from_frame(frame, REQUIRED)
         return from_table(replace(table, metadata=metadata or {}), incomplete, aggregate)
 
     @cached_property
@@ -219,7 +221,7 @@ def read(
     Example:
         data = mlscale.read("table.parquet")
     """
-    return from_table(read_table(path_of(path)), incomplete, aggregate)
+    return from_table(read_table(path_of(path), REQUIRED), incomplete, aggregate)
 
 
 def from_table(
@@ -235,14 +237,18 @@ def from_table(
         raise InputError(
             f"{table.source}: holds the devices {', '.join(devices)}; make one table for each"
         )
+    check_units(table, devices[0])
     applications = _application_of_kernels(table)
     grid, cells = _cells(table)
     kernels, kernel_of_row = table.numbered("kernel")
     where, shape = (kernel_of_row, *cells), (len(kernels), *grid.shape)
     counts = np.zeros(shape, dtype=np.intp)
     np.add.at(counts, where, 1)
-    complete = _complete_kernels(table, kernels, grid, counts, incomplete)
-    has_power = table.has_values("power_w")
+    complete = complete_kernels(table, kernels, grid, counts, drop=incomplete == "drop")
+    powers = _powers(table)
+    time_samples = to_samples(table.positive("time_ms"), where, shape)
+    warn_of_repetitions(table, kernels, grid, where, time_samples)
+    warn_of_launches(table, kernels, where, shape)
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = np.column_stack(
         [np.empty((len(table), 0)), *(table.counter(name) for name in counter_names)]
@@ -252,8 +258,8 @@ def from_table(
         grid=grid,
         kernels=kernels,
         applications=tuple(applications.values()),
-        time_samples=to_samples(table.positive("time_ms"), where, shape),
-        power_samples=to_samples(table.positive("power_w"), where, shape) if has_power else None,
+        time_samples=time_samples,
+        power_samples=None if powers is None else to_samples(powers, where, shape),
         counter_names=counter_names,
         counter_samples=to_samples(counters, where, shape),
         metadata=dict(table.metadata),
@@ -270,10 +276,24 @@ def _application_of_kernels(table: Table) -> dict[str, str]:
         if applications.setdefault(kernel, application) != application:
             raise InputError(
                 f"{table.source}: {table.row(row)}, column 'application': kernel '{kernel}' is of "
-                f"'{applications[kernel]}' above and of '{application}' here; a kernel's name "
-                "must be its own"
+                f"'{applications[kernel]}' above and of '{application}' here; give each a name of "
+                f"its own, such as '{in_application(application, kernel)}'"
             )
     return applications
+
+
+def _powers(table: Table) -> Floats | None:
+    """Power of every row [W], None where no row has it. Raises InputError where some have it."""
+    if not table.has_values("power_w"):
+        return None
+    lacking = np.flatnonzero(np.isnan(table.numbers["power_w"]))
+    if lacking.size:
+        raise InputError(
+            f"{table.source}: {table.row(int(lacking[0]))}, column 'power_w': the value is not "
+            f"given; it must be positive and finite in every row ({lacking.size} of {len(table)} "
+            "lack it), or leave the column out"
+        )
+    return table.positive("power_w")
 
 
 def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:
@@ -285,34 +305,3 @@ def _cells(table: Table) -> tuple[ConfigGrid, tuple[Indices, ...]]:
         cells.append(index)
     cu_count = tuple(int(step) for step in steps[0])
     return ConfigGrid(cu_count, steps[1], steps[2]), tuple(cells)
-
-
-def _complete_kernels(
-    table: Table,
-    kernels: tuple[str, ...],
-    grid: ConfigGrid,
-    counts: Indices,
-    incomplete: Incomplete,
-) -> list[int]:
-    """The positions of the kernels that have every configuration."""
-    configs = list(grid)
-    lacking = {
-        kernel: [configs[cell] for cell in np.flatnonzero(counts[k] == 0)]
-        for k, kernel in enumerate(kernels)
-    }
-    lacking = {kernel: missing for kernel, missing in lacking.items() if missing}
-    if not lacking:
-        return list(range(len(kernels)))
-    worst = ", ".join(
-        f"'{kernel}' lacks {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
-        for kernel, missing in list(lacking.items())[:3]
-    )
-    more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
-    what = f"{table.source}: {len(lacking)} of {len(kernels)} kernels lack configurations: "
-    if incomplete == "error":
-        raise InputError(f"{what}{worst}{more}; measure them or use --incomplete drop")
-    complete = [k for k, kernel in enumerate(kernels) if kernel not in lacking]
-    if not complete:
-        raise InputError(f"{what}{worst}{more}; no kernel is complete")
-    warn(f"{what}{worst}{more}; dropped")
-    return complete

@@ -3,7 +3,7 @@
 import binascii
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.data.arrow import numpy_floats
 from mlscale.data.device_table import register_facts
-from mlscale.data.table import IDENTITY, Table
+from mlscale.data.table import IDENTITY, Table, require_columns
 from mlscale.errors import InputError, extra_named
 from mlscale.files import parse_json_object, read_bytes, whole_file
 from mlscale.text import without_controls
@@ -33,8 +33,8 @@ def is_parquet(path: Path) -> bool:
 
 
 @extra_named("Parquet")
-def read_parquet(path: Path) -> Table:
-    """Read a whole file as it is. Raises InputError."""
+def read_parquet(path: Path, needs: Collection[str] = ()) -> Table:
+    """Read a whole file as it is. Raises InputError, also where a column it needs is missing."""
     import pyarrow as pa
 
     with parquet_file(path, pa.BufferReader(read_bytes(path))) as file:
@@ -44,6 +44,7 @@ def read_parquet(path: Path) -> Table:
             raise InputError(f"{path}: is damaged: it has {arrow.num_rows} of its rows")
     if arrow.num_rows == 0:
         raise InputError(f"{path}: has no rows")
+    require_columns(str(path), needs, arrow.schema.names)
     return _table(arrow, path)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -63,10 +63,8 @@ class Table:
         return f"row {self.lines[position] if self.lines else position + 1}"
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise InputError unless every named column is there."""
-        for name in names:
-            if name not in self.columns:
-                raise InputError(f"{self.source}: {missing_column(name, self.columns)}")
+        """Raise InputError, naming all that are missing, unless every named column is there."""
+        require_columns(self.source, names, self.columns)
 
     def check_text(self) -> None:
         """Raise InputError where a row has no name in an identity column."""
@@ -128,12 +126,32 @@ class Table:
 
 def missing_column(name: str, present: Iterable[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
+    close = _column_like(name, present)
+    hint = f"; is '{close}' meant? Names are matched to the letter" if close else ""
+    return f"there is no column '{name}'{hint}"
+
+
+def require_columns(source: str, names: Iterable[str], present: Collection[str]) -> None:
+    """Raise InputError, naming all that are missing, unless every named column is present."""
+    missing = [name for name in names if name not in present]
+    if len(missing) == 1:
+        raise InputError(f"{source}: {missing_column(missing[0], present)}")
+    if missing:
+        close = {name: _column_like(name, present) for name in missing}
+        said = [f"'{name}'" + (f" (is '{of}' meant?)" if of else "") for name, of in close.items()]
+        raise InputError(
+            f"{source}: there are no columns {', '.join(said)}; names are matched to the letter, "
+            "and the unit stands in them (docs/file-formats.md)"
+        )
+
+
+def _column_like(name: str, present: Iterable[str]) -> str | None:
+    """The column whose name is nearly this one."""
     from difflib import get_close_matches
 
     by_folded = {column.casefold(): column for column in present}
     close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.8)
-    hint = f"; is '{by_folded[close[0]]}' meant? Names are matched to the letter" if close else ""
-    return f"there is no column '{name}'{hint}"
+    return by_folded[close[0]] if close else None
 
 
 def _and_more(count: int) -> str:

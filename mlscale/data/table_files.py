@@ -20,7 +20,7 @@ from mlscale.arrays import Floats
 from mlscale.data.arrow import has_arrow, read_plain_csv
 from mlscale.data.grid import AXES
 from mlscale.data.parquet import as_read, is_parquet, read_parquet, write_parquet
-from mlscale.data.table import IDENTITY, Table
+from mlscale.data.table import IDENTITY, Table, require_columns
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
@@ -38,19 +38,20 @@ _LARGEST_CSV_BYTES = 4 << 30
 _NOT_GIVEN = ("", "nan", "na", "n/a", "null", "none", "-")
 
 
-def read_table(path: Path | str) -> Table:
+def read_table(path: Path | str, needs: Collection[str] = ()) -> Table:
     """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError.
 
+    needs: columns without which it is refused before a cell is read.
     Names are taken without escape sequences and control characters.
     A device of one's own that its metadata describe is known by its key from then on.
     """
     path = Path(path)
-    table = read_parquet(path) if is_parquet(path) else _read_csv(path)
+    table = read_parquet(path, needs) if is_parquet(path) else _read_csv(path, needs)
     table.check_text()
     return as_read(table)
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: Path, needs: Collection[str]) -> Table:
     size = 0
     with suppress(OSError):  # the reader says why it cannot be read
         size = path.stat().st_size if path.is_file() else 0
@@ -60,7 +61,7 @@ def _read_csv(path: Path) -> Table:
             "it, of which predict and advise take a fleet of any size (-o DIR/)"
         )
     is_plain = size > _LARGE_CSV_BYTES and has_arrow()
-    table = (_read_plain_csv(path) if is_plain else None) or _read_any_csv(path)
+    table = (_read_plain_csv(path) if is_plain else None) or _read_any_csv(path, needs)
     for name, cells in table.text.items():
         table.text[name] = [from_spreadsheet_cell(cell) for cell in cells]
     numbers = {from_spreadsheet_cell(name): values for name, values in table.numbers.items()}
@@ -89,8 +90,9 @@ def is_tidy(path: Path) -> bool:
     return len(names & {"kernel", *AXES, "time_ms"}) > 1
 
 
-def _read_any_csv(path: Path) -> Table:
+def _read_any_csv(path: Path, needs: Collection[str]) -> Table:
     header, rows, lines = read_csv_rows(path)
+    require_columns(str(path), needs, header)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     text = {name: [*columns[name]] for name in header if name in IDENTITY}
     table = Table(str(path), text, {}, {}, lines)
@@ -193,8 +195,11 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
     return values
 
 
-def table_from_frame(frame: "pd.DataFrame") -> Table:
-    """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError."""
+def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Table:
+    """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError.
+
+    needs: columns without which it is refused before a cell is read.
+    """
     if not hasattr(frame, "columns"):
         raise InputError(f"frame must be a pandas DataFrame, not {type(frame).__name__}")
     if any(name is not None for name in frame.index.names):
@@ -204,6 +209,7 @@ def table_from_frame(frame: "pd.DataFrame") -> Table:
         raise InputError(f"{table.source}: two columns have the same name")
     if not len(frame):
         raise InputError(f"{table.source}: has no rows")
+    require_columns(table.source, needs, [str(name) for name in frame.columns])
     for name, column in frame.items():
         if name in IDENTITY:
             cells = column.astype(object).where(column.notna(), "")

@@ -12,6 +12,7 @@ from mlscale.errors import InputError, warn
 from mlscale.text import without_controls
 
 CLOCK_TOLERANCE = 0.05
+KEPT = 0.02  # of a clock: further off it was not kept, and times are off by as much
 LISTED_TOLERANCE = 0.01  # of a memory clock as a profiler counts it and as the vendor lists it
 PINNED = 0.9  # of a GPU's highest engine clock: below, ncu may have held the clock down
 OBSERVED = "what the profiler observed"
@@ -232,22 +233,12 @@ def _is_like(device: Device, cu_count: float, key: str) -> bool:
 def check_clock(source: str, key: str | None, clock: str, observed_mhz: float) -> None:
     """Raise InputError where a GPU's files show a clock that the device of that key cannot have."""
     device = find_device(key) if key else None
-    highest_mhz = None if device is None else _highest_mhz(device, clock)
+    highest_mhz = None if device is None else device.highest_mhz(clock)
     if highest_mhz is not None and observed_mhz > (1 + CLOCK_TOLERANCE) * highest_mhz:
         raise InputError(
             f"{source}: the {SHORT_NAMES[clock]} clock is {observed_mhz:.0f} MHz, "
             f"'{key}' has at most {highest_mhz:g}; is it another GPU? name it with --device"
         )
-
-
-def _highest_mhz(device: Device, clock: str) -> float | None:
-    """The highest clock that a device is known to have; a sheet's engine clock may be exceeded."""
-    known: list[float | None] = [*device.memory_clocks_mhz()]
-    if clock == "engine_mhz":
-        known = [device.max_clock_mhz, *(device.engine_clock_range_mhz or ())]
-    elif device.datasheet is not None:
-        known.append(device.datasheet.memory_mhz)
-    return max(filter(None, known), default=None)
 
 
 def _listed(key: str | None, clock: str, observed_mhz: float) -> float:
@@ -286,6 +277,13 @@ def _clock(
                 f"{source}: {clock} was {own:.0f} while profiling, --base says {base[clock]:g}; "
                 "lock the clocks, and give ncu --clock-control none"
             )
+        if abs(own / base[clock] - 1) > KEPT:
+            warn(
+                f"{source}: {clock} was {own:.0f} while profiling, "
+                f"{100 * abs(own / base[clock] - 1):.2g} % off the {base[clock]:g} of --base, at "
+                "which its times are taken all the same; where a limit of power or heat lowers "
+                "the clock, take one below it"
+            )
         return base[clock]
     if clock in observed:
         return _listed(key, clock, float(round(observed[clock])))
@@ -316,7 +314,7 @@ def held_below_mhz(
     ncu is the one tool of NVIDIA's to tell the clock. None where the user said it (base).
     """
     device = find_device(key)
-    highest_mhz = _highest_mhz(device, "engine_mhz") if device else None
+    highest_mhz = device.highest_mhz("engine_mhz") if device else None
     if device is None or device.vendor != "NVIDIA" or highest_mhz is None or "engine_mhz" in base:
         return None
     held = observed.get("engine_mhz", highest_mhz) < PINNED * highest_mhz

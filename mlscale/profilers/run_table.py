@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, floats_of
 from mlscale.counters.features import TABLE_2
+from mlscale.data.grid import AXES
 from mlscale.data.table import LEAST, MOST, Table
 from mlscale.errors import InputError
 from mlscale.profilers.configuration import RunConfiguration
@@ -178,3 +179,15 @@ def append(table: Table, new: Table, source: str) -> Table:
     metadata |= {name: list(dict.fromkeys(gpus)) for name, gpus in of_gpus.items() if gpus}
     text = {name: [*table.text[name], *new.text[name]] for name in new.text}
     return Table(source, text, numbers, metadata)
+
+
+def repeated_rows(table: Table, new: Table) -> int:
+    """How many of the new rows are of a kernel and configuration that the table has already."""
+    known = set(_keys(table))
+    return sum(key in known for key in _keys(new))
+
+
+def _keys(table: Table) -> list[tuple[str | float, ...]]:
+    """What each row is of: application, kernel and configuration."""
+    settings = [table.numbers[axis].tolist() for axis in AXES]
+    return [*zip(table.text["application"], table.text["kernel"], *settings, strict=True)]

@@ -91,6 +91,11 @@ class TestImport:
         assert out.endswith("; 2 rows in all\n")
         assert read_table(table).numbers["engine_mhz"].tolist() == [1000, 500]
 
+    def test_append_tells_rows_that_were_there(self, capsys: Capture, tmp_path: Path) -> None:
+        import_ncu(capsys, tmp_path)
+        _, out = import_ncu(capsys, tmp_path, "--append")
+        assert out.endswith("; 1 repetition of rows that were there; 2 rows in all\n")
+
     def test_append_mixes_no_tools(self, capsys: Capture, tmp_path: Path) -> None:
         table, _ = import_ncu(capsys, tmp_path)
         other = written(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), "amd.csv")

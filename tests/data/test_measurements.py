@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,6 +73,7 @@ class TestReading:
         assert 1.3 < steps.max() < 1.45
         assert 0.005 < (steps > 1.02).mean() < 0.025
 
+    @pytest.mark.filterwarnings("ignore:.*repetitions differ")
     @settings(max_examples=25)
     @given(order=st.permutations(range(10)))
     def test_rows_in_any_order_give_the_same(self, order: list[int]) -> None:
@@ -110,6 +113,24 @@ class TestRefused:
         path = write(tmp_path / f"table.{suffix}", table)
         with refused(f"table.{suffix}: there is no column '{name}'"):
             read(path)
+
+    def test_all_columns_that_are_missing_at_once_ahead_of_words_in_another(
+        self, tmp_path: Path
+    ) -> None:
+        table = [
+            {"gpu": "L40S", "kernel": "a", "Engine_MHz": 900e3, "runtime_s": 1.0} for _ in range(2)
+        ]
+        path = write_csv(tmp_path / "own.csv", table)
+        missing = (
+            "there are no columns 'device', 'application', 'cu_count', 'engine_mhz' (is "
+            "'Engine_MHz' meant?), 'memory_mhz', 'time_ms'; names are matched to the letter"
+        )
+        with refused(f"own.csv: {re.escape(missing)}"):
+            read(path)
+        with refused(re.escape(missing)):
+            read(write_parquet(tmp_path / "own.parquet", table))
+        with refused(f"the frame: {re.escape(missing)}"):
+            Measurements.from_frame(pd.DataFrame(table))
 
     @pytest.mark.parametrize(
         ("meant", "name"),
@@ -166,6 +187,12 @@ class TestRefused:
         with refused("row 4, column 'loads': the value is infinite; leave the cell empty"):
             read_rows(tmp_path, table)
 
+    def test_power_in_some_rows_alone(self, tmp_path: Path) -> None:
+        table = rows()
+        table[2]["power_w"] = table[5]["power_w"] = ""
+        with refused("row 4, column 'power_w': .*in every row \\(2 of 8 lack it\\), or leave the"):
+            read_rows(tmp_path, table)
+
     def test_half_a_compute_unit(self, tmp_path: Path) -> None:
         table = rows()
         table[2]["cu_count"] = 4.5
@@ -183,7 +210,7 @@ class TestRefused:
         table[2]["application"] = "another"
         with refused(
             "row 4, column 'application': kernel 'first' is of 'app-first' above and of "
-            "'another' here"
+            "'another' here; give each a name of its own, such as 'another: first'$"
         ):
             read_rows(tmp_path, table)
 
@@ -248,6 +275,7 @@ class TestIncomplete:
 
 
 class TestRepetitions:
+    @pytest.mark.filterwarnings("ignore:.*repetitions differ")
     @pytest.mark.parametrize(
         ("how", "time", "power", "loads"),
         [("median", 2.0, 40.0, 8.0), ("mean", 3.0, 50.0, 9.0), ("min", 1.0, 20.0, 8.0)],

@@ -89,7 +89,7 @@ def test_several_tables_join(tmp_path: Path) -> None:
         ([at(CORNER, "k0", 1.0, power_w=0)], None, "column 'power_w': the value is 0"),
         ([at(CORNER, "k0", 1.0, device="other")], None, "is of device 'other', the profile of"),
         ([{**at(CORNER, "k0", 1.0), "cu_count": 4.5}], None, "4.5 is not a whole number"),
-        (without_axes([at(CORNER, "k0", 1.0)]), None, "there is no column 'cu_count'"),
+        (without_axes([at(CORNER, "k0", 1.0)]), None, "no columns 'cu_count', 'engine_mhz', 'mem"),
         ([{"kernel": "k0", **CORNER.as_dict()}], None, "there is no column 'time_ms'"),
     ],
 )

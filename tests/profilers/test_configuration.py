@@ -55,6 +55,14 @@ class TestClocks:
         """The sheet of an RTX 5090 says 2407 MHz, which boards exceed; their highest is unknown."""
         assert run_of("rtx5090", engine_mhz=2850, memory_mhz=14001) == (170, 2850, 14001)
 
+    def test_a_clock_that_was_not_kept_is_told(self) -> None:
+        """By hand: 2304 is 4 % below 2400; 2356, 1.8 % below, is a clock that was kept."""
+        message = "engine_mhz was 2304 while profiling, 4 % off the 2400 of --base"
+        with pytest.warns(DataWarning, match=message):
+            run = run_of("l40s", {"engine_mhz": 2400}, engine_mhz=2304, memory_mhz=9001)
+        assert run == (142, 2400, 9001)
+        assert run_of("l40s", {"engine_mhz": 2400}, engine_mhz=2356, memory_mhz=9001) == run
+
     def test_a_clock_that_ncu_may_have_held_is_warned_of(self) -> None:
         """Below 0.9 x 3105 = 2795 MHz."""
         with pytest.warns(DataWarning, match="ncu holds .* up to 3105 MHz: .* faster than at 2235"):

@@ -8,7 +8,7 @@ import numpy as np
 from mlscale.data.device_table import devices_named, find_device
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
-from mlscale.profilers.configuration import CLOCK_TOLERANCE
+from mlscale.profilers.configuration import KEPT
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
@@ -115,7 +115,7 @@ def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
         if not (log.has(clock) and table.has_values(clock)):
             continue
         log_mhz, table_mhz = span.working_mean(log.columns[clock]), np.unique(table.numbers[clock])
-        if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > CLOCK_TOLERANCE:
+        if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > KEPT:
             warn(
                 f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "
                 "is the power of the same run?"

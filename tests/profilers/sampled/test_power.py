@@ -86,6 +86,12 @@ class TestAgainstTheProfile:
         ):
             join_power(self.of("a100-sxm4-40gb", 1980.0), self.log(tmp_path))
 
+    def test_a_clock_that_was_nearly_kept_is_warned_of(self, tmp_path: Path) -> None:
+        """The log's 1410 MHz are 3.4 % below 1460, and 1.4 % below 1430."""
+        with pytest.warns(DataWarning, match="engine_mhz is 1410 .* 1460 in the profile"):
+            join_power(self.of("a100-sxm4-40gb", 1460.0), self.log(tmp_path))
+        join_power(self.of("a100-sxm4-40gb", 1430.0), self.log(tmp_path))
+
     def test_a_part_of_a_gpu_is_told(self) -> None:
         """A slice of 42 of an A100's 108 SMs; AMD's partitions have sensors of their own."""
         with pytest.warns(DataWarning, match="ran on 42 of the 108 SMs .* power is that of all"):

@@ -1,0 +1,98 @@
+"""What a table of measurements may hold by mistake: another unit, another launch, another run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlscale.arrays import Floats, Indices
+from mlscale.data.device_table import find_device
+from mlscale.data.grid import ConfigGrid
+from mlscale.data.table import Table
+from mlscale.errors import InputError, warn
+from mlscale.text import counted
+
+_OFF = 10.0  # times what a GPU can have: in another unit
+_SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
+_GEOMETRY = ("workgroups", "workgroup_size")
+
+
+def check_units(table: Table, key: str) -> None:
+    """Raise InputError where clocks or powers are far beyond the GPU's: they have another unit."""
+    device = find_device(key)
+    if device is None:
+        return
+    most = {
+        "engine_mhz": (device.highest_mhz("engine_mhz"), "MHz"),
+        "memory_mhz": (device.highest_mhz("memory_mhz"), "MHz"),
+        "power_w": (device.most_power_w, "W"),
+    }
+    for name, (highest, unit) in most.items():
+        if highest is None or name not in table.numbers:
+            continue
+        values = table.numbers[name]
+        beyond = np.flatnonzero(np.isfinite(values) & (values > _OFF * highest))
+        if beyond.size:
+            raise InputError(
+                f"{table.source}: {table.row(int(beyond[0]))}, column '{name}': "
+                f"{values[beyond[0]]:g} {unit} cannot be, '{key}' has at most {highest:g}; "
+                f"give it in {unit}"
+            )
+
+
+def warn_of_repetitions(
+    table: Table,
+    kernels: Sequence[str],
+    grid: ConfigGrid,
+    where: tuple[Indices, ...],
+    time_samples: Floats,
+) -> None:
+    """Warn where repetitions of a kernel at one configuration take unlike times.
+
+    where: the cell (K, C, E, M) of each row; time_samples: (R, K, C, E, M) [ms].
+    """
+    if len(time_samples) < 2:
+        return
+    low, high = np.fmin.reduce(time_samples), np.fmax.reduce(time_samples)
+    cells = np.argwhere(high > _SPREAD * low)
+    if not len(cells):
+        return
+    worst = cells[np.argmax([high[tuple(cell)] / low[tuple(cell)] for cell in cells])]
+    rows = np.flatnonzero(np.all([of == at for of, at in zip(where, worst, strict=True)], axis=0))
+    times = table.numbers["time_ms"][rows]
+    least, most = (table.row(int(rows[at])) for at in (times.argmin(), times.argmax()))
+    kernel, c, e, m = worst.tolist()
+    warn(
+        f"{table.source}: repetitions differ by more than {100 * (_SPREAD - 1):.0f} % in "
+        f"{counted(len(cells), 'case')}, most those of '{kernels[kernel]}' at "
+        f"{grid.config((c, e, m))}: {times.min():.4g} ms in {least}, {times.max():.4g} in {most}; "
+        "if these are not the same work at the same clocks, take the wrong ones out"
+    )
+
+
+def warn_of_launches(
+    table: Table, kernels: Sequence[str], where: tuple[Indices, ...], shape: tuple[int, ...]
+) -> None:
+    """Warn where a kernel's grid or block changes with the clocks: it is not one launch, then.
+
+    With the CU count both may change, since programs make as many workgroups as there are CUs.
+    """
+    of_cell = np.ravel_multi_index(where[:2], shape[:2])
+    for name in _GEOMETRY:
+        if not table.has_values(name):
+            continue
+        values = table.numbers[name]
+        low, high = np.full(of_cell.max() + 1, np.inf), np.zeros(of_cell.max() + 1)
+        np.fmin.at(low, of_cell, values)
+        np.fmax.at(high, of_cell, values)
+        cells = np.flatnonzero(high > low)
+        if cells.size:
+            of_kernels = dict.fromkeys((cells // shape[1]).tolist())
+            first = cells[0]
+            row = int(np.flatnonzero((of_cell == first) & (values == high[first]))[0])
+            warn(
+                f"{table.source}: '{name}' of {counted(len(of_kernels), 'kernel')} is not the "
+                f"same at all clocks; that of '{kernels[first // shape[1]]}' is {low[first]:g} "
+                f"and, in {table.row(row)}, {high[first]:g}: rows of two workloads count as one "
+                "kernel, unless the application or the kernel names them apart"
+            )
+            return

@@ -1,0 +1,98 @@
+"""What looks like a mistake in a table is told or refused; tables by hand, limits of the sheet."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic.tidy import refused, rows, write_csv
+
+from mlscale import DataWarning, Measurements, read
+
+
+def of_l40s(**changed: float) -> list[dict[str, Any]]:
+    """Rows of an L40S, whose clocks are at most 2520 and 9001 MHz and whose limit is 350 W.
+
+    changed: of the row in line 4.
+    """
+    table = [{**row, "device": "l40s", "cu_count": 142} for row in rows()]
+    table[2].update(changed)
+    return table
+
+
+def read_rows(folder: Path, table: list[dict[str, Any]]) -> Measurements:
+    return read(write_csv(folder / "table.csv", table))
+
+
+class TestUnits:
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            (
+                {"engine_mhz": 2.4e6},
+                "'engine_mhz': 2.4e\\+06 MHz cannot be, 'l40s' has at most 2520",
+            ),
+            ({"memory_mhz": 9e6}, "'memory_mhz': 9e\\+06 MHz cannot be, 'l40s' has at most 9001"),
+            ({"power_w": 2.1e5}, "'power_w': 210000 W cannot be, 'l40s' has at most 350; give it"),
+        ],
+    )
+    def test_khz_and_mw_are_refused(
+        self, tmp_path: Path, changed: dict[str, float], message: str
+    ) -> None:
+        with refused(f"table.csv: row 4, column {message}"):
+            read_rows(tmp_path, of_l40s(**changed))
+
+    def test_a_clock_above_the_sheet_is_none_of_another_unit(self, tmp_path: Path) -> None:
+        """Ten times the limit is the bound: what a driver lists may be above the sheet."""
+        table = [{**row, "memory_mhz": 10 * row["memory_mhz"]} for row in of_l40s()]
+        assert read_rows(tmp_path, table).grid.memory_mhz == (5000.0, 7000.0)
+
+    def test_of_a_gpu_that_the_table_lacks_nothing_is_known(self, tmp_path: Path) -> None:
+        table = [{**row, "engine_mhz": 1e3 * row["engine_mhz"]} for row in rows()]
+        assert read_rows(tmp_path, table).grid.engine_mhz == (4e5, 8e5)
+
+
+class TestRepetitions:
+    def test_a_run_at_another_clock_is_told(self, tmp_path: Path) -> None:
+        """By hand: 1 ms in line 2 and 1.2 ms in line 10; 12 and 13 ms are within a tenth."""
+        table = rows()
+        table += [{**table[0], "time_ms": 1.2}, {**table[5], "time_ms": 13.0}]
+        message = (
+            "table.csv: repetitions differ by more than 10 % in 1 case, most those of 'first' at "
+            "cu=4,engine=400,memory=500: 1 ms in row 2, 1.2 in row 10; "
+        )
+        with pytest.warns(DataWarning, match=message):
+            found = read_rows(tmp_path, table)
+        assert found.time_ms[0, 0, 0, 0] == pytest.approx(1.1)
+
+    def test_the_worst_of_several_is_named(self, tmp_path: Path) -> None:
+        table = [*rows(), {**rows()[0], "time_ms": 1.2}, {**rows()[5], "time_ms": 24.0}]
+        with pytest.warns(DataWarning, match="in 2 cases, most those of 'second'.* 12 ms in row 7"):
+            read_rows(tmp_path, table)
+
+
+class TestLaunches:
+    def with_grid(self, counts: list[float]) -> list[dict[str, Any]]:
+        return [
+            {**row, "workgroups": count, "workgroup_size": 256}
+            for row, count in zip(rows(), counts, strict=True)
+        ]
+
+    def test_two_workloads_under_one_name_are_told(self, tmp_path: Path) -> None:
+        """By hand: the second kernel has 16 workgroups in line 8, and 4 before."""
+        table = self.with_grid([4, 4, 4, 4, 4, 4, 16, 4])
+        message = (
+            "'workgroups' of 1 kernel is not the same at all clocks; that of 'second' is 4 and, "
+            "in row 8, 16: rows of two workloads"
+        )
+        with pytest.warns(DataWarning, match=message):
+            read_rows(tmp_path, table)
+
+    def test_kernels_differ_and_a_missing_one_is_missing(self, tmp_path: Path) -> None:
+        """A warning would be an error here."""
+        read_rows(tmp_path, self.with_grid([4, 4, math.nan, 4, 9, 9, 9, 9]))
+
+    def test_as_many_workgroups_as_cus_are_no_other_launch(self, tmp_path: Path) -> None:
+        table = self.with_grid([4] * 8)
+        table += [{**row, "cu_count": 8, "workgroups": 8} for row in table]
+        assert read_rows(tmp_path, table).grid.cu_count == (4, 8)
