@@ -23,6 +23,7 @@ AS_KEPT = (
     "reaches from there to full scaling with a clock"
 )
 MOST_NAMED = 3  # kernels to profile
+MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does
 LONGEST_NAME = 60
 
 Predicted = dict[str, Surfaces]  # by quantity
@@ -35,12 +36,6 @@ def refuse_times_alone(profiles: Profiles, has_further: bool = False) -> None:
     """
     if not profiles.are_times_alone:
         return
-    times = profiles.run_times_ms
-    percent = 100 * times / times.sum()
-    largest = [
-        f"'{shortened(profiles.kernels[k], LONGEST_NAME)}' ({percent[k]:.0f} %)"
-        for k in np.argsort(-times, kind="stable")[:MOST_NAMED]
-    ]
     lack = (
         "times at one clock do not tell what clocks do: give a trace at a second engine clock too "
         "(--also FILE@engine=…)"
@@ -49,7 +44,38 @@ def refuse_times_alone(profiles: Profiles, has_further: bool = False) -> None:
         lack = "this model needs some: name none, for the one that takes times at two clocks"
     raise InputError(
         f"no kernel has counters, and {lack}, or profile the kernels of most time and give that "
-        f"file too (docs/profiling.md): {', '.join(largest)}"
+        f"file too (docs/profiling.md): {_largest(profiles, profiles.run_times_ms)}"
+    )
+
+
+def refuse_little_cover(profiles: Profiles) -> None:
+    """Raise InputError where nearly all of a run would be taken to do as a few counted kernels.
+
+    Names the kernels to profile. Those with times at a further clock count as known; those that
+    exchange data between GPUs, of which other kernels tell nothing, not at all.
+    """
+    known = profiles.has_counters.copy()
+    for point in profiles.points:
+        known |= np.isfinite(point.time_ms)
+    times_ms = np.where(exchanging(profiles), 0, profiles.run_times_ms)
+    unknown_ms = np.where(known, 0, times_ms)
+    share = unknown_ms.sum() / profiles.run_times_ms.sum()
+    if not profiles.are_times_alone and unknown_ms.sum() > MOST_UNKNOWN * times_ms.sum():
+        raise InputError(
+            f"{share_in_percent(share)} % of the run's time is in kernels without counters, too "
+            "much to take them for the mean of the others: profile the kernels of most time too "
+            f"(docs/profiling.md): {_largest(profiles, unknown_ms)}; or leave out those without "
+            "counters (--profiled-only)"
+        )
+
+
+def _largest(profiles: Profiles, times_ms: Floats) -> str:
+    """The kernels of most of these times (K,), with their shares of the whole run's."""
+    percent = 100 * profiles.run_times_ms / profiles.run_times_ms.sum()
+    return ", ".join(
+        f"'{shortened(profiles.kernels[k], LONGEST_NAME)}' ({percent[k]:.0f} %)"
+        for k in np.argsort(-times_ms, kind="stable")[:MOST_NAMED]
+        if times_ms[k]
     )
 
 

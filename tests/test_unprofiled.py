@@ -21,6 +21,7 @@ from mlscale.unprofiled import (
     AS_KEPT,
     AS_THE_MEAN,
     exchanging,
+    refuse_little_cover,
     with_exchanges_kept,
     with_unprofiled,
 )
@@ -254,6 +255,35 @@ class TestOfTheRun:
         assert with_it.whole_run.slowdown_percent == pytest.approx(
             without.whole_run.slowdown_percent
         )
+
+
+class TestLittleCover:
+    """6 and 4 ms in counted kernels, and a millisecond in 'unknown', as often as said."""
+
+    @staticmethod
+    def run(unknown: float) -> Profiles:
+        return replace(three(), launches=np.array([3.0, 1.0, unknown]))
+
+    def test_is_refused_with_what_to_profile(self) -> None:
+        """By hand: 91 ms of 101; of 90 and 10 ms they take nine tenths and no more."""
+        with refused(
+            r"^90.1 % of the run's time is in kernels without counters, .*: 'unknown' \(90 %\); or "
+        ):
+            advise(MODEL, self.run(91))
+        advise(MODEL, self.run(90))
+        advise(MODEL, self.run(91).select([0, 1]))
+
+    def test_exchanges_between_gpus_do_not_count(self) -> None:
+        """By hand: 37 ms of 41 beside 6 ms of exchanges, which have counters."""
+        names = ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "bandwidth0", "unknown")
+        with refused(r"^78.7 % of the run's time is in kernels without counters"):
+            advise(MODEL, replace(self.run(37), kernels=names))
+        advise(MODEL, self.run(37))
+
+    def test_a_time_at_a_further_clock_is_enough(self) -> None:
+        config = replace(MID, engine_mhz=600.0)
+        point = MeasuredPoint(config, np.array([np.nan, np.nan, 1.2]), None)
+        refuse_little_cover(replace(self.run(91), points=(point,)))
 
 
 class TestTimesAlone:

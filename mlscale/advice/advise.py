@@ -20,7 +20,7 @@ from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.model_warnings import feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
-from mlscale.unprofiled import exchanging
+from mlscale.unprofiled import exchanging, refuse_little_cover
 
 MUCH_IDLE = 0.1  # of the kernels' time
 LEAST_EXCHANGE = 0.01  # of a run's time in kernels of collectives, that is told
@@ -95,6 +95,7 @@ def advise(
     require_type("profiles", profiles, Profiles, PROFILES)
     terms = terms_of(model, profiles, objective, limits, static_power_w)
     predictions, search = search_for(model, profiles, terms)
+    refuse_little_cover(profiles)
     notes, trained = feature_warnings(model, profiles), predictions.trained_range
     advice = advice_on(search, terms, _run(profiles), notes, trained, predictions)
     exchange = _exchange_warning(profiles, advice.run)
