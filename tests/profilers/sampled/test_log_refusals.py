@@ -13,8 +13,8 @@ from synthetic.monitor_logs import (
     query,
     row,
     together,
-    write,
 )
+from text_files import written
 
 from mlscale.errors import InputError
 from mlscale.profilers.sampled import RunFacts, import_logs, log_format
@@ -25,17 +25,17 @@ TWO_HOSTS = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{host}"}} 5\n' for
 
 def test_gpus_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     ticks = together(block(1, 9, 1), block(1, 9, 1, gpu=1))
-    path = write(tmp_path, query(ticks, PERIOD_S, index=False))
+    path = written(tmp_path, query(ticks, PERIOD_S, index=False))
     with pytest.raises(InputError, match="is of several GPUs that cannot be told apart"):
         load(path)
-    path = write(tmp_path, query(block(1, 9, 1), PERIOD_S, index=False))
+    path = written(tmp_path, query(block(1, 9, 1), PERIOD_S, index=False))
     assert row(load(path))["power_w"] == 200
 
 
 def test_a_line_of_a_log_inside_another_file_makes_it_no_log(tmp_path: Path) -> None:
     line = "2026/02/03 10:00:00.000, 0, 90 %, 200 W\n"
-    assert log_format(write(tmp_path, line)) is not None
-    assert log_format(write(tmp_path, f"==PROF== Connected to process 4711\n{line}")) is None
+    assert log_format(written(tmp_path, line)) is not None
+    assert log_format(written(tmp_path, f"==PROF== Connected to process 4711\n{line}")) is None
 
 
 def test_what_is_refused_is_not_offered() -> None:
@@ -47,7 +47,7 @@ def test_what_is_refused_is_not_offered() -> None:
 def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
     text = "timestamp, utilization.gpu [%], power.draw [W]\n2026/02/03 10:00:00.000, 250.1, 90\n"
     with pytest.raises(InputError, match=r"row 2, column 'utilization.gpu': '250.1' cannot be"):
-        load(write(tmp_path, text))
+        load(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        load(write(tmp_path, text))
+        load(written(tmp_path, text))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -81,7 +81,7 @@ def test_a_value_beyond_all_measure_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"{1786553852 + n},0,90,300,1e300,1300\n" for n in range(4))
     head = "timestamp,gpu,gfx_activity,socket_power,gfx_0_clk,mem_0_clk\n"
     with pytest.raises(InputError, match=r"column 'gfx_0_clk': '1e300' cannot be"):
-        load(write(tmp_path, head + rows))
+        load(written(tmp_path, head + rows))
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_what_is_said_of_a_run_must_be_possible(facts: dict[str, Any], message: 
 
 def test_logs_of_two_tools_are_refused(tmp_path: Path) -> None:
     paths = [
-        write(tmp_path, query(block(0, 3, 0)), "a.csv"),
-        write(tmp_path, dcgmi_dmon(block(0, 3, 0)), "b.txt"),
+        written(tmp_path, query(block(0, 3, 0)), "a.csv"),
+        written(tmp_path, dcgmi_dmon(block(0, 3, 0)), "b.txt"),
     ]
     with pytest.raises(InputError, match=r"b.txt: is of dcgm, .*a.csv of nvidia-smi; import one"):
         import_logs(paths, None, RunFacts(**FACTS))
@@ -120,7 +120,7 @@ def test_a_clock_that_the_gpu_cannot_have_is_refused(
     tmp_path: Path, clocks: str, message: str
 ) -> None:
     """The device table: an A100 SXM4 40 GB offers 210 to 1410 MHz, and 1215 MHz of memory."""
-    path = write(tmp_path, "#Entity GRACT SMCLK MMCLK\nID\n" + f"GPU 0 0.5 {clocks}\n" * 3)
+    path = written(tmp_path, "#Entity GRACT SMCLK MMCLK\nID\n" + f"GPU 0 0.5 {clocks}\n" * 3)
     with pytest.raises(InputError, match=message):
         import_logs([path], None, RunFacts(device="a100-sxm4-40gb", interval_s=0.1))
 
