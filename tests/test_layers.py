@@ -52,3 +52,18 @@ def test_no_import_goes_back_up() -> None:
             names = set(imported(ast.parse(path.read_text(encoding="utf-8")))) & of.keys()
             found += [f"{path.relative_to(ROOT)}: {n}" for n in names if of[n] > of[own]]
     assert not found
+
+
+# Folders of a file for each command, study or tool, which CONTRIBUTING.md says; and one of few.
+NO_MAP = {"cli", "cli/study", "collect", "data/synthetic", "profilers/tools"}
+
+
+def test_a_folder_says_what_its_modules_hold() -> None:
+    missing = []
+    for init in PACKAGE.glob("*/**/__init__.py"):
+        folder = init.parent.relative_to(PACKAGE).as_posix()
+        said = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
+        modules = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
+        if folder not in NO_MAP:
+            missing += [f"{folder}/{m}.py" for m in modules if not re.search(rf"\b{m}\b", said)]
+    assert not missing

@@ -1,1 +1,12 @@
-"""Data: the grid, measurements, profiles, surfaces, devices, and the public data sets."""
+"""Data: the grid, measurements, profiles, surfaces, devices, and the public data sets.
+
+- Settings and GPUs: `grid`, `device` (one GPU), `device_table` (those that are known).
+- Tables as they stand in files: `table`, read and written by `table_files` with `parquet` and
+  `arrow`; more than memory holds: `fleet`.
+- What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
+  `points` at other configurations and `weights`, and `surfaces`, which `extrapolation` carries
+  beyond their grid.
+- What is checked: `completeness` (every configuration measured), `plausibility` (nothing of
+  another unit or run), `sampled` (profiles of monitors), `same_work` (further runs).
+- Sets of others and made ones: folders `public` and `synthetic`.
+"""

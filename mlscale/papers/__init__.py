@@ -6,6 +6,9 @@
 - `nagasaka`, `nagasaka_inputs`, `nagasaka_model`: power from counters per second (Nagasaka et
   al., 2010).
 
+Beside them stand the parameters of one's own GPU (`gpu_file`, from `micro_benchmarks`), what reads
+and checks inputs (`nvprof_run`, `arguments`), and the references (`citations`).
+
 The fourth, Wu et al. (2015), learns: it is the predictor `mlscale.Wu`. Modules are imported when
 they are first used. Functions take numbers or arrays, numbers give numbers, and what cannot be is
 refused with an InputError that names it. docs/equations.md has every equation.

@@ -1,4 +1,11 @@
-"""Predictors: profile -> surface. One interface, many predictors, known by name or class."""
+"""Predictors: profile -> surface. One interface, many predictors, known by name or class.
+
+- The interface: `base`. What several use: `features`, `intervals`, `reach` (how far anything can
+  be off near the base), `conditioning` (on further measured points), `forest`.
+- One file each: `baselines`, `regressors` (nearest kernels, trees), `wang_chu`, `board_time`.
+- A folder each: `wu`, `bottleneck`, `sampled`, `board_power`; `board` is what the predictors of
+  whole boards share.
+"""
 
 import copy
 import sys
