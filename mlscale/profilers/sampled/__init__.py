@@ -1,8 +1,8 @@
 """Logs of GPU monitors, sampled while a program runs: DCGM, nvidia-smi, AMD's, and tegrastats.
 
-Each tool's reader (dcgm, nvidia_smi, amd, tegrastats) makes samples of a file's rows, which become
-a log for each GPU (log); a file is known by its header (formats); idle head and tail are cut and
-the rest is averaged (busy), into a row of a profile table (importing). Board power alone can be
+Each tool's reader (dcgm, prometheus, nvidia_smi, amd, tegrastats) makes samples of a file, which
+become a log for each GPU (log); a file is known by its header (formats); idle head and tail are cut
+and the rest is averaged (busy), into a row of a profile table (importing). Board power alone can be
 joined to another table (power).
 """
 

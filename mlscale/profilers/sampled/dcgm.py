@@ -35,7 +35,7 @@ _FIELDS = (
     ("engine_mhz_requested", "SACLK", "DEV_APP_SM_CLOCK", "sm_app_clock"),
 )
 _DMON = {dmon: ours for ours, dmon, _, _ in _FIELDS}
-_EXPORTER = {f"DCGM_FI_{metric}": ours for ours, _, metric, _ in _FIELDS}
+EXPORTER = {f"DCGM_FI_{metric}": ours for ours, _, metric, _ in _FIELDS}
 _TAGS = {tag: ours for ours, _, _, tag in _FIELDS}
 _ENTITY = "Entity"
 _METRIC = re.compile(r"(?P<metric>DCGM_FI_\w+)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+\d+)?\s*$")
@@ -49,7 +49,7 @@ def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:
         is_of_gpu = True
         yield Sample(row[_ENTITY], None, None, values_of(row, _DMON, where))
     if is_of_gpu:
-        _warn_of_instances(path, sum(text.lstrip().startswith("GPU-") for _, text in lines))
+        warn_of_instances(path, sum(text.lstrip().startswith("GPU-") for _, text in lines))
 
 
 def _dmon_cells(text: str) -> list[str] | None:
@@ -73,11 +73,11 @@ def read_exporter(path: Path, lines: Lines) -> Iterator[Sample]:
         gpu = labels.get("gpu", "0")
         names[gpu] = labels.get("modelName") or names.get(gpu)
         if metric in scrapes.setdefault(gpu, {}):
-            yield Sample(gpu, names[gpu], None, by_our_names(scrapes.pop(gpu), _EXPORTER))
+            yield Sample(gpu, names[gpu], None, by_our_names(scrapes.pop(gpu), EXPORTER))
             scrapes[gpu] = {}
         scrapes[gpu][metric] = value
     for gpu, scrape in scrapes.items():
-        yield Sample(gpu, names[gpu], None, by_our_names(scrape, _EXPORTER))
+        yield Sample(gpu, names[gpu], None, by_our_names(scrape, EXPORTER))
 
 
 def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -95,7 +95,7 @@ def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], fl
         if match is None or match["metric"] != metric:
             metric, lines_above = match["metric"] if match else "", {}
             blocks += 1
-        if match is None or metric not in _EXPORTER:
+        if match is None or metric not in EXPORTER:
             continue
         labels = dict(_LABEL.findall(match["labels"]))
         if labels.get("GPU_I_ID"):
@@ -114,9 +114,9 @@ def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], fl
         if is_of_further_pod:
             of_pods += 1
             continue
-        [value] = values_of({metric: match["value"]}, _EXPORTER, f"{path}: row {line}").values()
+        [value] = values_of({metric: match["value"]}, EXPORTER, f"{path}: row {line}").values()
         yield metric, labels, value
-    _warn_of_instances(path, of_instances)
+    warn_of_instances(path, of_instances)
     if of_pods and blocks == 1:
         warn(
             f"{path}: left out: {counted(of_pods, 'line')} as of further pods on the same GPU; if "
@@ -124,7 +124,8 @@ def _metrics(path: Path, lines: Lines) -> Iterator[tuple[str, dict[str, str], fl
         )
 
 
-def _warn_of_instances(path: Path, lines: int) -> None:
+def warn_of_instances(path: Path, lines: int) -> None:
+    """Warn of lines that are left out as they are of MIG instances, if there are any."""
     if lines:
         warn(
             f"{path}: left out: {counted(lines, 'line')} of MIG instances, which share the clock "

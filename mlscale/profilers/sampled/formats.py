@@ -7,12 +7,13 @@ from pathlib import Path
 
 from mlscale.errors import InputError
 from mlscale.files import read_bytes
-from mlscale.profilers.sampled import amd, dcgm, nvidia_smi, tegrastats
+from mlscale.profilers.sampled import amd, dcgm, nvidia_smi, prometheus, tegrastats
 from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of
 
 TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi", "tegrastats")
 _HEAD_BYTES = 1 << 18
 _LONGEST_HEADER = 1 << 16
+_JSON_HEAD = 1 << 10  # of a document that may be one long line, what tells its form
 _QUERY_NAMES = r"power\.draw|utilization\.gpu|clocks\.(current\.)?(sm|gr|graphics|mem|memory)\b"
 
 
@@ -42,6 +43,7 @@ FORMATS = (
         "dcgm", "dcgm-exporter", re.compile(r"(# (HELP|TYPE) )?DCGM_FI_\w+[ {]"),
         dcgm.read_exporter,
     ),
+    LogFormat("dcgm", "Prometheus", prometheus.HEADER, prometheus.read_answer),
     LogFormat(
         "dcgm", "CSV of DCGM's SDK", re.compile(r"GPUId,TimeStampUs,Field,Values?\s*$"),
         dcgm.read_sdk,
@@ -129,6 +131,8 @@ def _format(lines: Lines) -> tuple[LogFormat | RefusedFormat | None, int]:
     for position, (_, text) in enumerate(lines):
         if text.strip() == "{" and position + 1 < len(lines):  # JSON over several lines
             text += lines[position + 1][1]  # noqa: PLW2901
+        if text.startswith("{"):
+            text = text[:_JSON_HEAD]  # noqa: PLW2901
         if len(text) <= _LONGEST_HEADER:
             for form in FORMATS:
                 if form.header.match(text):
