@@ -88,9 +88,15 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
         own = in_application(application, kernel)
         names.append(own if own in known else kernel)
         if names[row] not in known:
+            of_a_run = is_sampled(profiles.metadata)
+            mend = (
+                "import the logs of one run under one name, with --application"
+                if of_a_run
+                else f"profile it at the base {profiles.base} too, or take the row out"
+            )
             raise InputError(
-                f"{table.source}: {table.row(row)}, column 'kernel': the profile has no kernel "
-                f"'{kernel}'; profile it at the base {profiles.base} too, or take the row out"
+                f"{table.source}: {table.row(row)}, column 'kernel': the profile has no "
+                f"{'run' if of_a_run else 'kernel'} '{kernel}'; {mend}"
             )
     return names
 

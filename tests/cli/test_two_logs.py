@@ -243,6 +243,16 @@ class TestRefusals:
         clocks = [json.loads(text)["whole_run"]["best"]["engine_mhz"] for text in (out, whole)]
         assert clocks[0] == clocks[1]
 
+    def test_tables_of_other_names(
+        self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+    ) -> None:
+        """Named after their logs, where one name is to be given."""
+        tables = [tmp_path / f"{path.stem}-table.csv" for path in (fast, slow)]
+        for path, table in zip((fast, slow), tables, strict=True):
+            succeed(capsys, "import", "auto", path, "-o", table)
+        said = refuse(capsys, tmp_path, "advise", tables[0], "--also", tables[1])
+        assert "the profile has no run 'slow'; import the logs of one run under one name" in said
+
     def test_gpus_at_several_clocks(self, capsys: Capture, tmp_path: Path) -> None:
         fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
         of_gpu_1(fast, "1755 MHz", "1695 MHz")
