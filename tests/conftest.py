@@ -47,6 +47,18 @@ def forget_own_devices() -> Iterator[Callable[[], None]]:
 
 
 @pytest.fixture
+def in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands work in a folder without files."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The studies of Wu et al. draw nothing, which is quicker."""
+    monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
+
+
+@pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies and fleets work in this process, which is quicker."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)

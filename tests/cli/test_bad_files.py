@@ -21,12 +21,7 @@ NO_FILE = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("one_process")
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("one_process", "in_an_empty_folder")
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "model"])

@@ -100,12 +100,8 @@ def test_processes_that_are_stopped(
     assert 0 < len(partial) < len(rows)
 
 
-@pytest.mark.usefixtures("one_process")
+@pytest.mark.usefixtures("one_process", "no_figures")
 class TestInOneProcess:
-    @pytest.fixture(autouse=True)
-    def _no_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
-
     def test_errors_are_resumed_too(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         """All but the seconds that training took is the same."""
         study = (*ERRORS, table, "-o", tmp_path / "stopped")

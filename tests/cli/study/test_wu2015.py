@@ -26,11 +26,6 @@ KEYS = {  # docs/file-formats.md
 FIGURES = {"mape", "median_kernel", "p90", "worst_kernel", "worst_kernel_mape"}
 
 
-@pytest.fixture
-def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlscale.report.wu2015_figures.draw_study", lambda *_: [])
-
-
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """8 kernels of 8 applications, each a little off its group's law."""
@@ -100,7 +95,7 @@ class TestStudies:
             assert name in out
 
 
-@pytest.mark.usefixtures("_no_figures")
+@pytest.mark.usefixtures("no_figures")
 class TestOptions:
     def test_parquet(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
         import pyarrow.parquet as pq
@@ -131,7 +126,7 @@ class TestOptions:
         found = {(r["cu_count"], r["engine_mhz"], r["memory_mhz"]) for r in json.loads(out)["rows"]}
         assert found == {(4, 500, 800), (8, 500, 800)}
 
-    @pytest.mark.usefixtures("_no_figures")
+    @pytest.mark.usefixtures("no_figures")
     def test_a_number_of_clusters_that_each_fold_chooses(
         self, capsys: Capture, table: Path, tmp_path: Path
     ) -> None:
@@ -152,7 +147,7 @@ class TestOptions:
         assert succeed(capsys, *given)[0] == first
 
 
-@pytest.mark.usefixtures("_no_figures")
+@pytest.mark.usefixtures("no_figures")
 class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "problem"),
