@@ -92,6 +92,8 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
             f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
             "or cu=… where they are not the base's"
         )
+    if path.resolve() in [file.resolve() for file in of.files]:
+        raise InputError(f"{path}: is of the base already; give the trace of a run at {config}")
     if is_tidy(of.files[0]):
         raise InputError(
             f"{path}: is no table, and the profile, {of.files[0]}, does not tell its "

@@ -20,6 +20,7 @@ LEAST_STEP = 1.05  # between the engine clocks of two runs that tell how a run s
 SECOND_CLOCK = 2 / 3  # of the base's, for a second run that tells most of the range
 LOW = 0.4  # of a GPU's highest engine clock: training tables begin a little below
 COARSE = 0.03  # of a run's time, between two samples: what two times tell of a clock is lost
+SAME_TIME = 1.01  # of a run's kernels at another clock: it may have been the same clock
 HIDDEN = 1.05  # of what work slows by, over what its run does, where pauses hide it
 POWER_NOISE = 1.05  # of board power between two runs of the same work
 
@@ -84,7 +85,7 @@ def require_same_trace(
     """Raise InputError unless a table's rows can be the profiled kernels at other engine clocks.
 
     kernels and configs: of each row. At each clock the sum of their times, each as often as the
-    profiles' launches say, rises by no more than the clock falls.
+    profiles' launches say, rises by no more than the clock falls. Warns where it does not rise.
     """
     clocks = _clock_ratios(profiles, table, configs)
     positions = {name: k for k, name in enumerate(profiles.kernels)}
@@ -96,6 +97,11 @@ def require_same_trace(
         where = f"{table.source}: at {clock * profiles.base.engine_mhz:g} MHz"
         at_base = f"at {profiles.base.engine_mhz:g} MHz"
         _require_explained(f"{where} its kernels take", at_base, float(clock), ratio, "traces")
+        if abs(np.log(ratio)) < np.log(SAME_TIME):
+            warn(
+                f"{where} its kernels take as long as {at_base}, so that no clock seems to matter: "
+                "did the GPU run at that clock? A trace does not tell; a log of nvidia-smi does"
+            )
 
 
 def _clock_ratios(profiles: Profiles, table: Table, configs: Sequence[HardwareConfig]) -> Floats:

@@ -205,3 +205,16 @@ def test_a_model_that_needs_counters_says_to_name_none(
     slow = trace(tmp_path / "slow.json", at(1320))
     given = (fast, *BASE, "--also", f"{slow}@engine=1320", "--model")
     assert "this model needs some: name none" in refused(capsys, *given, "nvidia-time")
+
+
+def test_a_clock_that_changes_nothing_is_told(capsys: Capture, tmp_path: Path, fast: Path) -> None:
+    """1500 us of the three kernels; 1514 us are 0.93 % more, 1518 us 1.2 %."""
+    for us, told in ((814.0, True), (818.0, False)):
+        slow = trace(tmp_path / "slow.json", {**FAST, "gemm": us})
+        err = succeed(capsys, "advise", fast, *BASE, "--also", f"{slow}@engine=1320")[1]
+        assert ("slow.json: at 1320 MHz its kernels take as long as at 1980 MHz" in err) == told
+
+
+def test_the_trace_of_the_base_is_none_of_another_clock(capsys: Capture, fast: Path) -> None:
+    said = refused(capsys, fast, *BASE, "--also", f"{fast}@engine=1320")
+    assert "is of the base already; give the trace of a run at cu=132,engine=1320" in said
