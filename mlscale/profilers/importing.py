@@ -252,18 +252,27 @@ def _check_counted_clock(
 ) -> None:
     """Warn where kernels took other times while they were counted than in the trace.
 
-    Raises InputError where ncu's own clock, by which they were counted, explains it.
+    Raises InputError where ncu's own clock explains it, or a lower one of the traced run, and the
+    user has not said that both were at one.
     """
     if 1 / _SAME_CLOCK <= slower <= _SAME_CLOCK:
         return
     trace = next(content.source for content in contents if not content.has_counters)
     told = f"{trace}: kernels took {slower:.2g} times as long while they were counted"
-    if slower > 1 and held_below_mhz(run.device, run.requested, run.observed):
-        counted_mhz = round(run.observed["engine_mhz"])
+    counted_mhz = run.observed.get("engine_mhz")
+    is_said = counted_mhz is None or "engine_mhz" in run.requested
+    if slower < 1 and not is_said:
         raise InputError(
-            f"{told}, at {counted_mhz} MHz: ncu sets its own clock unless --clock-control none is "
-            "given. Profile them again with it; or, if the trace is of that clock too, say --base "
-            f"engine={counted_mhz}"
+            f"{told}, at {counted_mhz:.0f} MHz: a power limit or heat may have held the clock of "
+            "the traced run below it, and its times are then of a clock that no file says. Lock "
+            "both runs at a clock that the board holds; or, if that is not so, say --base "
+            f"engine={counted_mhz:.0f}"
+        )
+    if slower > 1 and held_below_mhz(run.device, run.requested, run.observed):
+        raise InputError(
+            f"{told}, at {counted_mhz:.0f} MHz: ncu sets its own clock unless --clock-control none "
+            "is given. Profile them again with it; or, if the trace is of that clock too, say "
+            f"--base engine={counted_mhz:.0f}"
         )
     warn(
         f"{told}: were the clocks others than here (ncu sets its own unless --clock-control none "

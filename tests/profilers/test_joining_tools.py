@@ -120,6 +120,22 @@ class TestBothHave:
         said = {**a100, "base": {"engine_mhz": 1000, "memory_mhz": 1215}}
         assert len(read(tmp_path, page, trace(("k", 75)), **said).table) == 1
 
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_a_traced_run_that_was_held_down_is_none_of_the_counters_clock(
+        self, tmp_path: Path
+    ) -> None:
+        """Counted in 100 us at 1400 MHz, traced in 130 us: as at 1077 MHz; 115 us are too few."""
+        clock = {"sm__cycles_elapsed.avg.per_second": ("Mhz", "1400")}
+        metrics = {**NCU, **clock, "gpu__time_duration.sum": ("us", "100")}
+        page = long_page(long_rows(kernel="k", metrics=metrics))
+        a100 = {"device": "a100-sxm4-40gb", "base": {"memory_mhz": 1215}}
+        refused = r"took 0.77 times .* at 1400 MHz: a power limit .* say --base engine=1400$"
+        with pytest.raises(InputError, match=refused):
+            read(tmp_path, page, trace(("k", 130)), **a100)
+        assert len(read(tmp_path, page, trace(("k", 115)), **a100).table) == 1
+        said = {**a100, "base": {"engine_mhz": 1400, "memory_mhz": 1215}}
+        assert len(read(tmp_path, page, trace(("k", 130)), **said).table) == 1
+
     def test_a_trace_of_fewer_launches_than_counted_is_warned_of(self, tmp_path: Path) -> None:
         pages = counted("k(float *)", "k(float *)")
         with pytest.warns(DataWarning, match="fewer launches were timed than counted of 'k"):

@@ -118,7 +118,8 @@ def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
         if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > KEPT:
             warn(
                 f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "
-                "is the power of the same run?"
+                "is the power of the same run? A board at its power limit lowers its clock, and "
+                "what is predicted is relative to the profile's"
             )
 
 
