@@ -117,7 +117,7 @@ def _clock_ratios(profiles: Profiles, table: Table, configs: Sequence[HardwareCo
         raise InputError(
             f"{table.source}: ran at {configs[0].engine_mhz:g} MHz, as the base at "
             f"{base.engine_mhz:g} or nearly so, which does not tell how times scale; run the same "
-            f"work at about {second_clock_mhz(profiles)} MHz"
+            f"work at about {second_clock_mhz(profiles)} MHz, locked or by a low power cap"
         )
     return clocks
 

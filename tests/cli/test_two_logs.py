@@ -277,7 +277,7 @@ class TestRefusals:
         again = log(tmp_path / "again.csv", 1755, 100, 480)
         message = refuse(capsys, tmp_path, "advise", fast, "--also", again)
         assert f"{again}: ran at 1755 MHz, as the base" in message
-        assert "run the same work at about 1170 MHz" in message
+        assert "run the same work at about 1170 MHz, locked or by a low power cap" in message
 
     def test_more_power_than_the_board_has(self, capsys: Capture, tmp_path: Path) -> None:
         """As where milliwatts are taken for watts: 480 000 of 700."""
