@@ -12,7 +12,7 @@ from mlscale.arrays import Floats, Indices
 from mlscale.data.completeness import complete_kernels
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.plausibility import check_units, warn_of_launches, warn_of_repetitions
-from mlscale.data.profiles import NOT_COUNTERS, Profiles, in_application
+from mlscale.data.profiles import NOT_COUNTERS, Profiles, in_application, launches_of_rows
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
@@ -37,6 +37,8 @@ class Measurements:
     [W] or None, counter_samples (R, K, C, E, M, F); where a cell was measured fewer than R
     times the rest is NaN. `aggregate` names how repetitions become one number: 'median', 'mean'
     or 'min'. It holds for time and power; counters take the mean with 'mean', else the median.
+    launch_samples (R, K, C, E, M): how often the kernel runs in the application, None where the
+    table does not say; nothing is learnt from them, advice on a whole run counts by them.
     """
 
     device: str
@@ -49,6 +51,7 @@ class Measurements:
     counter_samples: Floats
     metadata: dict[str, Any] = field(default_factory=dict)
     aggregate: Aggregate = "median"
+    launch_samples: Floats | None = None
 
     def __repr__(self) -> str:
         power = "without" if self.power_samples is None else "with"
@@ -124,6 +127,7 @@ class Measurements:
     def profiles(self, base: Base) -> Profiles:
         """Return what profiling every kernel once at the base would give. Raises InputError."""
         c, e, m = self.grid.index(base)
+        launches = self.launch_samples
         return Profiles(
             device=self.device,
             base=self.grid.config(base),
@@ -133,6 +137,9 @@ class Measurements:
             power_w=None if self.power_w is None else self.power_w[:, c, e, m],
             counter_names=self.counter_names,
             counters=self.counters[:, c, e, m],
+            launches=None
+            if launches is None
+            else over_repetitions(launches[:, :, c, e, m], "median"),
         )
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
@@ -148,6 +155,9 @@ class Measurements:
             time_samples=self.time_samples[:, positions],
             power_samples=None if self.power_samples is None else self.power_samples[:, positions],
             counter_samples=self.counter_samples[:, positions],
+            launch_samples=None
+            if self.launch_samples is None
+            else self.launch_samples[:, positions],
         )
 
     def at_steps(self, axis: str, kept: slice) -> "Measurements":
@@ -164,6 +174,7 @@ class Measurements:
             time_samples=self.time_samples[cut],
             power_samples=None if self.power_samples is None else self.power_samples[cut],
             counter_samples=self.counter_samples[cut],
+            launch_samples=None if self.launch_samples is None else self.launch_samples[cut],
         )
 
     def without_counters(self, names: Collection[str]) -> "Measurements":
@@ -187,6 +198,8 @@ class Measurements:
         }
         if self.power_samples is not None:
             numbers["power_w"] = np.moveaxis(self.power_samples, 0, -1)[by_row]
+        if self.launch_samples is not None:
+            numbers["launches"] = np.moveaxis(self.launch_samples, 0, -1)[by_row]
         counters = np.moveaxis(self.counter_samples, 0, -2)[by_row]
         numbers |= dict(zip(self.counter_names, counters.T, strict=True))
         text = {
@@ -245,7 +258,7 @@ def from_table(
     counts = np.zeros(shape, dtype=np.intp)
     np.add.at(counts, where, 1)
     complete = complete_kernels(table, kernels, grid, counts, drop=incomplete == "drop")
-    powers = _powers(table)
+    powers, launches = _powers(table), launches_of_rows(table)
     time_samples = to_samples(table.positive("time_ms"), where, shape)
     warn_of_repetitions(table, kernels, grid, where, time_samples)
     warn_of_launches(table, kernels, where, shape)
@@ -264,6 +277,7 @@ def from_table(
         counter_samples=to_samples(counters, where, shape),
         metadata=dict(table.metadata),
         aggregate=aggregate,
+        launch_samples=None if launches is None else to_samples(launches, where, shape),
     )
     return everything if len(complete) == len(kernels) else everything.select(complete)
 

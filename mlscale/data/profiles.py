@@ -298,7 +298,7 @@ def _profiles(
     has_power = table.has_values("power_w")
     counter_names = tuple(name for name in table.numbers if name not in NOT_COUNTERS)
     counters = [table.counter(name)[rows] for name in counter_names]
-    launches = _launches(table)
+    launches = launches_of_rows(table)
     return Profiles(
         device=device,
         base=base,
@@ -334,7 +334,7 @@ def _names(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def _launches(table: Table) -> Floats | None:
+def launches_of_rows(table: Table) -> Floats | None:
     """Launches of each row: said, or total_time_ms / time_ms, or once where neither is there.
 
     None where the table has neither column. Raises InputError on one that is not positive.

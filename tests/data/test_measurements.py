@@ -323,6 +323,23 @@ class TestParts:
         np.testing.assert_array_equal(profiles.power_w, [103.0, 113.0])
         np.testing.assert_array_equal(profiles.counters, [[3.0], [1003.0]])
 
+    def test_profiles_have_the_launches_that_the_table_says(self, tmp_path: Path) -> None:
+        """By hand: 7 launches of the first kernel, of the second 39 ms in all of 13 ms each."""
+        table = [
+            {**row, "launches": 7 if k < 4 else "", "total_time_ms": 3 * row["time_ms"]}
+            for k, row in enumerate(rows())
+        ]
+        found = read_rows(tmp_path, table)
+        path = tmp_path / "again.csv"
+        found.write(path)
+        for one in (found, read(path)):
+            profiles = one.profiles(HardwareConfig(4, 800.0, 500.0))
+            assert profiles.launches is not None
+            np.testing.assert_allclose(profiles.launches, [7.0, 3.0])
+            at_first = one.select([1]).at_steps("engine_mhz", slice(1, 2)).profiles("mid")
+            assert at_first.weights.tolist() == pytest.approx([3.0])
+        assert read_rows(tmp_path, rows()).profiles("mid").launches is None
+
     def test_a_base_off_the_grid_is_refused(self, tmp_path: Path) -> None:
         with refused("engine_mhz 600 is not on the grid; it has 400, 800"):
             read_rows(tmp_path, rows()).profiles(HardwareConfig(4, 600.0, 500.0))
