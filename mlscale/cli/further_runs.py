@@ -100,6 +100,11 @@ def _of_trace(of: Subject, path: Path, config: HardwareConfig | None, gpu: str |
             "counters' launches; give the exports that it was imported from in its place, or "
             "import these with this trace and give the table that comes out"
         )
+    if is_of_monitor(of.files[0]):
+        raise InputError(
+            f"{path}: is no log, and {of.files[0]} is a monitor's; give the log of the further "
+            "run, or the traces of both"
+        )
     profiles = of.profiles
     table = import_again(of.files, path, profiles.device, profiles.base, config, gpu)
     known = [k for k, name in enumerate(table.text["kernel"]) if name in profiles.kernels]

@@ -243,6 +243,14 @@ class TestRefusals:
         clocks = [json.loads(text)["whole_run"]["best"]["engine_mhz"] for text in (out, whole)]
         assert clocks[0] == clocks[1]
 
+    def test_a_trace_beside_a_log(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
+        trace = tmp_path / "slow.json"
+        event = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 9, "args": {}}
+        trace.write_text(json.dumps({"traceEvents": [event]}))
+        said = refuse(capsys, tmp_path, "advise", fast, "--also", f"{trace}@engine=1170")
+        assert "slow.json: is no log, and" in said
+        assert "fast.csv is a monitor's; give the log of the further run" in said
+
     def test_tables_of_other_names(
         self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
     ) -> None:
