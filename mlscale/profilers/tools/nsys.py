@@ -32,6 +32,10 @@ _COUNTS = {
     _KERNELS: "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL",
     _GRAPHS: "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 }
+_TOTALS = {
+    _KERNELS: "SELECT total(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL",
+    _GRAPHS: "SELECT total(end - start) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+}
 _SELECT_KERNELS = """
     SELECT name.value, start, end, deviceId, gridX, gridY, gridZ, blockX, blockY, blockZ
     FROM CUPTI_ACTIVITY_KIND_KERNEL LEFT JOIN StringIds AS name ON name.id = demangledName
@@ -152,6 +156,13 @@ def _kernels(
         why = f"; {of_graphs} it: {mend}" if graphs else ""
         raise InputError(f"{path}: no kernels were traced{why}")
     if graphs:
+        graphs_s, kernels_s = (_seconds(database, table) for table in (_GRAPHS, _KERNELS))
+        if graphs_s > kernels_s:
+            raise InputError(
+                f"{path}: {graphs} launches of CUDA graphs were traced whole, {graphs_s:.3g} s in "
+                f"all, beside {kernels_s:.3g} s of kernels, which are too few to tell of the run; "
+                f"{mend}"
+            )
         warn(f"{path}: {of_graphs} the times; {mend}")
     lacks = [name for name in _COLUMNS if name not in columns(database, _KERNELS)]
     if lacks:
@@ -183,6 +194,14 @@ def _count(database: sqlite3.Connection, table: str) -> int:
         return 0
     [count] = database.execute(_COUNTS[table]).fetchone()
     return int(count)
+
+
+def _seconds(database: sqlite3.Connection, table: str) -> float:
+    """How long what a table lists took in all [s]; 0 where it does not say."""
+    if not {"start", "end"} <= columns(database, table):
+        return 0.0
+    [total_ns] = database.execute(_TOTALS[table]).fetchone()
+    return float(total_ns) / 1e9
 
 
 def _gpus(database: sqlite3.Connection) -> dict[str, dict[str, str | float]]:

@@ -42,6 +42,21 @@ def test_graphs_beside_kernels_are_warned_of(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize(("each_ns", "refused"), [(33_333, False), (33_334, True)])
+def test_graphs_that_took_longer_than_the_kernels_are_refused(
+    tmp_path: Path, each_ns: int, refused: bool
+) -> None:
+    """By hand: three graphs, and kernels of 40, 20 and 40 us, 100 us in all."""
+    longer = f"UPDATE CUPTI_ACTIVITY_KIND_GRAPH_TRACE SET end = start + {each_ns}"
+    path = changed(write_sqlite(tmp_path / "run.sqlite", graphs=3), longer)
+    if not refused:
+        assert load(path).launches == 3
+        return
+    said = r"3 launches of CUDA graphs were traced whole, 0.0001 s in all, .*=node$"
+    with pytest.raises(InputError, match=said):
+        load(path)
+
+
 def test_nothing_is_written(tmp_path: Path) -> None:
     """Also where its author left it in a mode in which SQLite writes two files beside it."""
     path = changed(write_sqlite(tmp_path / "run.sqlite"), "PRAGMA journal_mode = WAL")
