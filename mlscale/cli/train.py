@@ -93,11 +93,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _read(arguments)
+    why_wu = None
     features = "table2" if arguments.features_of else arguments.features
     if arguments.predictor in (None, DEFAULT):
         names = ("features", "clusters", "loss", "log_ratios", "counters")
         of_wu = any(getattr(arguments, name) for name in names)
         arguments.predictor = "wu" if of_wu else default_predictor(measurements)
+        if arguments.predictor == "wu" and not of_wu:
+            why_wu = _why_not_bottleneck(measurements)
     predictor = create(arguments.predictor)
     if not isinstance(predictor, Savable):
         raise UsageError(
@@ -133,10 +136,23 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
+    if why_wu:
+        print(f"not 'bottleneck', which gives intervals: {why_wu}")
     with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
     needs = dict.fromkeys(name for p in with_features for name in p.needs())
     if needs:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _why_not_bottleneck(measurements: "Measurements") -> str | None:
+    """What of the GPU or the counters the predictor lacks."""
+    from mlscale.counters.kernel_use import kernel_use
+
+    try:
+        kernel_use(measurements.profiles(measurements.grid.mid))
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def _read(arguments: argparse.Namespace) -> list["Measurements"]:

@@ -34,6 +34,7 @@ TRAFFIC_NEEDED = (
     "WriteBandwidth (Table II)"
 )
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
+_LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
 _NVIDIA_WAVES = 64.0  # resident on a CU, of the generations that the model was made with
 
 # By number of KernelUse the names of its sources.
@@ -142,7 +143,22 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
         raise InputError(
             f"'{shortened(profiles.kernels[worst])}' is said to move {memory[worst]:.3g} times the "
             f"DRAM bytes that pass on {profiles.device} in {profiles.time_ms[worst]:.4g} ms at "
-            f"{profiles.base}: is time_ms in milliseconds, and of one launch, as the counters?"
+            f"{profiles.base}: is time_ms in milliseconds, and of one launch, as the counters? "
+            "Shares are from 0 to 1, rates in bytes/s"
+        )
+
+
+def check_traffic_of_training(profiles: Profiles) -> None:
+    """Raise InputError where no kernel of a training table comes near any use of DRAM.
+
+    One kernel may move next to nothing; a table of them is in another unit, such as GB/s.
+    """
+    most = float(kernel_use(profiles).memory.max())
+    if 0 < most < _LEAST_OF_TABLE:
+        raise InputError(
+            f"no kernel of '{profiles.device}' is said to use more than {most:.1g} of the peak of "
+            "its DRAM: are dram_utilisation a share from 0 to 1, ReadBandwidth and WriteBandwidth "
+            "in bytes/s, and time_ms in milliseconds?"
         )
 
 
@@ -155,8 +171,8 @@ def device_with_peaks(key: str) -> Device:
             f"the peaks of '{key}' are not in the device table: 'bottleneck' needs its memory bus "
             "width, transfers per memory clock, lanes and schedulers per CU; give --device a name "
             "of 'mlscale devices list', or a device file of your own, which 'mlscale devices new' "
-            "fills from ncu's raw page, nvidia-smi -q -x or rocminfo; logs or traces at two engine "
-            "clocks (--also) need none"
+            "fills from ncu's raw page, nvidia-smi -q -x or rocminfo (in a table's metadata it is "
+            "device_facts); logs or traces at two engine clocks (--also) need none"
         )
     return load_device(key)
 

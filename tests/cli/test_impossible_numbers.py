@@ -99,7 +99,10 @@ def test_seconds_for_milliseconds_are_refused(
     seconds = tidy.write_csv(tmp_path / "s.csv", rows)
     message = refuse(capsys, tmp_path, "predict", seconds, "--model", model)
     assert "times the DRAM bytes that pass on gtx980" in message
-    assert message.endswith("is time_ms in milliseconds, and of one launch, as the counters?")
+    assert message.endswith(
+        "is time_ms in milliseconds, and of one launch, as the counters? Shares are from 0 to 1, "
+        "rates in bytes/s"
+    )
 
 
 def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_path: Path) -> None:

@@ -6,7 +6,13 @@ from typing import ClassVar, Self
 
 from mlscale.arrays import Floats
 from mlscale.counters.features import TABLE_2
-from mlscale.counters.kernel_use import TRAFFIC, UseSources, kernel_use, use_sources
+from mlscale.counters.kernel_use import (
+    TRAFFIC,
+    UseSources,
+    check_traffic_of_training,
+    kernel_use,
+    use_sources,
+)
 from mlscale.data.extrapolation import positions
 from mlscale.data.grid import ConfigGrid, grid_state, restore_grid
 from mlscale.data.measurements import Measurements
@@ -123,6 +129,9 @@ class Bottleneck(Predictor):
             raise InputError(f"'{self.name}' needs two training kernels at least")
         if all(table.grid.size == 1 for table, _ in sets):
             raise InputError(f"'{self.name}' needs two configurations at least")
+        for table, of_table in sets:
+            if len(table.kernels) > 1:
+                check_traffic_of_training(table.profiles(of_table))
         sets[0][0].quantity(self.quantity)
         return sets
 

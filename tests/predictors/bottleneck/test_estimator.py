@@ -241,6 +241,13 @@ class TestBadInput:
         with refused("dram_read_transactions"):
             quick().fit(table, MID)
 
+    def test_traffic_in_gigabytes(self) -> None:
+        """A billionth of what the kernels move; by the whole of it they train, above."""
+        table = made.measurements(4)
+        tiny = replace(table, counter_samples=1e-9 * table.counter_samples)
+        with refused("no kernel of 'gtx980' is said to use more than .*e-10 of .* in bytes/s"):
+            quick().fit(tiny, MID)
+
     def test_one_kernel(self) -> None:
         with refused("two training kernels"):
             quick().fit(made.measurements(4).select([0]), MID)
