@@ -250,7 +250,8 @@ class _Runs:
         cap_w, curve, can_be_set = float(self.caps[place]), self.curve, not flags
         too_low = int(curve.too_low[place])
         if too_low:
-            flags += (f"below the clocks tried: {too_low} of {len(self.launches)} kernels",)
+            of_several = f": {too_low} of {len(self.launches)} kernels"
+            flags += ("below the clocks tried" + of_several * (len(self.launches) > 1),)
             return CapPoint(cap_w, None, too_low, flags, can_be_set)
         if not np.isfinite(curve.run_energy_mj[place]):
             flags += ("not predicted for every kernel",)

@@ -119,6 +119,8 @@ class TestKnownTruth:
         low, high = advise_caps(MODEL, profiles, [200, 50]).points
         assert (low.cap_w, low.too_low, low.run) == (50, 1, None)
         assert low.flags == ("below the clocks tried: 1 of 2 kernels",)
+        [alone] = advise_caps(MODEL, profiles.select([1]), [50]).points
+        assert alone.flags == ("below the clocks tried",)
         assert high.too_low == 0
         advice = advise_caps(MODEL, profiles, [20, 30])
         assert advice.best is None
