@@ -111,6 +111,7 @@ class Device:
         min_power_limit_w: the lowest power limit that can be set.
         max_power_limit_w: the highest.
         idle_w: board power without a process, one reading.
+        voltage_floor_mhz: the highest engine clock at the least voltage; it rises from there on.
         clock_control: how the clocks are set.
         unverified: fields whose value is from memory, not from a source.
         fp32_issue_factor: FP32 operations that a lane starts per cycle, as the sheet counts them:
@@ -153,6 +154,7 @@ class Device:
     min_power_limit_w: float | None = None
     max_power_limit_w: float | None = None
     idle_w: float | None = None
+    voltage_floor_mhz: float | None = None
     clock_control: str | None = None
     unverified: tuple[str, ...] = ()
     fp32_issue_factor: int = 1

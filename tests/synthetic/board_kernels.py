@@ -1,8 +1,8 @@
 """Made runs on boards that follow the law of `board-power`, with a known truth.
 
 Time and power are the closed forms written out here, not mlscale's. A run's three parts of power
-and the size of the voltage's steps follow from its share of the limit of LIMIT_W, with a shift of
-the GPU's own and a spread of the run's.
+follow from its share of the limit of LIMIT_W; they and the voltage's floor have a shift of the
+GPU's own and a spread of the run's.
 """
 
 import numpy as np
@@ -15,13 +15,11 @@ GRID = ConfigGrid((40,), tuple(CLOCKS.tolist()), (1000.0,))
 TOP = GRID.highest
 LIMIT_W = 250.0
 P = 2.5
-# ln V^2 at 0.3, 0.44, ... of the highest clock, straight between.
-AT = np.array([0.3, 0.44, 0.58, 0.72, 0.86, 1.0])
-LOG_VOLTAGE = np.array([0, 0.01, 0.03, 0.09, 0.25, 0.49])
 MEANS, SLOPES = (
-    np.array([0.4, 0.2, 0.3]),
+    np.array([0.4, 0.2, 0.7]),
     np.array([1.2, 0.8, 0.0]),
 )  # of latents; by ln(share / 0.6)
+UNITS = np.array([1.0, 1.0, 0.2])  # of shifts and spreads
 
 
 def measurements(
@@ -34,13 +32,13 @@ def measurements(
 ) -> Measurements:
     """A table of made runs.
 
-    shift: of the latents, the GPU's own. spread: their standard deviation between its runs. noise:
-    standard deviation of the log of a power.
+    shift: of the latents, the GPU's own. spread: their standard deviation between its runs. Both
+    are in UNITS. noise: standard deviation of the log of a power.
     """
     random = np.random.default_rng(seed)
     share, c = random.uniform(0.3, 1, count), random.uniform(0.2, 0.95, count)
     own = np.array(shift)[:, None] + spread * random.normal(size=(3, count))
-    latents = MEANS[:, None] + SLOPES[:, None] * np.log(share / 0.6) + own
+    latents = MEANS[:, None] + SLOPES[:, None] * np.log(share / 0.6) + UNITS[:, None] * own
     slowdown = CLOCKS[-1] / CLOCKS
     time = (1 - c[:, None] + c[:, None] * slowdown**P) ** (1 / P)
     parts = relative_parts(latents, time)
@@ -62,8 +60,9 @@ def measurements(
 
 def relative_parts(latents: np.ndarray, time: np.ndarray) -> np.ndarray:
     """The three parts of power over all of it at the top clock, (3, count, N)."""
-    odds = np.exp(np.array([0 * latents[0], latents[0], latents[1]]))
-    weights = (odds / odds.sum(axis=0))[..., None]
-    log_voltage = np.interp(CLOCKS / CLOCKS[-1], AT, LOG_VOLTAGE) - LOG_VOLTAGE[-1]
-    clocked = np.exp(np.exp(latents[2])[:, None] * log_voltage) * CLOCKS / CLOCKS[-1]
-    return weights * np.array([np.ones_like(time), clocked, 1 / time])
+    odds = np.exp(np.array([0 * latents[0], latents[0], latents[1]]))[..., None]
+    above = 0.05 * np.log1p(np.exp((CLOCKS / CLOCKS[-1] - latents[2][:, None]) / 0.05))
+    squared_voltage = np.exp(3 * above)
+    clocked = squared_voltage * CLOCKS / CLOCKS[-1]
+    parts = odds * np.array([np.ones_like(time), clocked, squared_voltage**0.5 / time])
+    return parts / parts.sum(axis=0)[:, -1:]

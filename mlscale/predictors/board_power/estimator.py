@@ -17,9 +17,9 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.predictors.base import Bases, State, Training, training_sets
 from mlscale.predictors.board import LEAST_CLOCKS, BoardPredictor
+from mlscale.predictors.board_power.curve import BoardCurve, known_floor
 from mlscale.predictors.board_power.memory_clock import on_grid
 from mlscale.predictors.board_power.population import (
-    BoardCurve,
     GpuSweep,
     PowerPopulation,
     board_limit_w,
@@ -44,7 +44,6 @@ from mlscale.predictors.intervals import (
     score_at,
 )
 from mlscale.predictors.reach import largest_change
-from mlscale.predictors.sampled.curves import PowerCurve
 from mlscale.text import listed
 
 # Standard deviation of the log power that intervals have at least, from the base alone and with a
@@ -215,18 +214,18 @@ class BoardPower(BoardPredictor):
             np.array(getattr(grid, axis)) / getattr(base, axis)
             for axis in ("engine_mhz", "memory_mhz")
         )
-        highest = self._highest_clock(profiles, grid) / base.engine_mhz
+        highest_mhz = self._highest_clock(profiles, grid)
+        highest = highest_mhz / base.engine_mhz
         at_base = times[:, 0, :, int(np.abs(np.log(memory)).argmin())]
-        curve = BoardCurve(PowerCurve(np.log(engine), highest, np.log(at_base)))
+        curve = BoardCurve(np.log(engine), highest, np.log(at_base))
         to_grid = on_grid(profiles, memory, times[:, 0] / at_base[..., None], limit_w)
-        columns = self.population_.inputs.columns(
-            profiles.base_power_w / limit_w, -float(np.log(highest))
-        )
+        columns = self.population_.inputs.columns(profiles.base_power_w / limit_w)
         settings = grid.settings()
         return self.population_.prior(
             columns,
             lambda latents: to_grid(curve.log_ratios(latents)),
             np.log(settings["engine_mhz"] / base.engine_mhz),
+            known_floor(profiles.device, highest_mhz),
             MISFIT_PER_MEMORY_CLOCK * np.log(settings["memory_mhz"] / base.memory_mhz)[None],
         )
 
@@ -353,8 +352,8 @@ def _scores(population: PowerPopulation, gpu: GpuSweep, steps: list[int], at: Ma
 
     steps: at which power was measured besides the base.
     """
-    columns = population.inputs.columns(gpu.share, gpu.log_base)
-    prior = population.prior(columns, gpu.curve.log_ratios, gpu.log_clock)
+    columns = population.inputs.columns(gpu.share)
+    prior = population.prior(columns, gpu.curve.log_ratios, gpu.log_clock, gpu.floor)
     measured = MeasuredRatios(np.eye(at.size)[steps], gpu.log_power[:, steps])
     posterior = condition(prior, measured)
     distance = _from_nearest(measured, {"engine_mhz": gpu.log_clock})

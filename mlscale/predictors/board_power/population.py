@@ -1,14 +1,12 @@
 """What `board-power` has learnt: how the power of runs differs, between GPUs and on one. NumPy.
 
-n training runs, K new ones, N configurations, L = 3 latents of a run: the log odds of the watts
-that follow the clock and of those that follow the rate of work to the constant ones, and the log of
-how far the voltage's steps are from the usual ones. A GPU's runs have a share of them in common;
-as every GPU weighs the same, the spread over all runs is that of a run on a new GPU.
+n training runs, K new ones, N configurations, L = 3 latents of a run, those of `BoardCurve`. A
+GPU's runs have a share of them in common; as every GPU weighs the same, the spread over all runs
+is that of a run on a new GPU.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -21,17 +19,17 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.same_work import LOW
 from mlscale.errors import InputError
 from mlscale.predictors.board import LEAST_CLOCKS
+from mlscale.predictors.board_power.curve import LATENTS, BoardCurve, given_floor, known_floor
 from mlscale.predictors.bottleneck.process import range_flags
 from mlscale.predictors.conditioning import SurfacePrior, random_walk
 from mlscale.predictors.intervals import equal_weights
-from mlscale.predictors.sampled.curves import PowerCurve
 
 TOP = 3  # without a limit, it is the mean of so many largest powers
-COLUMNS = 3  # of inputs
+COLUMNS = 2  # of inputs
 CLOCKS = 12  # of a training table, at most
 TRAINING_NOISE = 0.03  # standard deviation of the log of a ratio of two powers of a training run
-LATENT_MEANS = np.array([*PowerCurve.prior.latent_means, 0.0])  # before there are runs
-LATENT_SDS = np.array([*[PowerCurve.prior.latent_sd] * 2, 0.7])
+LATENT_MEANS = np.array([-0.3, -1.5, 0.7])  # before there are runs
+LATENT_SDS = np.array([1.5, 1.5, 0.15])
 FIRST_DRIFT, LEAST_DRIFT = 0.03, 0.005
 LEAST_SD = 0.02  # of a latent
 EXPECTATIONS = 15  # steps of expectation and maximisation
@@ -39,45 +37,19 @@ STEPS, LONGEST_STEP = 4, 1.0  # of Gauss and Newton in each expectation
 
 
 @dataclass(frozen=True, eq=False)
-class BoardCurve:
-    """A `PowerCurve` whose voltage steps are a run's own multiple of the usual ones."""
-
-    curve: PowerCurve
-
-    def log_ratios(self, latents: Floats) -> Floats:
-        """Log power ratios (K, N) at latents (3, K)."""
-        _, parts = self.curve.parts(latents[:2], self._log_voltage(latents))
-        return np.asarray(np.log(parts.sum(axis=0)))
-
-    def slopes(self, latents: Floats) -> Floats:
-        """Derivatives by the latents (3, K, N)."""
-        log_voltage = self._log_voltage(latents)
-        weights, parts = self.curve.parts(latents[:2], log_voltage)
-        shares = parts / parts.sum(axis=0)
-        return np.concatenate([shares[1:] - weights[1:], shares[1:2] * log_voltage])
-
-    def _log_voltage(self, latents: Floats) -> Floats:
-        return np.asarray(np.exp(latents[2])[:, None] * self._usual)
-
-    @cached_property
-    def _usual(self) -> Floats:
-        return self.curve.log_voltage(PowerCurve.prior.number_means)
-
-
-@dataclass(frozen=True, eq=False)
 class GpuSweep:
     """Training runs of one GPU at one base, at CLOCKS of its engine clocks.
 
-    share (n,): of the board's limit. log_base: ln(base / highest clock). log_clock (N,): ln(clock /
-    base). log_power (n, N): log ratios to the base.
+    share (n,): of the board's limit. log_clock (N,): ln(clock / base). log_power (n, N): log ratios
+    to the base. floor: of the voltage, see `known_floor`.
     """
 
     device: str
     share: Floats
-    log_base: float
     log_clock: Floats
     log_power: Floats
     curve: BoardCurve
+    floor: float | None
 
     @classmethod
     def of(cls, table: Measurements, base: HardwareConfig, limit_w: float) -> Self:
@@ -101,10 +73,10 @@ class GpuSweep:
         return cls(
             device=table.device,
             share=table.profiles(base).base_power_w / limit_w,
-            log_base=float(np.log(base.engine_mhz / highest)),
             log_clock=log_clock,
             log_power=table.log_ratios("power", base)[:, at],
-            curve=BoardCurve(PowerCurve(log_clock, highest / base.engine_mhz, log_time)),
+            curve=BoardCurve(log_clock, highest / base.engine_mhz, log_time),
+            floor=known_floor(table.device, highest),
         )
 
 
@@ -142,7 +114,7 @@ def limit_of(profiles: Profiles) -> float:
 
 @dataclass(frozen=True)
 class BoardInputs:
-    """How a run's power and clock become the inputs of its latents.
+    """How a run's power becomes the input of its latents.
 
     mean: of the log of power's share of the limit, over the training runs. low and high: the
     range of that share.
@@ -157,14 +129,13 @@ class BoardInputs:
         """Those of training runs (n,) with weights that sum to 1."""
         return cls(float(np.log(share) @ weight), float(share.min()), float(share.max()))
 
-    def columns(self, share: Floats, log_base: float) -> Floats:
-        """1, the log of the share over the mean, and log_base: (K, 3).
+    def columns(self, share: Floats) -> Floats:
+        """1 and the log of the share over the mean, (K, 2).
 
-        share (K,): NaN where the limit is not known, which is taken for the mean. log_base:
-        ln(base / highest clock).
+        share (K,): NaN where the limit is not known, which is taken for the mean.
         """
         log_share = np.nan_to_num(np.log(share) - self.mean)
-        return np.column_stack([np.ones_like(log_share), log_share, 0 * log_share + log_base])
+        return np.column_stack([np.ones_like(log_share), log_share])
 
     def flags(self, share: Floats) -> list[list[str]]:
         """For each run whether the share is outside the range trained."""
@@ -182,7 +153,7 @@ class BoardInputs:
 class PowerPopulation:
     """How runs differ, each GPU with the same weight.
 
-    coefficients (3, L): of the inputs in the latents' means. covariance (L, L): of what inputs do
+    coefficients (2, L): of the inputs in the latents' means. covariance (L, L): of what inputs do
     not tell of the latents of a run on a new GPU. drift: as of `random_walk`, what the curve leaves
     of the log power.
     """
@@ -198,7 +169,7 @@ class PowerPopulation:
         devices = [one.device for one in gpus for _ in one.share]
         weight = equal_weights(devices)
         inputs = BoardInputs.of(np.concatenate([one.share for one in gpus]), weight)
-        columns = [inputs.columns(one.share, one.log_base) for one in gpus]
+        columns = [inputs.columns(one.share) for one in gpus]
         coefficients = np.vstack([LATENT_MEANS, np.zeros((COLUMNS - 1, len(LATENT_MEANS)))])
         own = cls(inputs, coefficients, np.diag(LATENT_SDS**2), FIRST_DRIFT)
         latents = [(rows @ coefficients).T for rows in columns]
@@ -218,8 +189,8 @@ class PowerPopulation:
         away = gpu.log_clock != 0
         misfit = random_walk(gpu.log_clock[away], self.drift)
         spread = misfit.T @ misfit + TRAINING_NOISE**2 * np.eye(away.sum())
-        inverse, known = np.linalg.inv(spread), np.linalg.inv(self.covariance)
-        mean = (columns @ self.coefficients).T
+        mean, covariance = self._believed(columns, gpu.floor)
+        inverse, known = np.linalg.inv(spread), np.linalg.inv(covariance)
         for _ in range(STEPS):
             slopes = gpu.curve.slopes(latents)[:, :, away]
             left = (gpu.log_power - gpu.curve.log_ratios(latents))[:, away]
@@ -253,20 +224,26 @@ class PowerPopulation:
             self.inputs, coefficients, covariance, max(float(np.sqrt(drift @ weight)), LEAST_DRIFT)
         )
 
+    def _believed(self, columns: Floats, floor: float | None) -> tuple[Floats, Floats]:
+        """The latents' means (L, K) of runs with inputs (K, 2), and their covariance (L, L)."""
+        return given_floor((columns @ self.coefficients).T, self.covariance, floor)
+
     def prior(
         self,
         columns: Floats,
         log_ratios: Callable[[Floats], Floats],
         log_clock: Floats,
+        floor: float | None,
         misfit: Floats | None = None,
     ) -> SurfacePrior:
-        """What is believed of runs with inputs (K, 3) over ln(clock / base) (N,).
+        """What is believed of runs with inputs (K, 2) over ln(clock / base) (N,).
 
-        log_ratios: from latents (L, K) to log power ratios (K, N). misfit (R, N): besides that of
-        the clock. The latents of the prior are in units of their spread.
+        log_ratios: from latents (L, K) to log power ratios (K, N). floor: see `known_floor`.
+        misfit (R, N): besides that of the clock. The latents of the prior are in units of their
+        spread.
         """
-        mean = (columns @ self.coefficients).T
-        root = np.linalg.cholesky(self.covariance)
+        mean, covariance = self._believed(columns, floor)
+        root = np.linalg.cholesky(covariance)
         walk = random_walk(log_clock, self.drift)
         return SurfacePrior(
             lambda units: log_ratios(mean + root @ units),
@@ -277,12 +254,14 @@ class PowerPopulation:
 
     def state(self) -> dict[str, Any]:
         """Arrays and numbers for the model file."""
-        return {**vars(self), "inputs": dict(vars(self.inputs))}
+        return {**vars(self), "inputs": dict(vars(self.inputs)), "latents": list(LATENTS)}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Self:
         """What `state` described; a damaged one raises KeyError or ValueError."""
-        size = len(LATENT_MEANS)
+        size = len(LATENTS)
+        if tuple(state["latents"]) != LATENTS:
+            raise ValueError("the latents of power are not these")
         covariance = shaped(state["covariance"], size, size)
         positive(np.asarray(np.linalg.eigvalsh(covariance)), "a variance")
         return cls(

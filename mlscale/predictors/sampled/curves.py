@@ -128,7 +128,7 @@ class PowerCurve:
     def parts(self, latents: Floats, log_voltage: Floats) -> tuple[Floats, Floats]:
         """The weights (3, K, 1), and the weighted parts of the power ratio (3, K, N).
 
-        log_voltage: that of the squared voltage relative to the base, (N,) or (K, N).
+        log_voltage (N,): that of the squared voltage relative to the base.
         """
         logits = np.concatenate([np.zeros((1, latents.shape[1])), latents])
         odds = np.exp(logits - logits.max(axis=0))

@@ -60,9 +60,10 @@ class TestPopulation:
         )
         at_mean = made.MEANS + made.SLOPES * (population.inputs.mean - np.log(0.6))
         assert population.coefficients[0] == pytest.approx(at_mean, abs=0.15)
+        assert population.coefficients[0, 2] == pytest.approx(0.7, abs=0.02)
         assert population.coefficients[1, :2] == pytest.approx(made.SLOPES[:2], abs=0.3)
         predicted = population.coefficients
-        columns = population.inputs.columns(np.array([0.4, 0.9]), 0.0)
+        columns = population.inputs.columns(np.array([0.4, 0.9]))
         other = made.relative_parts(
             made.MEANS[:, None] + made.SLOPES[:, None] * np.log(np.array([0.4, 0.9]) / 0.6),
             np.ones((2, 10)),
@@ -91,8 +92,8 @@ class TestPopulation:
         population = PowerPopulation.of(
             sweeps([made.measurements("a", 0), made.measurements("b", 1)])
         )
-        unknown = population.inputs.columns(np.array([np.nan]), -0.2)
-        known = population.inputs.columns(np.array([np.exp(population.inputs.mean)]), -0.2)
+        unknown = population.inputs.columns(np.array([np.nan]))
+        known = population.inputs.columns(np.array([np.exp(population.inputs.mean)]))
         assert unknown == pytest.approx(known)
 
 
@@ -190,7 +191,7 @@ class TestNewGpus:
         assert widths / trained.scores_[900] == pytest.approx(expected, rel=0.08)
 
     def test_a_gpu_in_spread_from_widens_and_is_not_learnt(self, trained: BoardPower) -> None:
-        strange = made.measurements("strange", 3, (2.5, 0, 1))
+        strange = made.measurements("strange", 3, (2.5, 0, -2))
         own = BoardPower(spread_from=("strange",))
         own.fit([*drawn(8, 100), strange], [made.TOP] * 9)
         assert own.trained_devices() == trained.trained_devices()

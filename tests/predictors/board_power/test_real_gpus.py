@@ -41,10 +41,10 @@ def off_and_held(power: BoardPower, test: Measurements, base: str, measured: boo
     ("source", "target", "base", "measured", "bound"),
     [
         ("rtx8000", "a100", "highest", True, 5.3),
-        ("rtx8000", "a100", "highest", False, 6.3),
+        ("rtx8000", "a100", "highest", False, 6.7),
         ("rtx8000", "a100", "mid", False, 7.5),
-        ("a100", "rtx8000", "highest", True, 5.4),
-        ("a100", "rtx8000", "highest", False, 8.4),
+        ("a100", "rtx8000", "highest", True, 5.8),
+        ("a100", "rtx8000", "highest", False, 8.9),
         ("a100", "rtx8000", "mid", False, 5.6),
     ],
 )
