@@ -137,7 +137,10 @@ def _check_memory(profiles: Profiles, memory: Floats) -> None:
         raise InputError(f"'bottleneck' needs {TRAFFIC_NEEDED}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
-        raise InputError(f"kernel '{name}' lacks its DRAM traffic; profile it with those counters")
+        raise InputError(
+            f"kernel '{name}' lacks its DRAM traffic at {profiles.base}; profile it with those "
+            "counters, or leave it out"
+        )
     worst = int(memory.argmax())
     if memory[worst] > IMPOSSIBLE_SHARE:
         raise InputError(

@@ -1,6 +1,7 @@
 """Which kernels of a table were measured at every configuration, and what the others lack."""
 
 from collections.abc import Sequence
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from mlscale.arrays import Indices
 from mlscale.data.grid import AXES, ConfigGrid
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
+
+_ONE_CLOCK = 1.02  # times another clock: below, they may be one that was measured
+_LOOKED_AT = 50  # kernels that may be one under two names, so that time stays short
 
 
 def complete_kernels(
@@ -50,11 +54,20 @@ def _why(table: Table, kernels: Sequence[str], grid: ConfigGrid, counts: Indices
     for a, axis in enumerate(AXES):
         others = tuple(other for other in range(1, 4) if other != a + 1)
         has_step = np.asarray(present.any(axis=others))
+        steps = getattr(grid, axis)
+        for step, (low, high) in enumerate(pairwise(steps)):
+            is_near = axis != "cu_count" and high < _ONE_CLOCK * low
+            if is_near and not has_step[:, step : step + 2].all(axis=1).any():
+                return (
+                    f"no kernel has both {axis} {low:g} and {high:g}: if these are one clock, as "
+                    "it was set and as it ran, or as it ran twice, give all its rows one number "
+                    "('mlscale import' takes it as --base)"
+                )
         share = has_step.mean(axis=0)
         if share.max() > 0.5 > share.min():
             step = int(share.argmin())
             owner = kernels[int(has_step[:, step].argmax())]
-            value, count = getattr(grid, axis)[step], int(has_step[:, step].sum())
+            value, count = steps[step], int(has_step[:, step].sum())
             row = int(np.flatnonzero(table.numbers[axis] == value)[0])
             return (
                 f"{count} of {len(kernels)} kernels {'has' if count == 1 else 'have'} a row at "
@@ -67,12 +80,11 @@ def _why(table: Table, kernels: Sequence[str], grid: ConfigGrid, counts: Indices
         return f"no kernel has {first}: measure it, or leave out all rows of one of its settings"
     of_kernel = dict(zip(table.text["kernel"], table.text["application"], strict=True))
     partial = [k for k in range(len(kernels)) if not present[k].all()]
-    for n, one in enumerate(partial):
-        for other in partial[n + 1 :]:
-            is_one = of_kernel[kernels[one]] == of_kernel[kernels[other]]
-            if is_one and (present[one] ^ present[other]).all():
-                return (
-                    f"'{kernels[other]}' has just what '{kernels[one]}' lacks: if they are one "
-                    "kernel under two names, give it one"
-                )
+    for one, other in combinations(partial[:_LOOKED_AT], 2):
+        is_one = of_kernel[kernels[one]] == of_kernel[kernels[other]]
+        if is_one and (present[one] ^ present[other]).all():
+            return (
+                f"'{kernels[other]}' has just what '{kernels[one]}' lacks: if they are one "
+                "kernel under two names, give it one"
+            )
     return ""

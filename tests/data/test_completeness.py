@@ -35,6 +35,24 @@ def test_a_clock_that_was_not_kept(tmp_path: Path) -> None:
         read(write_csv(tmp_path / "table.csv", table))
 
 
+def test_one_clock_that_was_measured_twice(tmp_path: Path) -> None:
+    """By hand: 800 MHz in the one kernel's rows and 806 in the other's."""
+    table = rows()
+    for row in table[6:]:
+        row["engine_mhz"] = 806.0
+    with refused(
+        "2 of 2 kernels lack .*; no kernel has both engine_mhz 800 and 806: if these are one"
+    ):
+        read(write_csv(tmp_path / "table.csv", table))
+
+
+def test_a_dense_sweep_has_clocks_as_near(tmp_path: Path) -> None:
+    """By hand: both kernels ran at 800 and at 806 MHz; the second lacks one of these rows."""
+    table = rows() + [{**row, "engine_mhz": 806.0} for row in rows() if row["engine_mhz"] == 800]
+    with refused("1 of 2 kernels lack .*; measure them or use --incomplete drop$"):
+        read(write_csv(tmp_path / "table.csv", table[:-1]))
+
+
 def test_a_configuration_that_no_kernel_has(tmp_path: Path) -> None:
     table = [row for row in rows() if (row["engine_mhz"], row["memory_mhz"]) != (800, 500)]
     with refused(
