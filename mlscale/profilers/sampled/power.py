@@ -14,6 +14,7 @@ from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
 from mlscale.text import plain_number
 
+_HELD = 0.9  # of a profiler's clock, below which a logged run was held down
 _PEAK = 1.2  # of the board's limit, which a mean of few samples may exceed
 _LEAST_OF_IDLE = 0.5  # of what an idle board was seen to draw; another may draw less than that one
 
@@ -106,7 +107,12 @@ def _warn_of_a_part(table: Table, key: str) -> None:
 
 
 def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
-    """Raise InputError where a log is of another GPU than the table; warn of other clocks."""
+    """Raise InputError where a log is of another GPU than the table; warn of other clocks.
+
+    A log of a run that was held far below a clock that only the profiler observed is refused too.
+    """
+    observed = table.metadata.get("clocks", {})
+    is_said = not observed or "engine_mhz" in observed.get("requested", {})
     keys = set(table.text.get("device", ()))
     possible = devices_named(log.name) if log.name else ()
     if keys and possible and not keys & set(possible):
@@ -115,6 +121,13 @@ def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
         if not (log.has(clock) and table.has_values(clock)):
             continue
         log_mhz, table_mhz = span.working_mean(log.columns[clock]), np.unique(table.numbers[clock])
+        if clock == "engine_mhz" and not is_said and log_mhz < _HELD * table_mhz.min():
+            raise InputError(
+                f"{log}: engine_mhz is {log_mhz:.0f} on average, {table_mhz.min():.0f} in the "
+                "profile: a power limit or heat may have held the run below a clock that replayed "
+                "kernels reach, and its power is of another clock. Lock both at a clock that the "
+                f"board holds; or, if that is not so, say --base engine={table_mhz.min():.0f}"
+            )
         if len(table_mhz) == 1 and abs(log_mhz / table_mhz[0] - 1) > KEPT:
             warn(
                 f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile; "

@@ -86,6 +86,24 @@ class TestAgainstTheProfile:
         ):
             join_power(self.of("a100-sxm4-40gb", 1980.0), self.log(tmp_path))
 
+    @pytest.mark.parametrize(
+        ("requested", "engine_mhz", "refused"),
+        [({}, 1600.0, True), ({}, 1550.0, False), ({"engine_mhz": 1600.0}, 1600.0, False)],
+    )
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_a_run_far_below_a_clock_that_was_only_observed_is_refused(
+        self, tmp_path: Path, requested: dict[str, float], engine_mhz: float, refused: bool
+    ) -> None:
+        """The log's 1410 MHz are 88 % of 1600, and 91 % of 1550."""
+        table = self.of("a100-sxm4-40gb", engine_mhz)
+        table.metadata["clocks"] = {"requested": requested, "observed": {"engine_mhz": engine_mhz}}
+        if not refused:
+            assert join_power(table, self.log(tmp_path)).numbers["power_w"].tolist() == [200, 200]
+            return
+        said = r"engine_mhz is 1410 .* 1600 in the profile: a power limit .* --base engine=1600$"
+        with pytest.raises(InputError, match=said):
+            join_power(table, self.log(tmp_path))
+
     def test_a_clock_that_was_nearly_kept_is_warned_of(self, tmp_path: Path) -> None:
         """The log's 1410 MHz are 3.4 % below 1460, and 1.4 % below 1430."""
         with pytest.warns(DataWarning, match="engine_mhz is 1410 .* 1460 in the profile"):
