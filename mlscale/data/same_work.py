@@ -144,11 +144,13 @@ def _warn_of_hidden_work(profiles: Profiles, table: Table, clock: float, time: f
         return
     worked = other_ms / base_ms
     if (worked / time if clock < 1 else time / worked) > HIDDEN:
+        lower_mhz = min(clock, 1.0) * profiles.base.engine_mhz
         warn(
             f"{table.source}: its GPU worked for {other_ms / 1e3:.4g} s, that at "
             f"{profiles.base.engine_mhz:g} MHz for {base_ms / 1e3:.4g} s: {worked:.2f} times as "
             f"long, the whole run {time:.2f} times. Slowdowns are of the whole run; what runs "
-            "between its pauses, such as the answer to a request, slows by more"
+            "between its pauses, such as the answer to a request, slows by more, and so does the "
+            f"whole where the pauses end, which may be below {lower_mhz:.0f} MHz"
         )
 
 

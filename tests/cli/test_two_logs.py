@@ -173,9 +173,11 @@ def test_work_that_pauses_hide_is_told(capsys: Capture, tmp_path: Path) -> None:
         "slow.csv: its GPU worked for 18 s, that at 1755 MHz for 12 s: 1.50 times as long, the "
         "whole run 1.08 times" in told
     )
+    assert "whole where the pauses end, which may be below 1170 MHz" in told
     assert "fast.csv, GPU 0: is idle for 12 s of the busy span" in told
     other_way = succeed(capsys, "advise", slow, "--also", fast)[1]
     assert "fast.csv: its GPU worked for 12 s, that at 1170 MHz for 18 s: 0.67 times" in other_way
+    assert "below 1170 MHz" in other_way
 
 
 def test_gpus_at_nearly_one_clock_count_as_at_its_mean(capsys: Capture, tmp_path: Path) -> None:
