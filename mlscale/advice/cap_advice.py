@@ -26,6 +26,7 @@ from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
+from mlscale.data.sampled import refuse_pauses
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.model import Model
@@ -129,8 +130,8 @@ def advise_caps(
     equal caps the lowest is taken. surfaces: those of an `Advice` for these profiles, which need
     not be predicted again.
 
-    Raises InputError without power, or with dynamic power alone; on the objective 'clock'; and
-    without caps on a GPU whose power limits are not known.
+    Raises InputError without power, or with dynamic power alone; on the objective 'clock'; without
+    caps on a GPU whose power limits are not known; and of a logged run with many pauses.
 
     Example:
         >>> caps = advise_caps(model, profiles, [200, 250, 300])  # doctest: +SKIP
@@ -146,6 +147,7 @@ def advise_caps(
             "the objective 'clock' says nothing of power caps; 'power' finds the least power "
             "within a limit of time"
         )
+    refuse_pauses(profiles.metadata, profiles.time_ms)
     limits = limits or Limits()
     device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)

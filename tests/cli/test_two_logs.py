@@ -175,6 +175,8 @@ def test_work_that_pauses_hide_is_told(capsys: Capture, tmp_path: Path) -> None:
     )
     assert "whole where the pauses end, which may be below 1170 MHz" in told
     assert "fast.csv, GPU 0: is idle for 12 s of the busy span" in told
+    assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
+    assert "50% of the run's log are pauses, which its mean power" in capsys.readouterr().err
     other_way = succeed(capsys, "advise", slow, "--also", fast)[1]
     assert "fast.csv: its GPU worked for 12 s, that at 1170 MHz for 18 s: 0.67 times" in other_way
     assert "below 1170 MHz" in other_way
