@@ -18,25 +18,25 @@ _GEOMETRY = ("workgroups", "workgroup_size")
 
 def check_units(table: Table, key: str) -> None:
     """Raise InputError where clocks or powers are far beyond the GPU's: they have another unit."""
+    for name in ("engine_mhz", "memory_mhz", "power_w"):
+        values = table.numbers.get(name, np.empty(0))
+        highest = np.where(np.isfinite(values), values, -np.inf)
+        if highest.size:
+            row = int(highest.argmax())
+            check_unit(f"{table.source}: {table.row(row)}, column '{name}'", key, name, values[row])
+
+
+def check_unit(where: str, key: str, name: str, value: float) -> None:
+    """Raise InputError where a clock [MHz] or power_w [W] is far beyond what the GPU can have."""
     device = find_device(key)
-    if device is None:
+    if device is None or not np.isfinite(value):
         return
-    most = {
-        "engine_mhz": (device.highest_mhz("engine_mhz"), "MHz"),
-        "memory_mhz": (device.highest_mhz("memory_mhz"), "MHz"),
-        "power_w": (device.most_power_w, "W"),
-    }
-    for name, (highest, unit) in most.items():
-        if highest is None or name not in table.numbers:
-            continue
-        values = table.numbers[name]
-        beyond = np.flatnonzero(np.isfinite(values) & (values > _OFF * highest))
-        if beyond.size:
-            raise InputError(
-                f"{table.source}: {table.row(int(beyond[0]))}, column '{name}': "
-                f"{values[beyond[0]]:g} {unit} cannot be, '{key}' has at most {highest:g}; "
-                f"give it in {unit}"
-            )
+    most = device.most_power_w if name == "power_w" else device.highest_mhz(name)
+    if most is not None and value > _OFF * most:
+        unit = "W" if name == "power_w" else "MHz"
+        raise InputError(
+            f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; give it in {unit}"
+        )
 
 
 def warn_of_repetitions(

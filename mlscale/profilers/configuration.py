@@ -8,6 +8,7 @@ from mlscale.arrays import is_finite
 from mlscale.data.device import Device
 from mlscale.data.device_table import device_keys, devices_named, find_device, load_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
+from mlscale.data.plausibility import check_unit
 from mlscale.errors import InputError, warn
 from mlscale.text import without_controls
 
@@ -264,6 +265,7 @@ def _clock(
     if clock in observed:
         check_clock(source, key, clock, observed[clock])
     if clock in base:
+        check_unit(f"{source}: {clock} of --base", key or "", clock, base[clock])
         if clock == "engine_mhz" and "engine_limit_mhz" in facts:
             highest_mhz = _mean(facts["engine_limit_mhz"])
             if base[clock] > highest_mhz:

@@ -55,6 +55,12 @@ class TestClocks:
         """The sheet of an RTX 5090 says 2407 MHz, which boards exceed; their highest is unknown."""
         assert run_of("rtx5090", engine_mhz=2850, memory_mhz=14001) == (170, 2850, 14001)
 
+    def test_a_base_in_khz_is_refused(self) -> None:
+        with refused(
+            "^run.csv: engine_mhz of --base: 2.4e\\+06 MHz cannot be, 'l40s' has at most 2520; give"
+        ):
+            run_of("l40s", {"engine_mhz": 2.4e6, "memory_mhz": 9001})
+
     def test_a_clock_that_was_not_kept_is_told(self) -> None:
         """By hand: 2304 is 4 % below 2400; 2356, 1.8 % below, is a clock that was kept."""
         message = "engine_mhz was 2304 while profiling, 4 % off the 2400 of --base"
