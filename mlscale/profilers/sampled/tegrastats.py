@@ -16,7 +16,7 @@ from mlscale.profilers.sampled.log import Lines, Sample, values_of
 LINE = re.compile(r"\s*(?:(\d\d-\d\d-\d{4} \d\d:\d\d:\d\d) )?RAM \d+/\d+MB\b")
 # '45%', '45%@1300', '99%@[1300,1300]' with a clock for each cluster of SMs, '@[314,314,314]'.
 _GPU = re.compile(r"\bGR3D_FREQ (?:(\d{1,3})%)?(?:@\[?([\d,]+))?")
-_MEMORY = re.compile(r"\bEMC_FREQ (\d{1,3})%(?:@(\d{1,5}))?")
+_MEMORY = re.compile(r"\bEMC_FREQ (?:(\d{1,3})%)?(?:@(\d{1,5}))?")  # '61%@3199', '61%', '@4266'
 _RAILS = {  # by what they feed, the GPU alone first
     **dict.fromkeys(("VDD_GPU", "GPU", "VDD_SYS_GPU", "POM_5V_GPU"), "the GPU"),
     "VDD_GPU_SOC": "GPU and SoC",
@@ -69,7 +69,10 @@ def _seconds(stamp: str | None) -> float | None:
 
 
 def _cells(text: str) -> dict[str, str]:
-    """What a line says of GPU and memory; a cluster without a clock is switched off."""
+    """What a line says of GPU and memory.
+
+    A cluster without a clock is switched off; a memory with a clock of 0 is not observed.
+    """
     cells: dict[str, str] = {}
     if gpu := _GPU.search(text):
         clocks = [int(mhz) for mhz in (gpu[2] or "").split(",") if mhz.strip("0")]
@@ -77,8 +80,10 @@ def _cells(text: str) -> dict[str, str]:
             cells["GR3D_FREQ"] = gpu[1]
         if clocks:
             cells["clock of GR3D_FREQ"] = f"{sum(clocks) / len(clocks):.10g}"
-    if memory := _MEMORY.search(text):
-        cells["EMC_FREQ"] = memory[1]
+    memory = _MEMORY.search(text)
+    if memory and (memory[2] is None or memory[2].strip("0")):
+        if memory[1]:
+            cells["EMC_FREQ"] = memory[1]
         if memory[2]:
             cells["clock of EMC_FREQ"] = memory[2]
     return cells

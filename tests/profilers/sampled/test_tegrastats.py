@@ -134,6 +134,32 @@ def test_the_forms_of_other_modules(
     assert log.seconds is None
 
 
+@pytest.mark.parametrize(
+    ("memory", "values"),
+    [
+        ("EMC_FREQ @4266", {"memory_mhz": 4266}),
+        ("EMC_FREQ @0", {}),
+        ("EMC_FREQ 0%@0", {}),
+        ("EMC_FREQ 7%", {"memory_copy_utilisation": 0.07}),
+    ],
+)
+def test_a_memory_without_share_or_clock(
+    tmp_path: Path, memory: str, values: dict[str, float]
+) -> None:
+    """Of a clock alone, as on a Thor, no share is known; no memory runs at 0 MHz."""
+    log = one_log(tmp_path, f"{RAM} {memory} GR3D_FREQ 99%@[1300,1300]\n")
+    for column in ("memory_mhz", "memory_copy_utilisation"):
+        assert log.has(column) == (column in values)
+    for column, value in values.items():
+        assert log.columns[column] == pytest.approx([value])
+
+
+def test_a_memory_clock_of_0_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, run(3).replace("@3199", "@0").replace("@2133", "@0"))
+    with pytest.raises(InputError, match=r"run\.log: does not say .*give --base memory=…$"):
+        import_logs([path], None, RunFacts(device="jetson-agx-orin-64gb"))
+
+
 def test_without_a_load_power_tells_when_it_works(tmp_path: Path) -> None:
     """As of a Thor whose sensor is 0.4 W too low at idle: half way from -0.4 to 30 W."""
     line = f"{RAM} GR3D_FREQ @[1575,1575,1575] cpu@40C VDD_GPU {{}}mW/0mW VIN 9000mW/9000mW\n"

@@ -96,6 +96,13 @@ class TestOneFile:
             load(path, base={})
         assert "engine at most" not in str(refusal.value)
 
+    @pytest.mark.parametrize("extdata", ["{broken", "[" * 100_000, ""])
+    def test_a_damaged_document_of_a_gpu_says_nothing(self, tmp_path: Path, extdata: str) -> None:
+        path = write_database(tmp_path / "app_results.db", COUNTED)
+        change(path, f"UPDATE `rocpd_info_agent@` SET extdata = '{extdata}'")
+        with pytest.raises(InputError, match="does not say engine_mhz, memory_mhz; "):
+            load(path, base={})
+
     def test_the_program_names_the_application(self, tmp_path: Path) -> None:
         path = write_database(tmp_path / "7_results.db", TRACED)
         assert load(path, application=None).table.text["application"][0] == "vcopy"
