@@ -18,6 +18,7 @@ from mlscale.errors import InputError
 from mlscale.text import listed, share_in_percent, shortened
 
 AS_THE_MEAN = "no counters: as the mean of the profiled kernels"
+POWER_AS_THE_MEAN = "no counters: its power as the mean of the profiled kernels'"
 AS_KEPT = (
     "exchanges data between GPUs: its time is taken to stay at every clock, and the interval "
     "reaches from there to full scaling with a clock"
@@ -116,7 +117,8 @@ def with_unprofiled(
     surfaces = {}
     for quantity, of_profiled in predicted.items():
         if quantity == "power" and base_w is not None:
-            surfaces[quantity] = _joined(profiles, of_profiled, counts, times * base_w[rows], ())
+            joined = _joined(profiles, of_profiled, counts, times * base_w[rows], ())
+            surfaces[quantity] = _of_power_alone(profiles, joined) if are_kept else joined
         else:
             bounds = scaling_bounds(of_profiled.grid, of_profiled.base)
             surfaces[quantity] = _joined(profiles, of_profiled, counts, times, bounds)
@@ -186,6 +188,14 @@ def _joined(
         low=ends[0],
         high=ends[1],
     )
+
+
+def _of_power_alone(profiles: Profiles, power: Surfaces) -> Surfaces:
+    """Surfaces of power whose flags say nothing of a time that is kept."""
+    kept = exchanging(profiles) & ~profiles.has_counters
+    flags = zip(kept, power.flags, strict=True)
+    said = tuple((POWER_AS_THE_MEAN,) if is_kept else own for is_kept, own in flags)
+    return replace(power, flags=said)
 
 
 def _filled(own: Floats, others: Floats, has_counters: Mask) -> Floats:

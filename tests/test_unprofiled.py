@@ -20,6 +20,7 @@ from mlscale.shipped import model_for, shipped_model
 from mlscale.unprofiled import (
     AS_KEPT,
     AS_THE_MEAN,
+    POWER_AS_THE_MEAN,
     exchanging,
     refuse_little_cover,
     with_exchanges_kept,
@@ -148,6 +149,14 @@ class TestExchanges:
         assert (times.values[1] == MODEL.predict(three())["time"].values[1]).all()
         assert times.flags[0] == times.flags[2] == (AS_KEPT,)
         assert AS_KEPT not in times.flags[1]
+
+    def test_no_flag_says_that_a_kept_time_is_the_mean(self) -> None:
+        """The last two have no counters; of the first of them power alone is the others' mean."""
+        two = self.named("gemm", "ncclKernel_Send", "axpy")
+        profiles = replace(two, counters=np.where([[True], [False], [False]], two.counters, np.nan))
+        flags = MODEL.predict(profiles).flags
+        assert flags[1] == (AS_KEPT, POWER_AS_THE_MEAN)
+        assert flags[2] == (AS_THE_MEAN,)
 
     def test_they_are_no_part_of_the_mean(self) -> None:
         """Nor of its power and interval: by hand, of the compute kernel alone, 60 W of it."""

@@ -171,3 +171,8 @@ class TestGridsAndFrames:
             mlscale.Measurements.from_frame(5, device="a")  # type: ignore[arg-type]
         with refused("^path must be a file's path, not int$"):
             data.write(5)
+
+    def test_steps(self) -> None:
+        for kept in (1, [0, 1]):
+            with refused("^kept must be a slice, such as slice.1, None., not "):
+                right()["measurements"].at_steps("engine_mhz", kept)

@@ -167,6 +167,7 @@ class Measurements:
         """
         if axis not in AXES:
             raise InputError(f"there is no axis '{axis}'; one of {', '.join(AXES)}")
+        require_type("kept", kept, slice, "a slice, such as slice(1, None)")
         cut = (slice(None),) * (2 + AXES.index(axis)) + (kept,)
         return replace(
             self,
