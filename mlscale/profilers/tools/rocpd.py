@@ -68,7 +68,9 @@ _LAUNCHES = """
     LEFT JOIN rocpd_info_kernel_symbol AS symbol ON symbol.id = dispatch.kernel_id
     LEFT JOIN (
         SELECT
-            event.event_id, pmc.name, total(event.value) AS total,
+            event.event_id, pmc.name,
+            CASE WHEN min(event.value) < 0 THEN min(event.value) ELSE total(event.value) END
+            AS total,
             min(typeof(event.value) IN ('integer', 'real')) AS is_whole
         FROM rocpd_pmc_event AS event JOIN rocpd_info_pmc AS pmc ON pmc.id = event.pmc_id
         WHERE event.sample_id IS NULL
@@ -194,7 +196,7 @@ def _workgroups(grid: Sequence[int], size: Sequence[int]) -> float:
 
 
 def _counters(rows: Iterator[Any], where: str, needed: Collection[str]) -> dict[str, float]:
-    """The needed counters of one dispatch. Raises InputError on a negative one."""
+    """The needed counters of one dispatch. Raises InputError where an instance is negative."""
     return {
         name: parse_counter(repr(value), f"{where}, counter '{name}'")
         for *_, name, value, is_whole in rows

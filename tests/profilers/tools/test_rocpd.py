@@ -283,6 +283,10 @@ class TestRefused:
              "kernel's name is damaged text"),
             ("UPDATE `rocpd_info_kernel_symbol@` SET display_name = x'ff'", "lacks its kernel's"),
             ("UPDATE `rocpd_pmc_event@` SET value = -1", "counter 'GRBM.*' is negative"),
+            (
+                "UPDATE `rocpd_pmc_event@` SET value = -3 WHERE id = 1",  # the other one has 6
+                "row 1 of .*, counter 'SQ_WAVES': '-3.0' is negative",
+            ),
             ("UPDATE `rocpd_pmc_event@` SET value = 1e30", "more than any counter counts"),
             ("UPDATE `rocpd_pmc_event@` SET value = 0", "which is a failure of the profiler"),
         ],
