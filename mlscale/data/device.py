@@ -237,7 +237,21 @@ class Device:
         if device["datasheet"] is not None:
             sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
             device["datasheet"] = Datasheet(**sheet)
-        return cls(**device)
+        own = cls(**device)
+        own._require_floor_among_clocks()
+        return own
+
+    def _require_floor_among_clocks(self) -> None:
+        """Raises InputError on a floor of the voltage that is no clock of the GPU, as in kHz."""
+        floor = self.voltage_floor_mhz
+        lowest = min(self.engine_clock_range_mhz or (0.0,))
+        rated = self.datasheet.engine_mhz if self.datasheet else None
+        highest = max(filter(None, (self.highest_mhz("engine_mhz"), rated)), default=math.inf)
+        if floor is not None and not lowest <= floor <= highest:
+            raise InputError(
+                f"voltage_floor_mhz of the device is {floor:g} MHz, and its engine clocks are "
+                f"{f'{lowest:g} to ' if lowest else 'at most '}{highest:g} MHz"
+            )
 
 
 def multiples_mhz(lowest: float, highest: float, step: float) -> tuple[float, ...]:

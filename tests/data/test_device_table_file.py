@@ -49,6 +49,29 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("floor", "clocks", "told"),
+    [
+        (1_065_000, {"engine_clock_range_mhz": [210, 1410]}, "engine clocks are 210 to 1410 MHz"),
+        (1.065, {"engine_clock_range_mhz": [210, 1410]}, "engine clocks are 210 to 1410 MHz"),
+        (1065, {"max_clock_mhz": 1000}, "engine clocks are at most 1000 MHz"),
+        (0, {}, "voltage_floor_mhz of the device must be a positive number"),
+    ],
+)
+def test_a_floor_of_the_voltage_that_is_no_clock_is_refused(
+    floor: float, clocks: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=told):
+        load_device_file(written(tmp_path, voltage_floor_mhz=floor, **clocks))
+    assert "made-gpu" not in device_keys()
+
+
+@pytest.mark.parametrize("clocks", [{}, {"engine_clock_range_mhz": [210, 1065]}])
+def test_a_floor_of_the_voltage_is_taken(clocks: dict[str, Any], tmp_path: Path) -> None:
+    device = load_device_file(written(tmp_path, voltage_floor_mhz=1065, **clocks))
+    assert device.voltage_floor_mhz == 1065
+
+
 def test_the_required_fields_are_enough(tmp_path: Path) -> None:
     """Peaks by hand: 10 x 128 x 2 x 1 GHz, and 256 / 8 x 2 bytes x 1 GHz."""
     assert set(UNITS) == set(FILE_REQUIRED)

@@ -61,15 +61,16 @@ MEMORY_CLOCKS = "power at other memory clocks: as measured on a GTX 980 and a GT
 
 @dataclass
 class BoardPower(BoardPredictor):
-    """P / P_base = w0 + w1 V^2 f / (V_base^2 f_base) + w2 T_base / T, of any GPU.
+    """P / P_base = w0 + w1 V^2 f / (V^2 f)_base + w2 V T_base / (V_base T), of any GPU.
 
-    V^2 over the clock, as a share of the GPU's highest, has one shape on all GPUs, and steps of a
-    size of its own. The weights and that size are Gaussian, as training runs of several GPUs show;
-    power's share of the board's limit and the base's clock move their means, power measured at
-    further clocks tells the rest. Times are those of `with_times`, else those of the training runs
-    on average, which are poor of any one run. A grid has the CU count of the base alone. Intervals
-    from the base alone hold what they promise of every GPU like those left out in training, those
-    with power at a further engine clock on average over such GPUs; the times' own widen them.
+    V^2 over the clock, as a share of the GPU's highest, is flat up to a floor and rises from there
+    (`BoardCurve`). The weights and the floor are Gaussian, as training runs of several GPUs show;
+    power's share of the board's limit, and the floor where the device table has it, move their
+    means, power measured at further clocks tells the rest. Times are those of `with_times`, else
+    those of the training runs on average, which are poor of any one run. A grid has the CU count of
+    the base alone. Intervals from the base alone hold what they promise of every GPU like those
+    left out in training, those with power at a further engine clock on average over such GPUs; the
+    times' own widen them.
     spread_from: devices among the training tables that are not learnt from, but widen the
     intervals by how far their power is from predicted.
     """

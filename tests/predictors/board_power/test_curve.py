@@ -58,6 +58,7 @@ class TestFloor:
     def test_of_the_device_table(self) -> None:
         """By hand: 1125 of 1980 MHz."""
         assert known_floor("h100-sxm5", 1980.0) == pytest.approx(1125 / 1980)
+        assert known_floor("h100-sxm5", 2250.0) == pytest.approx(0.5)
         assert load_device("h100-sxm5").voltage_floor_mhz == 1125
         assert known_floor("rtx4090", 2520.0) is None
         assert known_floor("a GPU that the table lacks", 1000.0) is None

@@ -8,6 +8,7 @@ from synthetic import board_kernels as made
 from synthetic.tidy import same_bits
 
 from mlscale import Measurements, Profiles, Surfaces
+from mlscale.data.device_table import load_device, register_device
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.predictors.board_power.estimator import BoardPower
 from mlscale.predictors.board_power.population import GpuSweep, PowerPopulation
@@ -41,6 +42,20 @@ def with_second(table: Measurements) -> Profiles:
     second = table.profiles(SECOND)
     point = MeasuredPoint(SECOND, second.time_ms, second.power_w)
     return replace(table.profiles(made.TOP), points=(point,))
+
+
+def register(key: str, floor_mhz: float) -> None:
+    """A device of one's own of which the floor of the voltage is known, no clock and no limit."""
+    known = replace(
+        load_device("h100-sxm5"),
+        key=key,
+        voltage_floor_mhz=floor_mhz,
+        datasheet=None,
+        max_clock_mhz=None,
+        engine_clock_range_mhz=None,
+        tdp_w=None,
+    )
+    register_device(known)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +110,37 @@ class TestPopulation:
         unknown = population.inputs.columns(np.array([np.nan]))
         known = population.inputs.columns(np.array([np.exp(population.inputs.mean)]))
         assert unknown == pytest.approx(known)
+
+
+@pytest.mark.usefixtures("forget_own_devices")
+class TestKnownFloors:
+    """The made law puts the floor at 0.7 of 1500 MHz, shifted by 0.2 of a GPU's own shift."""
+
+    def test_training_takes_them_relative_to_the_highest_clock(self) -> None:
+        register("known", 750.0)
+        assert [one.floor for one in sweeps([made.measurements("known", 0)])] == [0.5]
+        assert [one.floor for one in sweeps([made.measurements("other", 0)])] == [None]
+
+    def test_one_that_training_is_told_is_learnt(self) -> None:
+        """Told 0.6 of a floor at 0.7, the mean moves towards it; the runs themselves hold it."""
+        table = made.measurements("known", 0, noise=0.05)
+        register("known", 900.0)
+        told = sweeps([table])
+        untold = [replace(one, floor=None) for one in told]
+        floors = [PowerPopulation.of(one).coefficients[0, 2] for one in (told, untold)]
+        assert floors[0] < floors[1] - 0.005
+
+    def test_prediction_from_one_reading_is_better_with_one(self, trained: BoardPower) -> None:
+        """Of a GPU whose floor is at 0.5: closed form, 0.7 - 0.2."""
+        table = made.measurements("known", 7, (0, 0, -1))
+        truth = np.log(table.relative("power", made.TOP))
+        off = []
+        for is_known in (False, True):
+            if is_known:
+                register("known", 750.0)
+            predicted = ready(trained, table).predict(table.profiles(made.TOP), made.GRID)
+            off.append(float(np.abs(np.log(predicted.values) - truth).mean()))
+        assert off[1] < 0.5 * off[0]
 
 
 class TestNewGpus:
