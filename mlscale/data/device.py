@@ -249,7 +249,7 @@ class Device:
         highest = max(filter(None, (self.highest_mhz("engine_mhz"), rated)), default=math.inf)
         if floor is not None and not lowest <= floor <= highest:
             raise InputError(
-                f"voltage_floor_mhz of the device is {floor:g} MHz, and its engine clocks are "
+                f"voltage_floor_mhz of the device is {floor:.10g} MHz, and its engine clocks are "
                 f"{f'{lowest:g} to ' if lowest else 'at most '}{highest:g} MHz"
             )
 

@@ -52,7 +52,11 @@ def written(folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("floor", "clocks", "told"),
     [
-        (1_065_000, {"engine_clock_range_mhz": [210, 1410]}, "engine clocks are 210 to 1410 MHz"),
+        (
+            1_065_000,
+            {"engine_clock_range_mhz": [210, 1410]},
+            "is 1065000 MHz, and its engine clocks",
+        ),
         (1.065, {"engine_clock_range_mhz": [210, 1410]}, "engine clocks are 210 to 1410 MHz"),
         (1065, {"max_clock_mhz": 1000}, "engine clocks are at most 1000 MHz"),
         (0, {}, "voltage_floor_mhz of the device must be a positive number"),
