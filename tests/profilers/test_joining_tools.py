@@ -107,34 +107,26 @@ class TestBothHave:
         assert any("as long while they were counted" in text for text in texts) == told
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
-    def test_a_clock_that_ncu_held_down_is_none_of_the_trace(self, tmp_path: Path) -> None:
-        """Counted in 100 us at 1000 MHz of an A100's 1410, traced in 75 us: at 1333 MHz or so."""
-        clock = {"sm__cycles_elapsed.avg.per_second": ("Mhz", "1000")}
-        metrics = {**NCU, **clock, "gpu__time_duration.sum": ("us", "100")}
-        page = long_page(long_rows(kernel="k", metrics=metrics))
-        a100 = {"device": "a100-sxm4-40gb", "base": {"memory_mhz": 1215}}
-        refused = r"took 1.3 times .* at 1000 MHz: ncu sets its own .* say --base engine=1000$"
-        with pytest.raises(InputError, match=refused):
-            read(tmp_path, page, trace(("k", 75)), **a100)
-        assert len(read(tmp_path, page, trace(("k", 90)), **a100).table) == 1
-        said = {**a100, "base": {"engine_mhz": 1000, "memory_mhz": 1215}}
-        assert len(read(tmp_path, page, trace(("k", 75)), **said).table) == 1
-
-    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
-    def test_a_traced_run_that_was_held_down_is_none_of_the_counters_clock(
-        self, tmp_path: Path
+    @pytest.mark.parametrize(
+        ("counted_mhz", "traced_us", "alike_us", "told"),
+        [
+            pytest.param(1000, 75, 90, "took 1.3 times .*: ncu sets its own", id="ncu-held-down"),
+            pytest.param(1400, 130, 115, "took 0.77 times .*: a power limit", id="run-held-down"),
+        ],
+    )
+    def test_a_clock_that_one_of_the_runs_did_not_have_is_refused(
+        self, tmp_path: Path, counted_mhz: int, traced_us: int, alike_us: int, told: str
     ) -> None:
-        """Counted in 100 us at 1400 MHz, traced in 130 us: as at 1077 MHz; 115 us are too few."""
-        clock = {"sm__cycles_elapsed.avg.per_second": ("Mhz", "1400")}
+        """Counted in 100 us on an A100 of 1410 MHz, traced as at 1333 MHz and as at 1077."""
+        clock = {"sm__cycles_elapsed.avg.per_second": ("Mhz", str(counted_mhz))}
         metrics = {**NCU, **clock, "gpu__time_duration.sum": ("us", "100")}
         page = long_page(long_rows(kernel="k", metrics=metrics))
         a100 = {"device": "a100-sxm4-40gb", "base": {"memory_mhz": 1215}}
-        refused = r"took 0.77 times .* at 1400 MHz: a power limit .* say --base engine=1400$"
-        with pytest.raises(InputError, match=refused):
-            read(tmp_path, page, trace(("k", 130)), **a100)
-        assert len(read(tmp_path, page, trace(("k", 115)), **a100).table) == 1
-        said = {**a100, "base": {"engine_mhz": 1400, "memory_mhz": 1215}}
-        assert len(read(tmp_path, page, trace(("k", 130)), **said).table) == 1
+        with pytest.raises(InputError, match=rf"{told} .* say --base engine={counted_mhz}$"):
+            read(tmp_path, page, trace(("k", traced_us)), **a100)
+        assert len(read(tmp_path, page, trace(("k", alike_us)), **a100).table) == 1
+        said = {**a100, "base": {"engine_mhz": counted_mhz, "memory_mhz": 1215}}
+        assert len(read(tmp_path, page, trace(("k", traced_us)), **said).table) == 1
 
     def test_a_trace_of_fewer_launches_than_counted_is_warned_of(self, tmp_path: Path) -> None:
         pages = counted("k(float *)", "k(float *)")
