@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from mlscale.advice.advise import absolute, whole_power
-from mlscale.advice.caps import CapCurve, cap_curve
+from mlscale.advice.caps import CapCurve, cap_curve, refuse_pauses
 from mlscale.advice.objectives import (
     SAME,
     Limits,
@@ -26,7 +26,6 @@ from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
-from mlscale.data.sampled import refuse_pauses
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.model import Model

@@ -6,13 +6,17 @@ rest at the lower, so that the mean power is the cap. Power, mean clock and work
 millisecond are therefore linear in that share.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mlscale.advice.objectives import SAME, run_in_sequence
 from mlscale.arrays import Floats, Indices
+from mlscale.errors import InputError
+
+MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,3 +93,17 @@ def cap_curve(
         run_engine_mhz=run_mhz,
         too_low=(power_w[:, None, :] > caps[:, None] * (1 + SAME)).all(axis=2).sum(axis=0),
     )
+
+
+def refuse_pauses(metadata: Mapping[str, Any], time_ms: Floats) -> None:
+    """Raise InputError where a logged run has pauses, so that its mean power is not of the work.
+
+    time_ms (K,): of the runs [ms]. Where the logs do not tell, nothing is refused.
+    """
+    working_ms = sum(metadata.get("working_ms", {}).values())
+    paused = 1 - working_ms / float(time_ms.sum())
+    if working_ms and paused > MOST_IDLE:
+        raise InputError(
+            f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
+            "which its mean power holds too: log a run under a load that keeps the GPU busy"
+        )

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.text import counted
@@ -21,27 +20,12 @@ SHARES = (
     *("fp64_active", "fp32_active", "fp16_active", "gpu_utilisation", "memory_copy_utilisation"),
 )
 LARGEST_FALL = 0.15  # of power, from one clock to the next higher
-MOST_IDLE = 0.1  # of a logged run, whose mean power then is that of the work
 UNEXPLAINED = 1.1  # of times that the clock explains
 
 
 def is_sampled(metadata: Mapping[str, Any]) -> bool:
     """Whether a table's metadata say that its profiles are averages of whole runs."""
     return metadata.get("profile_kind") == PROFILE_KIND
-
-
-def refuse_pauses(metadata: Mapping[str, Any], time_ms: Floats) -> None:
-    """Raise InputError where a logged run has pauses, so that its mean power is not of the work.
-
-    time_ms (K,): of the runs [ms]. Where the logs do not tell, nothing is refused.
-    """
-    working_ms = sum(metadata.get("working_ms", {}).values())
-    paused = 1 - working_ms / float(time_ms.sum())
-    if working_ms and paused > MOST_IDLE:
-        raise InputError(
-            f"a power cap acts while the GPU works, and {paused:.0%} of the run's log are pauses, "
-            "which its mean power holds too: log a run under a load that keeps the GPU busy"
-        )
 
 
 def is_engine_sweep(measurements: Measurements) -> bool:
