@@ -155,10 +155,6 @@ def _listed(device: Device, memory_mhz: float) -> float:
     return nearest if abs(nearest / memory_mhz - 1) < SAME_CLOCK else memory_mhz
 
 
-def _is_jetson(device: Device) -> bool:
-    return "Jetson" in device.name
-
-
 def _is_consumer(device: Device) -> bool:
     return "GeForce" in device.name or "TITAN" in device.name
 
@@ -168,7 +164,7 @@ def _nvidia_clocks(
 ) -> Commands:
     smi = f"nvidia-smi -i {gpu}"
     capability = float(device.compute_capability or VOLTA)
-    if _is_jetson(device):
+    if device.is_jetson:
         note = f"nvidia-smi sets no clocks of {device.name}; its power modes (nvpmodel) do"
         return Commands(notes=(note,))
     engine, memory = f"{best.engine_mhz:.0f}", f"{_listed(device, best.memory_mhz):.0f}"
@@ -209,7 +205,7 @@ def _nvidia_clocks(
 
 
 def _nvidia_cap(device: Device, cap_w: float, gpu: str) -> Commands:
-    if _is_jetson(device):
+    if device.is_jetson:
         return Commands(notes=(f"{device.name} takes power modes (nvpmodel), no cap in watts",))
     smi = f"nvidia-smi -i {gpu}"
     limits = f"{smi} -q -d POWER prints the limits of yours"

@@ -164,6 +164,11 @@ class Device:
         """The most that the board may be set to draw, as far as that is known [W]."""
         return self.max_power_limit_w or self.tdp_w
 
+    @property
+    def is_jetson(self) -> bool:
+        """Whether it is the GPU of one of NVIDIA's Jetson modules, by its name."""
+        return "Jetson" in self.name
+
     def peak_bandwidth_gb_per_s(self, memory_mhz: float) -> float:
         """Peak DRAM bandwidth [GB/s, 1e9 bytes] at a memory clock as the vendor's tool lists it."""
         return self.memory_bus_bits / 8 * self.memory_transfers_per_cycle * memory_mhz / 1e3

@@ -3,7 +3,7 @@
 Each tool's reader (dcgm, prometheus, nvidia_smi, amd, tegrastats) makes samples of a file, which
 become a log for each GPU (log); a file is known by its header (formats); idle head and tail are cut
 and the rest is averaged (busy), into a row of a profile table (importing). Board power alone can be
-joined to another table (power).
+joined to another table (power), if the log can be of its GPU (same_gpu).
 """
 
 from mlscale.profilers.sampled.formats import TOOLS, log_format

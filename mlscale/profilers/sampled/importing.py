@@ -21,6 +21,7 @@ from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
 from mlscale.profilers.sampled.power import check_board, one_gpu, power_kind
+from mlscale.profilers.sampled.same_gpu import check_tool
 
 _SAME_CLOCK = 0.01  # by which the sampled clock may differ from the one that was set
 _NAME_ONE = "name one with --gpu, and ask for each"
@@ -81,6 +82,7 @@ def import_logs(
     tools: dict[str, Path] = {}
     for path in paths:
         form, of_file = read_logs(path, tool)
+        check_tool(str(path), form.tool, facts.device or "")
         tools.setdefault(form.tool, path)
         logs += [one_gpu(of_file, path, facts.gpu)] if facts.gpu else of_file
     if len(tools) > 1:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.device_table import devices_named, find_device
+from mlscale.data.device_table import find_device
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.profilers.configuration import KEPT
 from mlscale.profilers.sampled.busy import BusySpan, busy_span, warn_of_holes
 from mlscale.profilers.sampled.formats import read_logs
 from mlscale.profilers.sampled.log import SampledLog
+from mlscale.profilers.sampled.same_gpu import check_same_gpu
 from mlscale.text import plain_number
 
 _HELD = 0.9  # of a profiler's clock, below which a logged run was held down
@@ -53,8 +54,9 @@ def _watts(
     try:
         power_w = plain_number(str(power))
     except ValueError:
-        log, span = _busy_log(Path(str(power)), gpu)
-        _check_same_run(table, log, span)
+        tool, log, span = _busy_log(Path(str(power)), gpu)
+        check_same_gpu(log, tool, span, set(table.text.get("device", ())))
+        _check_same_clocks(table, log, span)
         power_w, power_of = span.working_mean(log.columns["power_w"]), log.power_of
         source = f"mean of {log.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
         source += f"; of {power_of}" if power_of else ""
@@ -106,17 +108,13 @@ def _warn_of_a_part(table: Table, key: str) -> None:
         )
 
 
-def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
-    """Raise InputError where a log is of another GPU than the table; warn of other clocks.
+def _check_same_clocks(table: Table, log: SampledLog, span: BusySpan) -> None:
+    """Warn where a log's clocks are not the table's.
 
-    A log of a run that was held far below a clock that only the profiler observed is refused too.
+    Raises InputError where the run was held far below a clock that only the profiler observed.
     """
     observed = table.metadata.get("clocks", {})
     is_said = not observed or "engine_mhz" in observed.get("requested", {})
-    keys = set(table.text.get("device", ()))
-    possible = devices_named(log.name) if log.name else ()
-    if keys and possible and not keys & set(possible):
-        raise InputError(f"{log}: is of '{log.name}', the profile of '{', '.join(sorted(keys))}'")
     for clock in ("engine_mhz", "memory_mhz"):
         if not (log.has(clock) and table.has_values(clock)):
             continue
@@ -136,9 +134,10 @@ def _check_same_run(table: Table, log: SampledLog, span: BusySpan) -> None:
             )
 
 
-def _busy_log(path: Path, gpu: str | None) -> tuple[SampledLog, BusySpan]:
+def _busy_log(path: Path, gpu: str | None) -> tuple[str, SampledLog, BusySpan]:
+    """The tool that wrote a log, the log of one GPU, and its busy span. Raises InputError."""
     try:
-        _, logs = read_logs(path)
+        form, logs = read_logs(path)
     except InputError as error:
         if not isinstance(error.__cause__, OSError):
             raise
@@ -150,7 +149,7 @@ def _busy_log(path: Path, gpu: str | None) -> tuple[SampledLog, BusySpan]:
     if math.isnan(span.working_mean(log.columns["power_w"])):
         raise InputError(f"{log}: has no power in the busy span")
     warn_of_holes(log, span)
-    return log, span
+    return form.tool, log, span
 
 
 def one_gpu(logs: list[SampledLog], path: Path, gpu: str | None) -> SampledLog:

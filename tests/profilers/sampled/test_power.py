@@ -80,6 +80,36 @@ class TestAgainstTheProfile:
         with pytest.raises(InputError, match=r"GPU 0: is of 'NVIDIA .*', the profile of 'rtx5090'"):
             join_power(self.of("rtx5090"), self.log(tmp_path))
 
+    @pytest.mark.parametrize(
+        ("device", "watches"),
+        [("mi300x", "GPUs of NVIDIA"), ("simulated-gcn3", "GPUs of NVIDIA"), ("mine", None)],
+    )
+    def test_a_log_of_another_makers_tool_is_refused(
+        self, tmp_path: Path, device: str, watches: str | None
+    ) -> None:
+        """dcgmi dmon names no GPU, but watches NVIDIA's alone; of 'mine' nothing is known."""
+        path = tmp_path / "run.txt"
+        path.write_text(dcgmi_dmon(block(3, 5, 2)))
+        if watches is None:
+            assert join_power(self.of(device), path).numbers["power_w"].tolist() == [200, 200]
+            return
+        with pytest.raises(InputError, match=f"watches {watches} alone, and '{device}' is none"):
+            join_power(self.of(device), path)
+
+    def test_a_log_at_a_clock_that_the_gpu_cannot_have_is_refused(self, tmp_path: Path) -> None:
+        """Without a name: 1905 MHz, and an A100's highest is 1410 by its data sheet."""
+        path = tmp_path / "run.txt"
+        path.write_text(dcgmi_dmon(block(3, 5, 2, engine_mhz=1905)))
+        with pytest.raises(InputError, match=r"clock is 1905 MHz, 'a100-.*' has at most 1410; is"):
+            join_power(self.of("a100-sxm4-40gb"), path)
+
+    def test_a_name_that_is_not_known_is_told(self, tmp_path: Path) -> None:
+        log = self.log(tmp_path)
+        log.write_text(log.read_text().replace("A100-SXM4-40GB", "A9000"))
+        with pytest.warns(DataWarning, match="of 'NVIDIA A9000', which is not in .* 'a100-sxm4-40"):
+            join_power(self.of("a100-sxm4-40gb"), log)
+        assert join_power(self.of("mine"), log).numbers["power_w"].tolist() == [200, 200]
+
     def test_other_clocks_are_warned_of(self, tmp_path: Path) -> None:
         with pytest.warns(
             DataWarning, match=r"engine_mhz is 1410 .* 1980 in the profile; is the p"

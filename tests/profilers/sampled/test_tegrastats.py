@@ -14,7 +14,9 @@ from synthetic.monitor_logs import load, row
 from text_files import written
 
 from mlscale import HardwareConfig
+from mlscale.data.device_table import load_device, register_device
 from mlscale.data.profiles import profiles_at
+from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs, join_power, log_format
 from mlscale.profilers.sampled.formats import read_logs
@@ -248,6 +250,28 @@ def test_power_of_a_rail_for_another_table_is_said_to_be(tmp_path: Path) -> None
     assert with_power.metadata["power_source"].endswith("; of the rail VDD_GPU_SOC (GPU and SoC)")
     assert with_power.numbers["power_w"] == pytest.approx([12])
     assert join_power(table, 12).metadata["power_kind"] == "board"
+
+
+@pytest.mark.parametrize("device", ["a100-sxm4-40gb", "gb10", "mi300x"])
+def test_a_log_for_a_gpu_that_is_no_jetsons_is_refused(tmp_path: Path, device: str) -> None:
+    """As the power of an export, and as a log of its own; a name that is not known is taken."""
+    log = written(tmp_path, run(3))
+    axes = {"cu_count": 16.0, "engine_mhz": 1300.0, "memory_mhz": 3199.0, "time_ms": 2.0}
+    table = Table("t.csv", {"device": [device]}, {name: np.array([v]) for name, v in axes.items()})
+    said = f"is of tegrastats, which watches Jetson modules alone, and '{device}' is none"
+    with pytest.raises(InputError, match=said):
+        join_power(table, log)
+    with pytest.raises(InputError, match=said):
+        load(log, "tegrastats", device=device, base={})
+    assert imported(tmp_path, run(3), device="xavier").table.text["device"] == ["xavier"]
+
+
+@pytest.mark.usefixtures("forget_own_devices")
+def test_a_jetson_of_ones_own_is_taken(tmp_path: Path) -> None:
+    """A device file need not say Jetson in its name."""
+    entry = replace(load_device("jetson-agx-orin-64gb"), key="my-nano", name="Nano", aliases=())
+    register_device(entry)
+    assert imported(tmp_path, run(3), device="my-nano").table.text["device"] == ["my-nano"]
 
 
 def test_import_says_that_it_is_a_rails(capsys: Capture, tmp_path: Path) -> None:
