@@ -13,6 +13,7 @@ from mlscale.profilers.names import hint_of_mangled, is_mangled, same_kernels
 from mlscale.text import counted, listed
 
 _AGREEMENT = 0.01
+_SAME_INPUTS = "profile the launches that the trace has, by a run of the same inputs"
 _SAME_WORK = 1.5  # between the times of two passes of the same launches
 _LONG_S = 5e-5  # what a launch takes at least where flushed caches and the like hardly matter
 _SAME_IN_EVERY_PASS = ("SQ_WAVES", "Wavefronts")
@@ -88,10 +89,6 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
     is_each = counting and all(key.launch is not None for key in counting[0].groups)
     if is_each:
         timing = [_renumbered(file, counting[0]) for file in timing]
-    else:
-        traced = _traced_geometries(counting, timing)
-        counting = [_regrouped(file, lambda key: traced.get(key, key)) for file in counting]
-        geometries |= {key.kernel: key for key in traced}
     _check_that_some_join(counting, timing)
     return _records(counting, timing, geometries, skip_untimed)
 
@@ -158,40 +155,14 @@ def _geometries(files: list[FileContent], kernels: Collection[str]) -> dict[str,
     """Those of the kernels that some file says to have but one grid and block, with these."""
     geometries: dict[str, GroupKey] = {}
     for file in files:
-        for kernel, key in _single_geometries([file]).items():
-            if kernel in kernels and not key.lacks_geometry:
+        keys: dict[str, set[GroupKey]] = {}
+        for key in file.groups:
+            if key.kernel in kernels:
+                keys.setdefault(key.kernel, set()).add(key._replace(launch=None))
+        for kernel, (key, *further) in keys.items():
+            if not further and not key.lacks_geometry:
                 geometries.setdefault(kernel, key)
     return geometries
-
-
-def _single_geometries(files: list[FileContent]) -> dict[str, GroupKey]:
-    """Each kernel that has one grid and block in all its launches, with these."""
-    keys: dict[str, set[GroupKey]] = {}
-    for file in files:
-        for key in file.groups:
-            keys.setdefault(key.kernel, set()).add(key._replace(launch=None))
-    return {kernel: of_kernel.pop() for kernel, of_kernel in keys.items() if len(of_kernel) == 1}
-
-
-def _traced_geometries(
-    counting: list[FileContent], timing: list[FileContent]
-) -> dict[GroupKey, GroupKey]:
-    """By key of the counters the trace's, where a kernel has one geometry here and another there.
-
-    Only where the counters have their own time: without it their rates would be of other launches.
-    """
-    in_trace = _single_geometries(timing)
-    traced = {
-        key: in_trace[kernel]
-        for kernel, key in _single_geometries(counting).items()
-        if in_trace.get(kernel, key) != key and counting[0].groups[key].time_s
-    }
-    if traced:
-        warn(
-            f"{counting[0].source}: counted at another grid or block than the trace has, and taken "
-            f"for its launches: {listed([*map(str, traced)])}"
-        )
-    return traced
 
 
 def _check_same_launches(first: FileContent, other: FileContent) -> None:
@@ -262,12 +233,30 @@ def _by_geometry(file: FileContent) -> dict[GroupKey, list[GroupKey]]:
 def _check_that_some_join(counting: list[FileContent], timing: list[FileContent]) -> None:
     for file in timing:
         if counting and not counting[0].groups.keys() & file.groups.keys():
+            if elsewhere := _at_other_geometries(counting[0].groups, file.groups):
+                raise InputError(
+                    f"{file.source}: has no kernel at the grid and block at which it was counted "
+                    f"in {counting[0].source}: {listed(elsewhere)}; {_SAME_INPUTS}"
+                )
             raise InputError(
                 f"{file.source}: has no kernel of {counting[0].source}, which has "
                 f"{next(iter(counting[0].groups))} where this has {next(iter(file.groups))}; is it "
                 "of another run, or were names shortened?"
                 f"{hint_of_mangled(key.kernel for key in (*counting[0].groups, *file.groups))}"
             )
+
+
+def _at_other_geometries(counted_keys: Iterable[GroupKey], traced: Iterable[GroupKey]) -> list[str]:
+    """In words the counted groups whose kernels were traced otherwise, with a grid and block."""
+    in_trace: dict[str, dict[str, None]] = {}
+    for key in traced:
+        in_trace.setdefault(key.kernel, {})[key.geometry] = None
+    texts: dict[str, None] = {}
+    for key in counted_keys:
+        if others := in_trace.get(key.kernel):
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            texts[f"{key._replace(launch=None)}, traced at {next(iter(others))}{more}"] = None
+    return list(texts)
 
 
 def _records(
@@ -316,10 +305,7 @@ def _records(
         )
     _refuse_or_warn_of_untimed((counting or timing)[0].source, untimed, records, skip_untimed)
     if untraced:
-        warn(
-            f"{counting[0].source}: not in the trace, so not of its run and left out: "
-            f"{listed([*map(str, untraced)])}{hint_of_mangled(key.kernel for key in untraced)}"
-        )
+        _warn_of_untraced(counting[0], untraced, timing)
     if less_timed:
         warn(
             f"{timing[0].source}: fewer launches were timed than counted of "
@@ -327,6 +313,24 @@ def _records(
             "their own launches"
         )
     return records
+
+
+def _warn_of_untraced(
+    counts: FileContent, untraced: list[GroupKey], timing: list[FileContent]
+) -> None:
+    """Warn of what was counted and not traced; apart, where its kernel is traced uncounted."""
+    uncounted = [key for file in timing for key in file.groups if key not in counts.groups]
+    if elsewhere := _at_other_geometries(untraced, uncounted):
+        warn(
+            f"{counts.source}: counted at another grid or block than the traced launches, so these "
+            f"counters are left out: {listed(elsewhere)}; {_SAME_INPUTS}"
+        )
+    names = {key.kernel for key in uncounted}
+    if others := [key for key in untraced if key.kernel not in names]:
+        warn(
+            f"{counts.source}: not in the trace, so not of its run and left out: "
+            f"{listed([*map(str, others)])}{hint_of_mangled(key.kernel for key in others)}"
+        )
 
 
 def _mean_time_s(traces: list[LaunchGroup]) -> float:

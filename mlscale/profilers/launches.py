@@ -76,11 +76,17 @@ class GroupKey(NamedTuple):
         """Whether it is a kernel by which ROCm's runtime copies and fills memory."""
         return self.kernel.startswith("__amd_rocclr_")
 
+    @property
+    def geometry(self) -> str:
+        """Its grid and block in words, such as 'grid 8, block 64'; '' where they are not known."""
+        if not (self.workgroups and self.workgroup_size):
+            return ""
+        return f"grid {self.workgroups:.0f}, block {self.workgroup_size:.0f}"
+
     def __str__(self) -> str:
         """The group in a message, such as 'f(int)' (grid 8, block 64), launch 3."""
         text = f"'{shortened(self.kernel, 80)}'"
-        if self.workgroups and self.workgroup_size:
-            text += f" (grid {self.workgroups:.0f}, block {self.workgroup_size:.0f})"
+        text += f" ({self.geometry})" if self.geometry else ""
         return text if self.launch is None else f"{text}, launch {self.launch}"
 
 

@@ -147,18 +147,33 @@ class TestBothHave:
         assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.02})
         assert imported.time_ms == pytest.approx(0.02)
 
-    def test_another_geometry_on_each_side_is_told(self, tmp_path: Path) -> None:
-        """Counted at 16 workgroups, 20 kB read in 10 us; in the trace two launches at 32."""
-        timed = trace(("k", 30), ("k", 50), grid=32)
+    def test_counters_of_another_geometry_are_no_counters_of_the_trace(
+        self, tmp_path: Path
+    ) -> None:
+        """Counted at 16 workgroups; in the trace two launches at 32, and 'f' as it was counted."""
+        timed = trace(("k", 30), ("k", 50), ("f", 10), grid=32).replace(",10,32,", ",10,16,")
         message = (
-            r"another grid or block than the trace has, .*: 1 kernel \('k' \(grid 16, block 12"
+            r"another grid or block than the traced launches, so these counters are left out: "
+            r"1 kernel \('k' \(grid 16, block 128\), traced at grid 32, block 128\); profile the "
         )
-        with pytest.warns(DataWarning, match=message):
-            imported = read(tmp_path, counted("k"), timed, **MADE)
-        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.04})
-        assert imported.table.numbers["launches"].tolist() == [2]
-        assert imported.table.numbers["ReadBandwidth"] == pytest.approx([20e3 / 10e-6])
-        assert imported.table.numbers["workgroups"].tolist() == [16]
+        with (
+            pytest.warns(DataWarning, match=message),
+            pytest.warns(DataWarning, match="without counters: 1 kernel"),
+        ):
+            imported = read(tmp_path, counted("k", "f"), timed, **MADE)
+        assert by_kernel(imported, "time_ms") == pytest.approx({"k": 0.04, "f": 0.01})
+        counts = by_kernel(imported, "ReadBandwidth")
+        assert (np.isnan(counts["k"]), np.isfinite(counts["f"])) == (True, True)
+        assert by_kernel(imported, "workgroups") == {"k": 32, "f": 16}
+
+    @pytest.mark.parametrize("each", [False, True])
+    def test_counters_all_of_another_geometry_are_refused(self, tmp_path: Path, each: bool) -> None:
+        message = (
+            r"export1.csv: has no kernel at the grid and block at which it was counted in .*0.csv: "
+            r"1 kernel \('k' \(grid 16, block 128\), traced at grid 32, block 128\); profile the "
+        )
+        with pytest.raises(InputError, match=message):
+            read(tmp_path, counted("k"), trace(("k", 30), grid=32), each=each, **MADE)
 
     def test_a_further_geometry_of_the_trace_keeps_its_own(self, tmp_path: Path) -> None:
         """Counted at 16 workgroups, traced at 16 (20 us) and at 32 (50 us)."""
@@ -173,7 +188,7 @@ class TestBothHave:
         """Counted at 8 and 4 workgroups, traced at 16; 'f', on both sides, makes it a join."""
         page = counted("k", grids=["(8, 1, 1)", "(4, 1, 1)"]) + long_rows(9, "f")
         with (
-            pytest.warns(DataWarning, match="left out: 2 kernels"),
+            pytest.warns(DataWarning, match="left out: 2 kernels .* traced at grid 16, block 1"),
             pytest.warns(DataWarning, match="without counters: 1 kernel"),
         ):
             imported = read(tmp_path, page, trace(("k", 30), ("f", 10)), **MADE)
