@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.errors import InputError
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -20,8 +22,25 @@ def floats_of(values: Iterable[float | None]) -> Floats:
 
 
 def is_finite(value: object) -> bool:
-    """Return whether a value is a number, and a finite one."""
-    return isinstance(value, Real) and math.isfinite(value)
+    """Return whether a value is a number, which a yes or no is not, and a finite one."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def positions_of(argument: str, chosen: Any, count: int) -> list[int]:
+    """The positions that an argument chooses out of so many: by number, or by a mask (count,).
+
+    Raises InputError, naming the argument, on anything else, and where there is no such position.
+    """
+    given = np.asarray(chosen)
+    if given.dtype == bool and given.shape == (count,):
+        given = np.flatnonzero(given)
+    if given.shape == (0,):
+        return []
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise InputError(f"{argument} must be a list of positions, or a mask of {count}")
+    if beyond := [at for at in given.tolist() if not -count <= at < count]:
+        raise InputError(f"{argument}: there is no position {beyond[0]}, there are {count}")
+    return [int(at) for at in given]
 
 
 def shaped(array: Any, *shape: int | None) -> Floats:

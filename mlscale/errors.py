@@ -28,9 +28,10 @@ class InputError(ValueError):
 def require_type(argument: str, value: object, kind: Any, what: str) -> None:
     """Raise InputError where an argument of the Python interface is not of its type.
 
-    argument: its name. kind: a class, or a union of some. what: the type, in words.
+    argument: its name. kind: a class, or a union of some; True and False are of none, since a
+    yes or no is no number. what: the type, in words.
     """
-    if not isinstance(value, kind):
+    if isinstance(value, bool) or not isinstance(value, kind):
         raise InputError(f"{argument} must be {what}, not {type(value).__name__}")
 
 

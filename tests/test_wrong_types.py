@@ -49,7 +49,10 @@ class TestImportProfile:
             ("application", ["a"], "application must be text, not list"),
             ("gpu", 0, "gpu must be text, such as '0', not int"),
             ("power", [80], "power must be watts or the path of a log, not list"),
+            ("power", True, "power must be watts or the path of a log, not bool"),
+            ("interval_s", True, "interval_s must be a positive number, not True"),
             ("base", {"engine_mhz": "1 GHz"}, "engine_mhz of the base must be a positive number"),
+            ("base", {"engine_mhz": True}, "engine_mhz of the base must be .*, not True"),
             ("base", {"memory_mhz": -1}, "memory_mhz of the base must be .*, not -1"),
         ],
     )
@@ -97,6 +100,11 @@ class TestImportProfile:
             mlscale.study,
             {"name": "errors", "tables": "t.csv", "jobs": "2"},
             "jobs must be a whole number, not str",
+        ),
+        (
+            mlscale.study,
+            {"name": "errors", "tables": "t.csv", "jobs": True},
+            "jobs must be a whole number, not bool",
         ),
     ],
 )
@@ -146,6 +154,8 @@ class TestGridsAndFrames:
     def test_settings(self) -> None:
         with refused("^engine_mhz must be a number, not str$"):
             mlscale.HardwareConfig(8, "1 GHz", 700)  # type: ignore[arg-type]
+        with refused("^cu_count must be a number, not bool$"):
+            mlscale.HardwareConfig(True, 800, 700)
         with refused("^the grid's cu_count must be a list of numbers, not int$"):
             mlscale.ConfigGrid(8, (400, 800), (700,))  # type: ignore[arg-type]
         with refused("^each of the grid's memory_mhz must be a number, not str$"):
@@ -171,6 +181,19 @@ class TestGridsAndFrames:
             mlscale.Measurements.from_frame(5, device="a")  # type: ignore[arg-type]
         with refused("^path must be a file's path, not int$"):
             data.write(5)
+
+    @pytest.mark.parametrize("of", ["measurements", "profiles"])
+    def test_kernels_and_quantities(self, of: str) -> None:
+        """There are 12 kernels; a list of yes and no is a mask of all of them or nothing."""
+        data = right()[of]
+        for kernels in (5, "gemm", None, ["gemm"], [0.5], [[0]], [True, False]):
+            with refused("^kernels must be a list of positions, or a mask of 12$"):
+                data.select(kernels)
+        with refused("^kernels: there is no position 99, there are 12$"):
+            data.select([0, 99])
+        with refused("^there is no quantity 'energy'; one of time, power$"):
+            data.quantity("energy")
+        assert data.select([k == 3 for k in range(12)]).kernels == (data.kernels[3],)
 
     def test_steps(self) -> None:
         for kept in (1, [0, 1]):

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, positions_of
 from mlscale.data.completeness import complete_kernels
 from mlscale.data.grid import AXES, Base, ConfigGrid
 from mlscale.data.plausibility import check_units, warn_of_launches, warn_of_repetitions
-from mlscale.data.profiles import NOT_COUNTERS, Profiles, in_application, launches_of_rows
+from mlscale.data.profiles import (
+    NOT_COUNTERS,
+    Profiles,
+    in_application,
+    launches_of_rows,
+    require_quantity,
+)
 from mlscale.data.surfaces import relative_values
 from mlscale.data.table import IDENTITY, Aggregate, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame, write_table
@@ -105,6 +111,7 @@ class Measurements:
 
     def quantity(self, name: str) -> Floats:
         """Return 'time' [ms] or 'power' [W], (K, C, E, M). Raises InputError without power."""
+        require_quantity(name)
         if name == "time":
             return self.time_ms
         if self.power_w is None:
@@ -143,11 +150,11 @@ class Measurements:
         )
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":
-        """Return the measurements of some kernels, by position or by a mask (K,)."""
-        chosen = np.asarray(kernels)
-        if chosen.dtype == bool:
-            chosen = np.flatnonzero(chosen)
-        positions = [int(k) for k in chosen]
+        """Return the measurements of some kernels, by position or by a mask (K,).
+
+        Raises InputError on anything else, and where there is no such kernel.
+        """
+        positions = positions_of("kernels", kernels, len(self.kernels))
         return replace(
             self,
             kernels=tuple(self.kernels[k] for k in positions),

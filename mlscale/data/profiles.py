@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices, Mask
+from mlscale.arrays import Floats, Indices, Mask, positions_of
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
@@ -151,6 +151,7 @@ class Profiles:
 
     def quantity(self, name: str) -> Floats:
         """Return time [ms] or power [W] at the base, (K,). Raises InputError without power."""
+        require_quantity(name)
         if name == "time":
             return self.time_ms
         if self.power_w is None:
@@ -166,9 +167,12 @@ class Profiles:
             raise InputError(f"kernel '{name}' has no 'power_w' at the base")
         return power_w
 
-    def select(self, kernels: Sequence[int]) -> "Profiles":
-        """Return the profiles of some kernels, by position."""
-        positions = list(kernels)
+    def select(self, kernels: Sequence[int] | Indices) -> "Profiles":
+        """Return the profiles of some kernels, by position or by a mask (K,).
+
+        Raises InputError on anything else, and where there is no such kernel.
+        """
+        positions = positions_of("kernels", kernels, len(self.kernels))
 
         def of(values: Floats | None) -> Floats | None:
             return None if values is None else values[positions]
@@ -200,6 +204,12 @@ class Profiles:
         if self.has_counter(name):
             return self.counter(name)
         return np.full(len(self.kernels), np.nan)
+
+
+def require_quantity(name: str) -> None:
+    """Raise InputError where there is no quantity of that name."""
+    if name not in QUANTITIES:
+        raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")
 
 
 def read_profiles(path: "Path | str | pd.DataFrame", base: HardwareConfig, device: str) -> Profiles:

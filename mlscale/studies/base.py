@@ -11,7 +11,7 @@ import numpy as np
 
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.profiles import QUANTITIES
+from mlscale.data.profiles import QUANTITIES, require_quantity
 from mlscale.errors import InputError
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.wu.estimator import DEFAULT_CLUSTERS
@@ -214,8 +214,7 @@ def measured_quantities(data: Measurements, asked: str | Sequence[str]) -> list[
         asked = [asked]
     names = list(dict.fromkeys(asked)) or list(QUANTITIES)
     for name in names:
-        if name not in QUANTITIES:
-            raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")
+        require_quantity(name)
     return [name for name in names if name == "time" or data.power_samples is not None]
 
 
