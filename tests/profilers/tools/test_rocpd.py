@@ -1,5 +1,6 @@
 """rocprofv3's database (rocpd): made ones in the real schema, and the same runs as CSV files."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +140,29 @@ class TestOneFile:
 
     def test_a_counter_without_a_number_is_missing(self, tmp_path: Path) -> None:
         """Not the 200 of its other instance, and not 0."""
-        counters = {**AMD, "SQ_INSTS_VALU": [None, 200], "SQ_INSTS_SALU": ["many", 100]}
+        counters = {**AMD, "SQ_INSTS_VALU": [None, 200]}
         path = write_database(tmp_path / "app_results.db", [Dispatch(1, counters=counters)])
         values = row(load(path))
-        assert not {"SQ_INSTS_VALU", "SQ_INSTS_SALU"} & values.keys()
+        assert "SQ_INSTS_VALU" not in values
         assert values["SQ_INSTS_VMEM_RD"] == 100
+
+    @pytest.mark.parametrize("value", [math.inf, -math.inf])
+    def test_an_infinite_counter_is_missing_and_told(self, tmp_path: Path, value: float) -> None:
+        """In the first of three launches; the mean of the two others stands, 500 instructions."""
+        one, other = {**AMD, "SQ_INSTS_VALU": [value, 200], "OTHER": [value]}, AMD
+        runs = [Dispatch(n, counters=one if n == 1 else other) for n in (1, 2, 3)]
+        path = write_database(tmp_path / "app_results.db", runs)
+        said = r"results.db: counters are infinite and .* there: SQ_INSTS_VALU \(1 launch\)$"
+        with pytest.warns(DataWarning, match=said):
+            imported = load(path)
+        assert row(imported)["SQ_INSTS_VALU"] == 500
+
+    def test_a_counter_of_a_text_is_refused_as_in_a_csv_file(self, tmp_path: Path) -> None:
+        counters = {**AMD, "SQ_INSTS_SALU": ["many", 100]}
+        path = write_database(tmp_path / "app_results.db", [Dispatch(1, counters=counters)])
+        said = r"row 1 of its kernel dispatches, counter 'SQ_INSTS_SALU': 'many' is not a number$"
+        with pytest.raises(InputError, match=said):
+            load(path)
 
     def test_kernels_without_counters_have_times(self, tmp_path: Path) -> None:
         """As of --kernel-trace beside --pmc with a filter of kernels."""
