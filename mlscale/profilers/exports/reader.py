@@ -36,8 +36,10 @@ _TOOL_ERROR = re.compile(
     r"^SKIPPED: .* does not contain CUDA (kernel|trace) data|"
     r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
 )
-NCU_SECTION = re.compile(r"    Section: \S")
-_NCU_LAUNCH = re.compile(r"  \S|\[\d+\] \S")  # a launch, or its process and program
+NCU_SECTION = re.compile(r" {4,}Section: \S")
+# Who pastes a text may lose the blanks before its first line, or gain some before each.
+NCU_LAUNCH = re.compile(r"  \S|\s*\S.* \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\), (Context|Device) \d")
+NCU_PROGRAM = re.compile(r"\s*\[(?P<process>\d+)\] (?P<program>.+)@\S+\s*$")
 _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 
 _METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
@@ -256,7 +258,8 @@ def _next_table(
     """The next table that a reader knows; None without. What stands above it goes to `above`."""
     above = above or _Above()
     separators, command, last = [",", ";"], None, (0, "")
-    launch: dict[str, tuple[int, str]] = {}  # the last lines that may begin ncu's text
+    program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
+    launch: list[tuple[int, str]] = []
     for number, line in lines:
         above.first = above.first or line.strip()
         above.complaint = above.complaint or _complaint(line)
@@ -265,10 +268,12 @@ def _next_table(
         if line.startswith("# ListSeparator="):
             separators = [line.partition("=")[2].strip()[:1] or ","]
         command = _command(line) or command
-        if _NCU_LAUNCH.match(line):
-            launch[line[0]] = (number, line)
-        elif " " in launch and NCU_SECTION.match(line):
-            begin = [*sorted(launch.values()), (number, line)]
+        if NCU_PROGRAM.match(line):
+            program = [(number, line)]
+        elif NCU_LAUNCH.match(line):
+            launch = [(number, line)]
+        elif launch and NCU_SECTION.match(line):
+            begin = [*sorted(program + launch), (number, line)]
             return Export(path, NCU_TEXT, chain(begin, lines), complaint=above.complaint)
         if export := _text_table(path, *last, line, lines):
             return export

@@ -12,20 +12,24 @@ import numpy as np
 
 from mlscale.errors import InputError
 from mlscale.profilers.exports.blocks import Block, block_of, blocks
-from mlscale.profilers.exports.reader import NCU_SECTION, Export, borders_of
+from mlscale.profilers.exports.reader import (
+    NCU_LAUNCH,
+    NCU_PROGRAM,
+    NCU_SECTION,
+    Export,
+    borders_of,
+)
 from mlscale.profilers.launch_batch import LaunchBatch
 from mlscale.profilers.launches import FileContent
 from mlscale.profilers.tools.ncu_launches import NcuColumns, NcuLaunches
 from mlscale.profilers.tools.ncu_metrics import NAME, metric_values
 
-_LAUNCH = re.compile(r"  \S")
 _GEOMETRY = re.compile(
     r" (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)),.*?"
     r"( Invocations (?P<invocations>\d{1,9}))?\s*$"
 )
 _OLD_END = re.compile(r", \d{4}-[A-Z][a-z]{2}-\d{2} \d\d:\d\d:\d\d, Context \d+, Stream \d+\s*$")
 _DEVICE = re.compile(r", Device (?P<gpu>\d+), ")
-_PROGRAM = re.compile(r"\[(?P<process>\d+)\] (?P<program>.+)@\S+\s*$")
 _HEADER = (
     *("Process ID", "ID", "Kernel Name", "Grid Size", "Block Size", "Invocations", "Device"),
     *("Metric Name", "Metric Unit", "Metric Value"),
@@ -137,10 +141,10 @@ def _rows(export: Export, content: FileContent) -> Iterator[tuple[int, list[str]
     heading: tuple[int, str] | None = None
     launch: list[str] = []
     for number, line in export.lines:
-        if match := _PROGRAM.match(line):
+        if match := NCU_PROGRAM.match(line):
             process = match["process"]
             content.application = content.application or match["program"]
-        elif _LAUNCH.match(line):
+        elif NCU_LAUNCH.match(line):
             heading = (number, line)
         elif NCU_SECTION.match(line):
             cells = ()

@@ -147,6 +147,22 @@ def test_summary_as_csv(tmp_path: Path) -> None:
         read(tmp_path, text, each=True)
 
 
+@pytest.mark.parametrize(("of_launch", "of_sections"), [("", ""), (" ", ""), (" " * 4, " " * 2)])
+def test_blanks_lost_or_gained_in_a_paste(tmp_path: Path, of_launch: str, of_sections: str) -> None:
+    """Each launch has its own time and reads, 10 and 30 us, none those of the one above."""
+    of_kernel = "(int) (4, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.6"
+    sections = "".join(of_sections + line for line in METRICS.splitlines(keepends=True)[1:])
+    pages = [
+        f"results:\n```\n{of_launch}{name}{of_kernel}\n{sections.replace('10.00', us)}```\n"
+        for name, us in (("one", "10.00"), ("two", "30.00"))
+    ]
+    table = read(tmp_path, f"  [77] app@127.0.0.1\n{''.join(pages)}").table
+    assert table.text["kernel"] == ["one(int)", "two(int)"]
+    assert table.text["application"] == ["app"] * 2
+    assert table.numbers["time_ms"] == pytest.approx([0.01, 0.03])
+    assert table.numbers["ReadBandwidth"] == pytest.approx([2e9, 2e9 / 3])
+
+
 def test_a_failed_launch(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"no kernel launch.*the profiler says: ==ERROR== LaunchFai"
