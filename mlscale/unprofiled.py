@@ -55,11 +55,8 @@ def refuse_little_cover(profiles: Profiles) -> None:
     Names the kernels to profile. Those with times at a further clock count as known; those that
     exchange data between GPUs, of which other kernels tell nothing, not at all.
     """
-    known = profiles.has_counters.copy()
-    for point in profiles.points:
-        known |= np.isfinite(point.time_ms)
+    unknown_ms = _unknown_ms(profiles)
     times_ms = np.where(exchanging(profiles), 0, profiles.run_times_ms)
-    unknown_ms = np.where(known, 0, times_ms)
     share = unknown_ms.sum() / profiles.run_times_ms.sum()
     if not profiles.are_times_alone and unknown_ms.sum() > MOST_UNKNOWN * times_ms.sum():
         raise InputError(
@@ -68,6 +65,22 @@ def refuse_little_cover(profiles: Profiles) -> None:
             f"(docs/profiling.md): {_largest(profiles, unknown_ms)}; or leave out those without "
             "counters (--profiled-only)"
         )
+
+
+def taken_for_the_mean(profiles: Profiles) -> float:
+    """The share of a run's time in kernels that nothing but the others' mean tells of, 0 to 1."""
+    return float(_unknown_ms(profiles).sum() / profiles.run_times_ms.sum())
+
+
+def _unknown_ms(profiles: Profiles) -> Floats:
+    """Times in the run, (K,) [ms], of kernels without counters and without a further clock.
+
+    0 for all others, and for those that exchange data between GPUs.
+    """
+    known = profiles.has_counters | exchanging(profiles)
+    for point in profiles.points:
+        known |= np.isfinite(point.time_ms)
+    return np.where(known, 0, profiles.run_times_ms)
 
 
 def _largest(profiles: Profiles, times_ms: Floats) -> str:

@@ -9,8 +9,9 @@ from synthetic import bottleneck_kernels, frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
-from mlscale import Measurements, Profiles, prediction_table, train
+from mlscale import Limits, Measurements, Profiles, prediction_table, train
 from mlscale.advice.advise import advise
+from mlscale.advice.search import TOO_SLOW
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.public import path
@@ -258,12 +259,39 @@ class TestOfTheRun:
         # 10 ms of 15 ms.
         assert advise(MODEL, three()).run.counters_cover_percent == pytest.approx(200 / 3)
 
-    def test_a_kernel_like_the_mean_changes_no_advice(self) -> None:
-        with_it, without = advise(MODEL, three()), advise(MODEL, three().select([0, 1]))
-        assert with_it.whole_run.best.config == without.whole_run.best.config
-        assert with_it.whole_run.slowdown_percent == pytest.approx(
-            without.whole_run.slowdown_percent
-        )
+    def test_a_kernel_like_the_mean_changes_no_advice_of_the_lowest_clock(self) -> None:
+        with_it = advise(MODEL, three(), "clock").whole_run
+        without = advise(MODEL, three().select([0, 1]), "clock").whole_run
+        assert with_it.best.config == without.best.config
+        assert with_it.slowdown_percent == pytest.approx(without.slowdown_percent)
+
+
+class TestMemoryClock:
+    """6 and 4 ms in counted kernels, whose energy is least at another memory clock, 1000 MHz."""
+
+    LEFT = "the memory clock is left as it is: 33.3 % of the run's time is in kernels without"
+
+    def test_is_left_where_kernels_without_counters_may_need_it(self) -> None:
+        """By hand: 5 ms of 15."""
+        assert advise(MODEL, three().select([0, 1])).whole_run.best.config.memory_mhz == 1000
+        advice = advise(MODEL, three())
+        assert any(warning.startswith(self.LEFT) for warning in advice.warnings)
+        all_of_it = [advice.whole_run, *advice.kernels]
+        offered = [point.config for one in all_of_it for point in (one.best, *one.front)]
+        assert {config.memory_mhz for config in offered} == {700}
+
+    def test_changes_where_such_kernels_hardly_count(self) -> None:
+        """By hand: 0.1 ms of 10.1, 0.99 %; 0.11 ms of 10.11 are 1.09 %."""
+        for launches, changes in ((0.1, True), (0.11, False)):
+            profiles = replace(three(), launches=np.array([3.0, 1.0, launches]))
+            best = advise(MODEL, profiles).whole_run.best.config
+            assert (best.memory_mhz != 700) is changes
+
+    def test_the_quickest_of_a_kernel_that_is_too_slow_is_at_it_too(self) -> None:
+        """By hand: the kernel bound by bandwidth stays at 4 ms, and may take 4 x 10 / 15."""
+        advice = advise(MODEL, three(), "time", Limits(max_time_ms=10.0))
+        assert TOO_SLOW in advice.kernels[1].flags
+        assert {kernel.best.config.memory_mhz for kernel in advice.kernels} == {700}
 
 
 class TestLittleCover:

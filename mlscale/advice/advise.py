@@ -20,10 +20,11 @@ from mlscale.model import A_MODEL, PROFILES, Model
 from mlscale.model_warnings import feature_warnings, training_warnings
 from mlscale.predictions import EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.text import percent_in_words, share_in_percent, shortened, time_in_words
-from mlscale.unprofiled import exchanging, refuse_little_cover
+from mlscale.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 
 MUCH_IDLE = 0.1  # of the kernels' time
 LEAST_EXCHANGE = 0.01  # of a run's time in kernels of collectives, that is told
+MOST_UNCOUNTED = 0.01  # of a run's time in kernels without counters, at another memory clock
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for the lowest clock, where no limit is given
 BEST_IS_BEYOND = f"{EXTRAPOLATED}: the best lies beyond the trained settings"
 DYNAMIC_POWER = "power_w is dynamic power; give what the board draws beside it as --static-power W"
@@ -52,7 +53,7 @@ class WholePower:
 class Terms:
     """What is sought for a run, and what is known of power; the same for all its kernels.
 
-    warnings: what a reader should know of that.
+    warnings: what a reader should know of that. keeps_memory: at the base's memory clock alone.
     """
 
     objective: str
@@ -60,6 +61,7 @@ class Terms:
     static_power_w: float | None
     power: WholePower
     warnings: tuple[str, ...]
+    keeps_memory: bool = False
 
 
 def advise(
@@ -126,7 +128,14 @@ def terms_of(
     if not power.absent and power.kind is None and static_power_w is None:
         warnings.append("power_w is taken for board power; the model does not say what it is")
     _require_power(objective, limits, power)
-    return Terms(objective, limits, static_power_w, power, tuple(warnings))
+    uncounted = taken_for_the_mean(profiles)
+    keeps_memory = uncounted > MOST_UNCOUNTED and len(model.grid.memory_mhz) > 1
+    if keeps_memory and objective != "clock":
+        warnings.append(
+            f"the memory clock is left as it is: {share_in_percent(uncounted)} % of the run's time "
+            "is in kernels without counters, which may need it more than the others"
+        )
+    return Terms(objective, limits, static_power_w, power, tuple(warnings), keeps_memory)
 
 
 def search_for(
@@ -149,7 +158,8 @@ def search_on(
     device = known_device(model.device)
     has_energy = terms.power.why_no_energy is None
     board_w = device.most_power_w if has_energy and device else None
-    return Search(surfaces, launches, terms.objective, terms.limits, has_energy, board_w, **known)
+    known |= {"board_w": board_w, "keeps_memory": terms.keeps_memory}
+    return Search(surfaces, launches, terms.objective, terms.limits, has_energy, **known)
 
 
 def advice_on(
@@ -271,7 +281,8 @@ def _exchange_warning(profiles: Profiles, run: Run) -> list[str]:
     first = shortened(profiles.kernels[int(exchanging(profiles).argmax())])
     warning = (
         f"{share_in_percent(share)} % of the run's time is in kernels that exchange data between "
-        f"GPUs ('{first}'): they wait for links and for the other GPUs, which no counter tells"
+        f"GPUs ('{first}'): they wait for links and for the other GPUs, which no counter tells; "
+        "set all GPUs alike"
     )
     if run.hidden_exchange_percent:
         hidden_ms = run.hidden_exchange_percent / 100 * profiles.run_times_ms.sum()

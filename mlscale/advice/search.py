@@ -58,7 +58,8 @@ class Search:
     board_w [W]: the most that the board may be set to draw, None where that is not known; where a
     kernel draws more, and more than any was measured to draw at the base, nothing is advised.
     run_base: of the whole run, where these are only some of its kernels. peak_w (C, E, M) [W]:
-    power of the most demanding kernel, where the surfaces are sums over kernels.
+    power of the most demanding kernel, where the surfaces are sums over kernels. keeps_memory:
+    only the base's memory clock is offered.
     """
 
     surfaces: dict[str, Surfaces]
@@ -69,6 +70,7 @@ class Search:
     board_w: float | None = None
     run_base: RunBase | None = None
     peak_w: Floats | None = None
+    keeps_memory: bool = False
 
     def for_whole_run(self) -> Recommendation:
         """The best of the run. Raises InputError, saying what is nearest, where none is allowed.
@@ -131,6 +133,7 @@ class Search:
         too_slow = best < 0
         for k in np.flatnonzero(too_slow).tolist():
             own_ms, own_w = self._costs("values", k)
+            own_ms = np.where(self._offered, own_ms, np.nan)
             quickest = best_index("time", own_ms, own_w, float(own_ms[self._base]), of_power)
             best[k] = np.ravel_multi_index(quickest, self._grid.shape)
         return best, too_slow
@@ -157,7 +160,7 @@ class Search:
     @property
     def impossible_w(self) -> Floats:
         """Power of the most demanding kernel wherever the board cannot supply it, (n,) [W]."""
-        return np.zeros(0) if self._peak_w is None else self._peak_w[~self._possible(self._peak_w)]
+        return np.zeros(0) if self._peak_w is None else self._peak_w[~self._supplied(self._peak_w)]
 
     @cached_property
     def _peak_w(self) -> Floats | None:
@@ -168,6 +171,17 @@ class Search:
         return np.asarray(power_w.max(axis=0))
 
     def _possible(self, power_w: Floats | None) -> Mask:
+        """Where a kernel or the run that draws that power may be set to, (..., C, E, M)."""
+        return self._offered & self._supplied(power_w)
+
+    @property
+    def _offered(self) -> Mask:
+        """What the GPU may be set to, whatever it draws there, (C, E, M)."""
+        offered = np.full(self._grid.shape, not self.keeps_memory)
+        offered[:, :, self._base[2]] = True
+        return offered
+
+    def _supplied(self, power_w: Floats | None) -> Mask:
         """Where the board can supply that power (..., C, E, M): its limit, or that of the base."""
         if power_w is None or self._run_base.peak_w is None or self.board_w is None:
             return np.ones(self._grid.shape, dtype=bool)

@@ -293,7 +293,7 @@ class TestExchange:
         In all 11.1 % slower, and of the 3 ms that are left 22.2 %.
         """
         names = ("gemm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL")
-        for hidden_ms, end in ((3.0, "3 ms of them run beside other kernels"), (0.0, "tells")):
+        for hidden_ms, end in ((3.0, "3 ms of them run beside other kernels"), (0.0, "alike")):
             hidden = {"hidden_exchange_ms": hidden_ms}
             run = replace(new_kernels(power=False), kernels=names, metadata=hidden)
             advice = advise(MODEL, run, "clock", Limits(max_slowdown_percent=11.2))
