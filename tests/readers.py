@@ -12,6 +12,7 @@ from synthetic import (
     dvfs,
     exports,
     monitor_logs,
+    monitor_readings,
     rocpd_files,
     traces,
     tuned,
@@ -121,7 +122,7 @@ def _exports(folder: Path) -> Iterator[Reader]:
 
 
 def _logs() -> dict[str, str]:
-    ticks = monitor_logs.block(3, 6, 2)
+    ticks = monitor_readings.block(3, 6, 2)
     names = ("query", "smi_dmon", "dcgmi_dmon", "dcgm_exporter", "dcgm_sdk")
     names += ("rocm_csv", "rocm_json", "amd_metric", "amd_monitor")
     return {name: getattr(monitor_logs, name)(ticks) for name in names}

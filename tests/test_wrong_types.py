@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from synthetic import kernels as made
-from synthetic import monitor_logs
+from synthetic import monitor_logs, monitor_readings
 from synthetic.tidy import refused
 
 import mlscale
@@ -32,7 +32,7 @@ def right() -> dict[str, Any]:
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "run.csv"
-    path.write_text(monitor_logs.query(monitor_logs.block(2, 5, 2)))
+    path.write_text(monitor_logs.query(monitor_readings.block(2, 5, 2)))
     return path
 
 

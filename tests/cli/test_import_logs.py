@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from command import Capture, refuse, succeed
 from synthetic.exports import long_page, long_rows
-from synthetic.monitor_logs import block, query, smi_dmon
+from synthetic.monitor_logs import query, smi_dmon
+from synthetic.monitor_readings import block
 from text_files import written
 
 from mlscale.data.table_files import read_table

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from command import Capture, succeed
-from synthetic.monitor_logs import block, query
+from synthetic.monitor_logs import query
+from synthetic.monitor_readings import block
 
 from mlscale.cli.main import main
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from synthetic.exports import BASE, NCU, NVPROF_METRICS, NVPROF_TRACE, long_page, long_rows, read
-from synthetic.monitor_logs import MEMORY_MHZ, PERIOD_S, block, dcgmi_dmon, query
+from synthetic.monitor_logs import PERIOD_S, dcgmi_dmon, query
+from synthetic.monitor_readings import MEMORY_MHZ, block
 from synthetic.tidy import refused
 
 from mlscale import HardwareConfig

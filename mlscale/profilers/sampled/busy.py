@@ -159,7 +159,8 @@ def _busy_rule(log: SampledLog) -> tuple[Floats, float, str]:
             return activity, threshold, f"{name} is {threshold:.3g} or more, a tenth of its highest"
     if not log.has("power_w"):
         raise InputError(
-            f"{log}: has neither activity nor power; record GRACT, SMACT or the GPU's utilisation"
+            f"{log}: has neither activity nor power, no reading of them at all; record the GPU's "
+            "utilisation, with DCGM GRACT or SMACT"
         )
     power = log.columns["power_w"]
     lowest, highest = float(np.nanmin(power)), float(np.nanmax(power))

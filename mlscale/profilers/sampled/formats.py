@@ -7,7 +7,14 @@ from pathlib import Path
 
 from mlscale.errors import InputError
 from mlscale.files import read_bytes
-from mlscale.profilers.sampled import amd, dcgm, nvidia_smi, prometheus, tegrastats
+from mlscale.profilers.sampled import (
+    amd_smi,
+    dcgm,
+    nvidia_smi,
+    prometheus,
+    rocm_smi,
+    tegrastats,
+)
 from mlscale.profilers.sampled.log import Lines, Sample, SampledLog, logs_of
 
 TOOLS = ("dcgm", "nvidia-smi", "rocm-smi", "amd-smi", "tegrastats")
@@ -57,22 +64,29 @@ FORMATS = (
         "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s]"),
         nvidia_smi.read_dmon,
     ),
-    LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), amd.read_csv),
+    LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), rocm_smi.read_csv),
     LogFormat(
         "rocm-smi", "rocm-smi --json", re.compile(r'\{\s*"(card\d+|system)"\s*:'),
-        amd.read_json,
+        rocm_smi.read_json,
     ),
+    LogFormat("rocm-smi", "rocm-smi as text", rocm_smi.TEXT_LINE, rocm_smi.read_text),
+    LogFormat("rocm-smi", "rocm-smi", rocm_smi.TABLE_HEADER, rocm_smi.read_table),
     LogFormat(
         "amd-smi", "amd-smi metric --csv", re.compile(r"(timestamp,)?gpu,.*\bsocket_power\b"),
-        amd.read_amd_smi_csv,
+        amd_smi.read_csv,
     ),
     LogFormat(
         "amd-smi", "amd-smi monitor --csv",
-        re.compile(r"(timestamp,)?gpu,.*\b(power_usage|gfx_clk)\b"), amd.read_amd_smi_csv,
+        re.compile(r"(timestamp,)?gpu,.*\b(power_usage|gfx_clk)\b"), amd_smi.read_csv,
     ),
     LogFormat(
+        "amd-smi", "amd-smi --json",
+        re.compile(r'\{\s*"gpu_data"\s*:|\[\s*\{\s*"(timestamp|gpu)"\s*:'), amd_smi.read_json,
+    ),
+    LogFormat("amd-smi", "amd-smi metric", amd_smi.TEXT_HEADER, amd_smi.read_text),
+    LogFormat(
         "amd-smi", "amd-smi monitor", re.compile(r"\s*(TIMESTAMP\s+)?GPU\s.*\b(POWER|GFX)"),
-        amd.read_monitor,
+        amd_smi.read_monitor,
     ),
     LogFormat("tegrastats", "tegrastats", tegrastats.LINE, tegrastats.read_lines),
 )  # fmt: skip
@@ -129,9 +143,10 @@ def _format(lines: Lines) -> tuple[LogFormat | RefusedFormat | None, int]:
     Without one it is a refused one, if the first line with a text is of that.
     """
     for position, (_, text) in enumerate(lines):
-        if text.strip() == "{" and position + 1 < len(lines):  # JSON over several lines
-            text += lines[position + 1][1]  # noqa: PLW2901
-        if text.startswith("{"):
+        if text.strip() in ("{", "["):  # JSON over several lines
+            further = (text for _, text in lines[position + 1 : position + 3])
+            text = "".join([text.strip(), *further])  # noqa: PLW2901
+        if text.startswith(("{", "[")):
             text = text[:_JSON_HEAD]  # noqa: PLW2901
         if len(text) <= _LONGEST_HEADER:
             for form in FORMATS:

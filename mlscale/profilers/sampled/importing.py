@@ -121,10 +121,12 @@ def logs_at_one_clock(
     """The profiles of logs at one configuration, to predict from; the rest is as of `import_logs`.
 
     GPUs of a single log that ran side by side at nearly one engine clock are at their mean. Raises
-    InputError where they are of several kinds, and on logs or GPUs at several clocks.
+    InputError where they are of several kinds, where some have no power, and on logs or GPUs at
+    several clocks.
     """
     table = import_logs(paths, tool, facts).table
     if len(paths) == 1:
+        _refuse_power_of_some(table)
         return _at_mean_clock(table)
     if len(set(configurations(table))) > 1:
         raise InputError(
@@ -132,6 +134,18 @@ def logs_at_one_clock(
             "with --also"
         )
     return table
+
+
+def _refuse_power_of_some(table: Table) -> None:
+    """Raise InputError where GPUs of a log have a power and others none, as dies of an MI250."""
+    powers = table.numbers.get("power_w", np.zeros(len(table)))
+    gpus = np.array(table.metadata["gpus"])
+    if (without := gpus[np.isnan(powers)]).size:
+        raise InputError(
+            f"{table.source}: says no power of GPU {', '.join(without)}, but of "
+            f"{', '.join(gpus[~np.isnan(powers)])}; {_NAME_ONE} (of an MI250 or MI250X the first "
+            "die has the power of both)"
+        )
 
 
 def _at_mean_clock(table: Table) -> Table:

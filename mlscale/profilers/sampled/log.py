@@ -1,12 +1,13 @@
 """A monitor's log: what one GPU did at each sample, under mlscale's names and units."""
 
 import csv
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from mlscale.profilers.exports.values import parse_number
 LARGEST_SHARE = 1.1  # counters of a share and of its time are not read at the same moment
 FARTHEST = 1e20  # of any value, times in nanoseconds since 1970 included
 _UNIT = re.compile(r"\s*(W|%|M[Hh]z)$")
+_BLANK = re.compile(r"\s*")
 # DCGM's numbers for blank, not found, not supported, not permitted: of 32 and 64 bits, and real.
 _BLANKS = (2147483632, 9223372036854775792, 140737488355328)
 _FACTORS = {"gpu_utilisation": 0.01, "memory_copy_utilisation": 0.01}  # all tools give percent
@@ -145,6 +147,22 @@ def rows(
             )
         else:
             warn(f"{where}: the last line is cut off and left out")
+
+
+def json_documents(path: Path, lines: Lines) -> Iterator[tuple[str, Any]]:
+    """Where each JSON document stands, of one or of several one after the other, and its content.
+
+    Raises InputError.
+    """
+    text = "\n".join(text for _, text in lines)
+    decoder, at = json.JSONDecoder(), 0
+    while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+        where = f"{path}: row {text.count(chr(10), 0, at) + lines[0][0]}"
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: is not valid JSON: {error}") from None
+        yield where, document
 
 
 def csv_cells(text: str) -> Cells:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from synthetic.monitor_logs import MEMORY_MHZ, load, row
+from synthetic.monitor_logs import load, row
+from synthetic.monitor_readings import MEMORY_MHZ
 from text_files import written
 
 from mlscale.errors import DataWarning, InputError

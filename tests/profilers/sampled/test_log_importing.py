@@ -5,19 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic.monitor_logs import (
-    FACTS,
-    MEMORY_MHZ,
-    PERIOD_S,
-    UNTIMED,
-    WRITERS,
-    Reading,
-    block,
-    load,
-    query,
-    row,
-    together,
-)
+from synthetic.monitor_logs import FACTS, PERIOD_S, UNTIMED, WRITERS, load, query, row
+from synthetic.monitor_readings import MEMORY_MHZ, Reading, block, together
 from text_files import written
 
 from mlscale.errors import DataWarning, InputError

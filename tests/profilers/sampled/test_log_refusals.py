@@ -4,16 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic.monitor_logs import (
-    FACTS,
-    PERIOD_S,
-    block,
-    dcgmi_dmon,
-    load,
-    query,
-    row,
-    together,
-)
+from synthetic.monitor_logs import FACTS, PERIOD_S, dcgmi_dmon, load, query, row
+from synthetic.monitor_readings import block, together
 from text_files import written
 
 from mlscale.errors import InputError

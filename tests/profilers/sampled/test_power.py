@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic.monitor_logs import Reading, block, dcgmi_dmon, query, together
+from synthetic.monitor_logs import dcgmi_dmon, query
+from synthetic.monitor_readings import Reading, block, together
 
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError

@@ -66,7 +66,7 @@ READ: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
 }  # fmt: skip
 NO_BUSY_SPAN = "has no busy span: {} is at most 0, the GPU is idle"
 REFUSED = {
-    "dcgmi_dmon/h800_pcie_na.txt": ("dcgm", "has neither activity nor power; record GRACT"),
+    "dcgmi_dmon/h800_pcie_na.txt": ("dcgm", "has neither activity nor power, no reading"),
     "dcgm_sdk_csv/dcgm_test_dmon.csv": ("dcgm", "power is all that tells busy from idle, and it"),
     "dcgm_exporter/l40s_upcloud.prom": ("dcgm", NO_BUSY_SPAN.format("gr_engine_active")),
     "nvidia_smi_dmon/h100_idle.txt": ("nvidia-smi", NO_BUSY_SPAN.format("gpu_utilisation")),

@@ -1,0 +1,138 @@
+"""What only logs of AMD's monitors have; the forms are those of public logs, the readings made.
+
+Expected numbers are by hand.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from synthetic.monitor_logs import row
+from text_files import written
+
+from mlscale.errors import InputError
+from mlscale.profilers.sampled import RunFacts, SampledTable, import_logs
+from mlscale.profilers.sampled.importing import logs_at_one_clock
+
+NAMES_BELOW = """\
+Device  [Model : Revision]    Temp    Power   Partitions      SCLK     MCLK     PwrCap  VRAM%  GPU%
+        Name (20 chars)       (Edge)  (Avg)   (Mem, Compute)
+===================================================================================================
+0       [0x0c34 : 0x02]       55.0°C  291.0W  N/A, N/A        1425Mhz  1600Mhz  500.0W   38%   97%
+        Instinct MI210
+"""
+NUMBERS = """\
+Device  Node  IDs              Temp    Power   SCLK     MCLK     PwrCap  GPU%
+              (DID,     GUID)  (Edge)  (Avg)
+=============================================================================
+0       4     0x740c,   1997   38.0°C  301.0W  1210Mhz  1600Mhz  500.0W  99%
+1       5     0x740c,   2997   38.0°C  N/A     1200Mhz  1600Mhz  0.0W    98%
+"""
+OF_ROCM_5 = """\
+GPU  Temp (DieEdge)  AvgPwr  SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%
+0    52.0c           179.0W  1700Mhz  1600Mhz  0%   auto  300.0W   65%   99%
+"""
+
+
+def imported(folder: Path, text: str, **facts: object) -> SampledTable:
+    return import_logs([written(folder, text)], None, RunFacts(time_ms=900.0, **facts))
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "power_w", "engine_mhz", "busy"),
+    [
+        (NAMES_BELOW, "mi210", 291, 1425, 0.97),
+        (NUMBERS.replace("1       5", "=       5"), "mi250-gcd", 301, 1210, 0.99),
+    ],
+)
+def test_the_table_says_the_gpu(
+    tmp_path: Path, text: str, device: str, power_w: float, engine_mhz: float, busy: float
+) -> None:
+    """By the name below a row, and by the PCI number in it."""
+    table = imported(tmp_path, text).table
+    assert table.text["device"] == [device]
+    values = {name: float(column[0]) for name, column in table.numbers.items()}
+    assert (values["power_w"], values["engine_mhz"]) == (power_w, engine_mhz)
+    assert (values["memory_mhz"], values["gpu_utilisation"]) == (1600, pytest.approx(busy))
+
+
+def test_the_table_of_rocm_5_does_not(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"give --device NAME$"):
+        imported(tmp_path, OF_ROCM_5)
+    values = row(imported(tmp_path, OF_ROCM_5, device="mi210"))
+    assert (values["power_w"], values["engine_mhz"], values["cu_count"]) == (179, 1700, 104)
+
+
+def test_a_table_that_was_moved_is_refused(tmp_path: Path) -> None:
+    """With blanks taken out, other cells stand where the header has the clocks."""
+    text = NUMBERS.replace("0x740c,   1997   38", "0x740c, 1997 38")
+    with pytest.raises(InputError, match=r"row 4, column 'Power': .* does not stand below its nam"):
+        imported(tmp_path, text, device="mi210")
+
+
+def test_a_die_whose_power_is_that_of_the_die_beside_it(tmp_path: Path) -> None:
+    """Of an MI250 the second die's power is missing, and what says so is no number."""
+    cards = {
+        f"card{die}": {
+            "Device Name": "AMD INSTINCT MI250 (MCM) OAM AC MBA",
+            "Average Graphics Package Power (W)": power,
+            "sclk clock speed:": "(1400Mhz)",
+            "mclk clock speed:": "(1600Mhz)",
+            "GPU use (%)": "90",
+        }
+        for die, power in enumerate(("402.0", "N/A (Secondary die)"))
+    }
+    table = imported(tmp_path, json.dumps(cards)).table
+    assert table.text["device"] == ["mi250-gcd"] * 2
+    assert table.numbers["power_w"].tolist() == [402, pytest.approx(float("nan"), nan_ok=True)]
+    path = written(tmp_path, json.dumps(cards))
+    message = r"says no power of GPU 1, but of 0; name one with --gpu, .*of an MI250 or MI250X"
+    with pytest.raises(InputError, match=message):
+        logs_at_one_clock([path], facts=RunFacts(time_ms=900.0))
+    first = logs_at_one_clock([path], facts=RunFacts(time_ms=900.0, gpu="0"))
+    assert first.numbers["power_w"].tolist() == [402]
+
+
+@pytest.mark.parametrize("name", ["N/A", "0x1002", "AMD Radeon Graphics"])
+def test_a_product_that_rocm_smi_does_not_know_is_told_by_its_number(
+    tmp_path: Path, name: str
+) -> None:
+    """0x74a1 is an MI300X; what stands in place of a name asks for none."""
+    header = "device,Card Series,Device ID,Average Graphics Package Power (W),GPU use (%)"
+    base = {"engine_mhz": 1900.0, "memory_mhz": 1300.0}
+    known = imported(tmp_path, f"{header}\ncard0,{name},0x74a1,600,99\n", base=base)
+    assert known.table.text["device"] == ["mi300x"]
+    message = r"give --device NAME$" if name != "AMD Radeon Graphics" else "--base cu=… "
+    with pytest.raises(InputError, match=message):
+        imported(tmp_path, f"{header}\ncard0,{name},0x7551,600,99\n", base=base)
+
+
+def test_levels_of_old_releases_and_what_stands_between(tmp_path: Path) -> None:
+    """Two samples, of 100 and 150 W; a level is no clock, and a supported clock not the present."""
+    sample = (
+        "===== sample {n} =====\nGPU[0]          : Card series: \t\tInstinct MI210\n"
+        "GPU[0]          : sclk clock level: 1 ({mhz}Mhz)\nGPU[0]\t\t: mclk Clock Level: 3 "
+        "(1600Mhz)\nGPU[0]          : 0: 500Mhz *\nGPU[0]          : GPU use (%): 90\n"
+        "GPU[0]          : Average Graphics Package Power (W): {w}.0\n"
+    )
+    text = sample.format(n=1, mhz=1500, w=100) + sample.format(n=2, mhz=1600, w=150)
+    values = row(imported(tmp_path, text))
+    assert (values["power_w"], values["engine_mhz"], values["memory_mhz"]) == (125, 1550, 1600)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"gpu_data": 3}', r"row 1: must hold a list of GPUs, each with its 'gpu'"),
+        ('[{"gpu": 0}, {"usage": {}}]', r"row 1: must hold a list of GPUs, each with its 'gpu'"),
+        ('{"gpu_data": [', r"row 1: is not valid JSON"),
+        ('{"gpu_data": []}', "has a header of amd-smi --json but no samples"),
+        ("GPU: 0\n    ASIC:\n        MARKET_NAME: MI300X\n", "amd-smi metric but no samples"),
+        ("GPU: 0\n  USAGE: N/A\n  POWER:\n    SOCKET_POWER: N/A\n", "neither activity nor power"),
+        ("GPU: 0\n  POWER:\n    SOCKET_POWER: -3 W\n", r"row 1, column 'socket_power': '-3 W' can"),
+        ("GPU[0] : GPU use (%): many\n", r"row 1, column 'GPU use \(%\)': 'many' is not a number"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        imported(tmp_path, text, device="mi300x")
