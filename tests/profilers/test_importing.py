@@ -4,6 +4,7 @@ The made page (tests/synthetic/exports.py): one launch of 10 us, 40 % vector ins
 workgroups.
 """
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,26 @@ class TestAppend:
         other = read(tmp_path, long_page(), device="another-gpu").table
         with refused("^both.csv: is of 'made-gpu', the new rows are of 'another-gpu'$"):
             append(first, other, "both.csv")
+
+
+@pytest.mark.parametrize(
+    ("begin", "command"),
+    [
+        (b"\x04\x22\x4d\x18", "lz4 -d"),
+        (b"\x28\xb5\x2f\xfd", "zstd -d"),
+        (b"\xfd7zXZ\0", "xz -d"),
+        (b"BZh9", "bzip2 -d"),
+    ],
+)
+def test_a_compressed_file_says_what_unpacks_it(tmp_path: Path, begin: bytes, command: str) -> None:
+    """Each begins with the mark of its format, by the formats' own specifications."""
+    path = tmp_path / "app_results.db"
+    path.write_bytes(begin + bytes(99))
+    with refused(f"app_results.db: is compressed; unpack it first: {command} app_results.db$"):
+        import_profile(path)
+
+
+def test_what_is_compressed_by_gzip_and_no_trace_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(long_page().encode()))
+    with refused(r"a.csv.gz: is compressed, and not PyTorch's .*; unpack it first: gunzip a.csv"):
+        import_profile(tmp_path / "a.csv.gz")

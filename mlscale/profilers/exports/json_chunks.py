@@ -42,16 +42,21 @@ def text_chunks(path: Path, progress: ByteProgress) -> Iterator[Iterator[tuple[i
         binary.seek(0)
         unpacked = gzip.GzipFile(fileobj=binary) if is_gzip else binary
         with io.TextIOWrapper(unpacked, encoding="utf-8-sig", errors="replace") as text:
-            yield _chunks(path, text, binary, progress)
+            yield _chunks(path, text, binary, progress, is_gzip)
 
 
 def _chunks(
-    path: Path, text: io.TextIOWrapper, binary: BinaryIO, progress: ByteProgress
+    path: Path, text: io.TextIOWrapper, binary: BinaryIO, progress: ByteProgress, is_gzip: bool
 ) -> Iterator[tuple[int, str]]:
     characters = position = number = 0
     try:
         while chunk := text.read(_CHUNK):
             number += 1
+            if number == 1 and is_gzip and not chunk.lstrip().startswith("{"):
+                raise InputError(
+                    f"{path}: is compressed, and not PyTorch's trace, which alone is read so; "
+                    f"unpack it first: gunzip {path.name}"
+                )
             characters += len(chunk)
             if characters > MOST_CHARACTERS:
                 raise InputError(

@@ -32,6 +32,12 @@ _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
 _OTHER_REPORT = re.compile(r"\W*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
+_COMPRESSED = {  # by the bytes with which its files begin, what unpacks them
+    b"\x04\x22\x4d\x18": "lz4 -d",
+    b"\x28\xb5\x2f\xfd": "zstd -d",
+    b"\xfd7zXZ": "xz -d",
+    b"BZh": "bzip2 -d",
+}
 _TOOL_ERROR = re.compile(
     r"^SKIPPED: .* does not contain CUDA (kernel|trace) data|"
     r"==ERROR==|(?<!=)=+ Error\b|^Error: |(?<!=)=+ Warning: .*(not profiled|permission)"
@@ -200,6 +206,8 @@ def open_export(path: Path, progress: ByteProgress = no_progress) -> Iterator[Ex
             raise InputError(f"{path}: is not a regular file")
         with path.open("rb") as binary:
             mark = binary.read(len(_SQLITE))
+        if unpacker := next((_COMPRESSED[b] for b in _COMPRESSED if mark.startswith(b)), None):
+            raise InputError(f"{path}: is compressed; unpack it first: {unpacker} {path.name}")
         if mark == _SQLITE:
             yield Export(path, layout_of_database(path))
             return

@@ -193,7 +193,8 @@ def _check_tables(path: Path, processes: Sequence[_Process]) -> None:
     if lacks:
         raise InputError(
             f"{path}: is of rocprofv3 (rocpd), but lacks {', '.join(lacks)}; versions 3.0 of its "
-            f"schema are read: convert it by 'rocpd convert -i {path.name} --output-format csv'"
+            f"schema are read: convert it by 'rocpd convert -i {path.name} --output-format csv', "
+            "or profile again with rocprofv3 --output-format csv"
         )
 
 
