@@ -22,6 +22,7 @@ from mlscale.profilers.exports.layouts import (
     ExportLayout,
     layout_of,
 )
+from mlscale.profilers.exports.locales import has_decimal_commas
 from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
 from mlscale.profilers.exports.values import parse_counter, parse_whole
@@ -61,9 +62,9 @@ class Export:
 
     header: the names, stripped; command: the program that was profiled, where the file says;
     lines: with their numbers, or of JSON pieces of any length; complaint: the tool's own error line
-    above the table; borders: where the columns of a table in text stand; skipped: how many lines
-    inside the table were the program's or the tool's own output; is_ended: whether a blank line has
-    ended the table.
+    above the table; borders: where the columns of a table in text stand; decimal_commas: whether
+    its numbers have them, and dots for thousands; skipped: how many lines inside the table were the
+    program's or the tool's own output; is_ended: whether a blank line has ended the table.
     """
 
     path: Path
@@ -76,6 +77,7 @@ class Export:
     command: str | None = None
     complaint: str | None = None
     borders: tuple[slice, ...] = ()
+    decimal_commas: bool = False
     skipped: int = field(default=0, init=False)
     is_ended: bool = field(default=False, init=False)
     _passed: int = field(default=0, init=False)  # up to this line skipped ones are counted
@@ -282,7 +284,13 @@ def _next_table(
             launch = [(number, line)]
         elif launch and NCU_SECTION.match(line):
             begin = [*sorted(program + launch), (number, line)]
-            return Export(path, NCU_TEXT, chain(begin, lines), complaint=above.complaint)
+            return Export(
+                path,
+                NCU_TEXT,
+                chain(begin, lines),
+                complaint=above.complaint,
+                decimal_commas=_has_decimal_commas(lines),
+            )
         if export := _text_table(path, *last, line, lines):
             return export
         for separator in separators:
@@ -300,10 +308,15 @@ def _next_table(
                     quoted=line.startswith('"'),
                     command=command,
                     complaint=above.complaint,
+                    decimal_commas=layout.tool == "ncu" and _has_decimal_commas(lines),
                 )
             _refuse_known(path, number, set(names))
         last = (number, line)
     return None
+
+
+def _has_decimal_commas(lines: Iterator[tuple[int, str]]) -> bool:
+    return isinstance(lines, TextLines) and has_decimal_commas(lines.ahead())
 
 
 def _text_table(

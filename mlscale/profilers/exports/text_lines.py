@@ -41,6 +41,10 @@ class TextLines(Iterator[tuple[int, str]]):
         self.number += 1
         return self.number, self._data[begin:end].decode()
 
+    def ahead(self) -> bytes:
+        """What is at hand of the lines that follow, at most a block."""
+        return self._data[self._at :]
+
     def block(self) -> bytes:
         """Whole lines in UTF-8, some BLOCK bytes of them, with their ends; b'' at the end."""
         data = self._data[self._at :] or self._read()

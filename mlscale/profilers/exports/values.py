@@ -8,7 +8,10 @@ from mlscale.data.table import LARGEST_COUNTER
 from mlscale.errors import InputError
 
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "\u03bcs": 10**3, "\u00b5s": 10**3, "ms": 10**6, "s": 10**9}
-_MEND = "export with LC_ALL=C, so that numbers are written with a decimal point"
+MEND = (
+    "export with LC_ALL=C, on Windows with an English number format, so that numbers are written "
+    "with a decimal point"
+)
 _MISSING = {
     *("", "n/a", "na", "nan", "-nan", "nan(ind)", "-nan(ind)", "inf", "-inf", "infinity"),
     *("null", "none", "<overflow>", "overflow", "-"),
@@ -46,16 +49,16 @@ def parse_number(text: str, where: str, semicolons: bool = False) -> float:
     if cell.casefold() in _MISSING:
         return math.nan
     if _DOTS.fullmatch(cell):
-        raise InputError(f"{where}: '{text}' is ambiguous: {_MEND}")
+        raise InputError(f"{where}: '{text}' is ambiguous: {MEND}")
     if semicolons:
         if _DECIMAL_COMMA.fullmatch(cell) and len(cell.partition(",")[2]) != 3:
             return float(cell.replace(",", "."))
         if "," in cell:
-            raise InputError(f"{where}: '{text}' is ambiguous: {_MEND}")
+            raise InputError(f"{where}: '{text}' is ambiguous: {MEND}")
     if _THOUSANDS.fullmatch(cell):
         return float(cell.replace(",", ""))
     if _DECIMAL_COMMA.fullmatch(cell):
-        raise InputError(f"{where}: '{text}' has a decimal comma: {_MEND}")
+        raise InputError(f"{where}: '{text}' has a decimal comma: {MEND}")
     raise InputError(f"{where}: '{text[:40]}' is not a number")
 
 

@@ -3,10 +3,13 @@
 import math
 from functools import cache
 
+import numpy as np
+
 from mlscale.arrays import Floats
 from mlscale.errors import InputError
 from mlscale.profilers.exports.blocks import Block
-from mlscale.profilers.exports.values import parse_counter
+from mlscale.profilers.exports.locales import AMBIGUOUS, with_point
+from mlscale.profilers.exports.values import MEND, parse_counter
 
 TIME = "gpu__time_duration.sum"
 ENGINE = "sm__cycles_elapsed.avg.per_second"
@@ -61,6 +64,7 @@ ALWAYS = (
 )
 
 _AMBIGUOUS = 1000  # from here on a percentage with a comma may have a decimal one
+_WHOLE = ("ns", "nsecond", "byte")  # of which there is no part
 _COUNTS = {
     *("", "inst", "cycle", "sector", "warp", "block", "sm", "thread", "request", "pass"),
     *("inst/cycle", "warp/cycle", "cluster", "register", "ratio", "thread/inst", "inst/warp"),
@@ -120,20 +124,31 @@ def metric_values(block: Block, column: int, metric: str, unit: str) -> Floats:
     NaN where it is missing. Raises InputError.
     """
     scale = _scale_of(metric, unit)
-    values = block.cells[column].numbers() * (math.nan if scale is None else scale)
-    if unit == "%":
-        values[values >= _AMBIGUOUS] = math.nan
+    has_commas = block.export.decimal_commas
+    values = np.full(len(block), math.nan)
+    if scale is not None and not has_commas:
+        numbers = block.cells[column].numbers()
+        values = numbers * scale
+        if unit == "%":
+            values[values >= _AMBIGUOUS] = math.nan
+        elif unit in _WHOLE:
+            values[numbers % 1 != 0] = math.nan
     return block.filled(
-        column, values, lambda text, where: _metric_value(where, metric, unit, text)
+        column, values, lambda text, where: _metric_value(where, metric, unit, text, has_commas)
     )
 
 
-def _metric_value(where: str, metric: str, unit: str, text: str) -> float:
+def _metric_value(where: str, metric: str, unit: str, text: str, has_commas: bool) -> float:
     """One value, however it is written. Raises InputError, see `where`."""
     scale = _scale_of(metric, unit)
     where = where if f"'{metric}'" in where else f"{where}, metric '{metric}'"
     # '(!) nan' of a failed launch; 'value (a; b; c)': the instances follow in brackets.
     head = text.removeprefix("(!)").strip().partition(" (")[0]
+    decimal = "," if has_commas else "."
+    if (has_commas or unit in _WHOLE) and AMBIGUOUS[decimal].fullmatch(head):
+        raise InputError(f"{where}: '{text}' is ambiguous, it may be of thousands: {MEND}")
+    if has_commas:
+        head = with_point(head)
     value = parse_counter(head, where)
     if math.isnan(value):
         return value
@@ -143,5 +158,5 @@ def _metric_value(where: str, metric: str, unit: str, text: str) -> float:
             "export with --print-units base"
         )
     if unit == "%" and value >= _AMBIGUOUS and "," in head:
-        raise InputError(f"{where}: '{text}' is ambiguous: export with LC_ALL=C")
+        raise InputError(f"{where}: '{text}' is ambiguous: {MEND}")
     return value * scale
