@@ -69,7 +69,8 @@ def refuse_little_cover(profiles: Profiles) -> None:
 
 def taken_for_the_mean(profiles: Profiles) -> float:
     """The share of a run's time in kernels that nothing but the others' mean tells of, 0 to 1."""
-    return float(_unknown_ms(profiles).sum() / profiles.run_times_ms.sum())
+    unknown_ms = _unknown_ms(profiles)
+    return float(unknown_ms.sum() / profiles.run_times_ms.sum()) if unknown_ms.any() else 0.0
 
 
 def _unknown_ms(profiles: Profiles) -> Floats:

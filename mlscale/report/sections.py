@@ -39,8 +39,8 @@ from mlscale.report.style import AXIS_LABELS
 from mlscale.text import number
 
 WITHOUT_COUNTERS = (
-    "The profile has no counters of this kernel, only its time, so its surfaces are those of the "
-    "profiled kernels of the run on average."
+    "The profile has no counters of this kernel, only its time; the flags say what is taken for "
+    "its surfaces."
 )
 _MOST_MAPS = 4
 _NEIGHBOURS = 5

@@ -36,6 +36,7 @@ from mlscale.report.markup import (
     terms,
 )
 from mlscale.text import counted, number, rounded, share_in_percent, time_in_words
+from mlscale.unprofiled import AS_KEPT
 
 _LEAST_LABELLED = 0.02  # of the run's time
 _MOST_ROWS = 30  # of kernels without a section of their own, before they are folded away
@@ -47,6 +48,7 @@ _MEANINGS = {
     "latency-bound": "reaches neither peak: waits for latency, or has too little work",
     "not known": "the counters do not give both shares",
     "no counters": "predicted like the profiled kernels on average",
+    "other GPUs": "exchanges data between GPUs: its time is taken to stay at every clock",
 }
 
 
@@ -91,6 +93,8 @@ class RunReport:
 
     def bound(self, k: int) -> str:
         """What bounds a kernel, in a word or two."""
+        if AS_KEPT in self.advice.kernels[k].flags:
+            return "other GPUs"
         if not self.profiles.has_counters[k]:
             return "no counters"
         return self.places[k].bound or "not known"

@@ -126,6 +126,13 @@ class TestEveryKernel:
         kernel = root.all("section", "kernel")[1]
         assert "has no counters of this kernel, only its time" in kernel.text
 
+    def test_a_kernel_that_waits_for_other_gpus_is_not_called_like_the_others(self) -> None:
+        plain = application()
+        names = (plain.kernels[0], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", plain.kernels[2])
+        _, run = the_run(replace(plain, kernels=names))
+        assert column(below(run, "Kernels"), "bound")[1] == "other GPUs"
+        assert "its time is taken to stay at every clock" in run.text
+
 
 class TestNumbers:
     def test_costs_are_those_of_the_advice(self) -> None:
