@@ -118,7 +118,7 @@ def rounded(value: float, digits: int = 4) -> str:
         >>> [rounded(value) for value in (2.5, 123456.7, 0.0)], rounded(2345.6, 3)
         (['2.5', '123 457', '0'], '2346')
     """
-    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else number(value, digits)
+    return f"{value:z.{digits}g}" if abs(value) < 10**digits - 0.5 else number(value, digits)
 
 
 def time_in_words(time_ms: float) -> str:

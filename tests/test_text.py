@@ -149,6 +149,7 @@ def test_four_digits_by_hand(value: float, column: str, sentence: str) -> None:
 def test_three_digits_by_hand() -> None:
     assert [number(value, 3) for value in (0.5, 99.94, 2345.6)] == ["0.500", "99.9", "2346"]
     assert [rounded(value, 3) for value in (0.5, 99.94, 2345.6)] == ["0.5", "99.9", "2346"]
+    assert rounded(-0.0) == "0"
     assert number(None) == "-"
 
 

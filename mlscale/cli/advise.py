@@ -126,7 +126,7 @@ def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str],
         [
             shown[point.kernel or WHOLE_RUN],
             *(f"{axis:g}" for axis in point.config.as_dict().values()),
-            f"{point.narrower_percent:.0f}",
+            f"{point.narrower_percent:z.0f}",
         ]
         for point in points
     ]

@@ -158,11 +158,12 @@ def _model_text(model: dict[str, Any]) -> str:
     """Return the energies and mean contributions of the model that all kernels of a case give."""
     energies = {name: f"{value:+9.3g}" for name, value in model["energy_nj"].items()}
     lines = [
-        [name, energies.get(name, ""), f"{share:+6.1f}"]
+        [name, energies.get(name, ""), f"{share:+z6.1f}"]
         for name, share in model["contribution_percent"].items()
     ]
     headers = [model["counters"], "nJ/event", "share of the power [%]"]
     return (
-        f"The model of these {model['n_kernels']} kernels: intercept {model['intercept_w']:.1f} W, "
-        f"lambda {model['penalty']:.3g}\n{columns(headers, lines)}"
+        f"The model of these {model['n_kernels']} kernels: "
+        f"intercept {model['intercept_w']:z.1f} W, lambda {model['penalty']:.3g}\n"
+        f"{columns(headers, lines)}"
     )

@@ -60,7 +60,7 @@ def _text(model: FittedPowerModel, name: str) -> str:
     rows = [[v["name"], f"{v['energy_nj']:+.3g}"] for v in model.document()["variables"]]
     head = (
         f"{name}: {model.counters} on {model.device} at {model.base}, of {model.n_kernels} "
-        f"kernels\nintercept {model.intercept_w:.1f} W; kernels held out with their application "
+        f"kernels\nintercept {model.intercept_w:z.1f} W; kernels held out with their application "
         f"err by {model.mape:.1f} % on average"
     )
     return f"{head}\n{columns(['variable', 'nJ/event'], rows)}" if rows else head

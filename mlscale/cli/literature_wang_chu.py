@@ -152,8 +152,8 @@ def _as_text(document: dict[str, Any]) -> str:
             f"({row['case_at_base']}) {CASES[row['case_at_base']]}",
             " ".join(f"({case})" for case in row["other_cases"]),
             f"{row['mape']:.2f}",
-            f"{row['bias_percent']:+7.2f}",
-            f"{row['worst_percent']:+7.1f}",
+            f"{row['bias_percent']:+z7.2f}",
+            f"{row['worst_percent']:+z7.1f}",
         ]
         for row in document["kernels"]
     ]

@@ -148,7 +148,7 @@ def _outputs(rows: list[Row]) -> list[str]:
         of_region = [row for row in rows if (row["quantity"], row["region"]) == (quantity, region)]
         names = kernel_names([row["kernel"] for row in of_region])
         lines = [
-            [names[row["kernel"]], str(row["cluster"]), *(f"{o:.2f}" for o in row["outputs"])]
+            [names[row["kernel"]], str(row["cluster"]), *(f"{o:z.2f}" for o in row["outputs"])]
             for row in of_region
         ]
         headers = ["kernel", "cluster", *map(str, range(1, len(of_region[0]["outputs"]) + 1))]

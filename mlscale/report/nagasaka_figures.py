@@ -101,7 +101,7 @@ def draw_watts(case: PowerCase, counters: str, unseen: Collection[str], stem: Pa
     )
     errors = percentage_error(estimated_w, true_w).round() + 0.0  # and no -0
     for row, end, error in zip(rows, np.maximum(true_w, estimated_w), errors, strict=True):
-        text = panel.annotate(f"{error:+.0f} %", (end, row), (4, 0), textcoords="offset points")
+        text = panel.annotate(f"{error:+z.0f} %", (end, row), (4, 0), textcoords="offset points")
         text.set(va="center", fontsize=7)
     unseen_label = "* estimated, held out: the model cannot see all of the kernel"
     handles = [

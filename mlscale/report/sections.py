@@ -188,7 +188,7 @@ def _best_row(report: KernelReport, objective: str) -> list[Child]:
     )
     saving = float(saving_percent(values[index], values[report.base]))
     quantities = [number(of_quantity[index]) for of_quantity in report.quantities.values()]
-    return [_OBJECTIVES[objective], config, f"{saving:.1f} %", *quantities]
+    return [_OBJECTIVES[objective], config, f"{saving:z.1f} %", *quantities]
 
 
 def counters(report: KernelReport) -> Markup:

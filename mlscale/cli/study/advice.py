@@ -96,7 +96,7 @@ def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
         line += [two_digits(row["worst_regret"]), _worst(row), two_digits(row["saving_mean"])]
         if has_intervals:
             line.append(or_dash(row["interval_holds_percent"], ".1f"))
-        line.append(f"{row['slowdown_mean']:+.1f}")
+        line.append(f"{row['slowdown_mean']:+z.1f}")
         lines.append(line + ([f"{row['breaks_limits_percent']:.1f}"] if under else []))
     first = rows[0]
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
@@ -104,7 +104,7 @@ def _block(document: dict[str, Any], rows: Rows, under: str) -> str:
         f"{first['table']}: regret of {objective_name(first['objective'])} [%]{under}, "
         f"{first[f'n_{what}s']} {'random ' if document['runs'] else ''}{what}s"
         f"{beyond if first['n_beyond_limits'] else ''}, {conditions(document, first)}; "
-        f"the optimum saves {first['best_saving_mean']:.1f} %\n{columns(headers, lines)}"
+        f"the optimum saves {first['best_saving_mean']:z.1f} %\n{columns(headers, lines)}"
     )
 
 

@@ -160,7 +160,7 @@ def _behind_best(row: dict[str, Any]) -> str:
         return "best"
     error = two_digits(row["behind_best_standard_error"])
     mark = " =" if row["within_error_of_best"] else ""
-    return f"{row['behind_best']:.2f} +- {error}{mark}"
+    return f"{row['behind_best']:z.2f} +- {error}{mark}"
 
 
 def _training(document: dict[str, Any], first: dict[str, Any]) -> tuple[str, str]:

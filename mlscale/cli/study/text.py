@@ -32,7 +32,7 @@ def summary_cells(row: Row) -> list[str]:
 
 def two_digits(value: float | None) -> str:
     """Return a figure with two decimals, - where there is none."""
-    return or_dash(value, ".2f")
+    return or_dash(value, "z.2f")
 
 
 def means_together(

@@ -6,6 +6,8 @@ from pathlib import Path
 from command import Capture, succeed
 from synthetic import kernels as made
 
+from mlscale.cli.study.of_wu import as_text
+
 GIVEN = ("--clusters", 4, "--seeds", 1, "--protocol", "k-fold")
 
 
@@ -34,3 +36,19 @@ def test_importance(tmp_path: Path, capsys: Capture) -> None:
     names = {"study.json", "importance.csv"}
     names |= {f"importance-made-time-raw.{kind}" for kind in ("png", "svg")}
     assert {file.name for file in folder.iterdir()} == names
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    """Made rows: an increase of -0.001 % is 0.00, one of -0.006 % is -0.01."""
+    row = {
+        "what": "shuffled", "feature": "f", "n_features": 1, "chosen_percent": 0.0, "mape": 1.0,
+        "standard_error": 0.0, "increase": -0.001, "increase_standard_error": 0.0, "table": "t",
+        "quantity": "time", "features": "raw", "n_kernels": 2, "n_seeds": 1,
+        "standard_error_over": "2 kernels",
+        "base": {"cu_count": 4, "engine_mhz": 1000.0, "memory_mhz": 500.0},
+    }  # fmt: skip
+    document = {"study": "importance", "rows": [row], "protocol": "k-fold", "clusters": 2}
+    assert "0.00      0.00" in as_text(document)
+    assert "-0.00" not in as_text(document)
+    row["increase"] = -0.006
+    assert " -0.01 " in as_text(document)
