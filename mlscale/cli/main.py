@@ -31,7 +31,7 @@ COMMANDS = {
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
-MODULES = {"import": "import_", "study": "study.command"}
+MODULES = {"import": "import_", "literature": "literature.command", "study": "study.command"}
 
 
 class Parser(argparse.ArgumentParser):

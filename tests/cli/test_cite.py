@@ -7,7 +7,7 @@ import pytest
 from command import Capture, refuse, succeed, train
 from synthetic import tidy
 
-from mlscale.cli.literature import MODELS
+from mlscale.cli.literature.command import MODELS
 from mlscale.data.public.registry import public_datasets
 from mlscale.papers.citations import citable_names, references_of
 from mlscale.predictors import PREDICTORS

@@ -11,7 +11,7 @@ import pytest
 from synthetic.warps import GTX_980, gpu_file, measurements
 
 import mlscale
-from mlscale.cli import literature_wang_chu as command
+from mlscale.cli.literature import wang_chu as command
 from mlscale.cli.main import main
 from mlscale.data.measurements import Measurements
 from mlscale.errors import DataWarning, InputError

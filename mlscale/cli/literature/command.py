@@ -30,4 +30,4 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"mlscale.cli.literature_{name.replace('-', '_')}")
+    return importlib.import_module(f"mlscale.cli.literature.{name.replace('-', '_')}")
