@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig, configs_of
 from mlscale.data.profiles import QUANTITIES, Profiles
+from mlscale.data.supply import Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
 from mlscale.errors import extra_named
 
@@ -36,6 +37,7 @@ COLUMNS = (
 COVERAGE = 0.9  # of the intervals that `mlscale predict` prints
 INTERVAL = f"{100 * COVERAGE:g} % interval"  # as tables head it
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
+ABOVE_LIMIT = "above power limit"
 
 Column = NDArray[Any]
 Targets = Sequence[HardwareConfig]
@@ -102,6 +104,11 @@ class Predictions(Mapping[str, Surfaces]):
         return tuple(tuple(dict.fromkeys(sum(flags, ()))) for flags in by_kernel)
 
     @cached_property
+    def supply(self) -> Supply | None:
+        """What the board supplies; None where that is not known."""
+        return supply_of(self.device, drawn_w(self.profiles))
+
+    @cached_property
     def time_ms(self) -> Floats:
         """Time (K, C, E, M) [ms]."""
         return self._absolute("time")
@@ -124,9 +131,9 @@ class Predictions(Mapping[str, Surfaces]):
         """Return the table of `mlscale predict`: COLUMNS, a row for each kernel and target.
 
         targets: by default every configuration of the grid; between two of its steps a
-        prediction is interpolated, beyond the trained range extrapolated, and flagged so. What
-        cannot be given is NaN; the flags of a row are joined by '; '. Raises InputError outside
-        the grid's range.
+        prediction is interpolated, beyond the trained range extrapolated, and flagged so, as is
+        power that the board cannot supply. What cannot be given is NaN; the flags of a row are
+        joined by '; '. Raises InputError outside the grid's range.
         """
         configs, marks = self._targets(targets)
         kernels, count = len(self.profiles.kernels), len(configs)
@@ -152,6 +159,10 @@ class Predictions(Mapping[str, Surfaces]):
             rows = np.tile(np.array([own == mark for own in marks]), kernels)
             notes = np.repeat(np.array(texts, dtype=object), count)
             table["flags"] = np.where(rows, notes, table["flags"])
+        is_above = self._is_above_limit(table)
+        table["flags"][is_above] = [
+            "; ".join(filter(None, (ABOVE_LIMIT, flags))) for flags in table["flags"][is_above]
+        ]
         return table
 
     def rows(self, targets: Targets | None = None) -> list[dict[str, Any]]:
@@ -160,13 +171,17 @@ class Predictions(Mapping[str, Surfaces]):
         Slow for many kernels. Raises InputError outside the grid's range.
         """
         _, marks = self._targets(targets)
+        table = self.columns(targets)
         columns = {
             name: [None] * len(column)
             if column.dtype.kind == "f" and np.isnan(column).all()
             else column.tolist()
-            for name, column in self.columns(targets).items()
+            for name, column in table.items()
         }
-        columns["flags"] = [[*mark, *flags] for flags in self.flags for mark in marks]
+        each = [[*mark, *flags] for flags in self.flags for mark in marks]
+        for row in np.flatnonzero(self._is_above_limit(table)).tolist():
+            each[row].insert(0, ABOVE_LIMIT)
+        columns["flags"] = each
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @extra_named("'to_frame'")
@@ -187,6 +202,13 @@ class Predictions(Mapping[str, Surfaces]):
     def _beyond(self, config: HardwareConfig) -> Marks:
         is_inside = self.trained_range is None or self.trained_range.spans(config)
         return () if is_inside else (EXTRAPOLATED,)
+
+    def _is_above_limit(self, table: dict[str, Column]) -> Mask:
+        power_w = table["power_w"]
+        is_enough = (
+            np.ones(len(power_w), bool) if self.supply is None else self.supply.suffices(power_w)
+        )
+        return ~is_enough
 
     def _at(self, values: Floats, targets: Targets | None) -> Floats:
         """Return factors (K, T) at the targets, by default everywhere on the grid."""

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import succeed
+from command import Capture, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parameters import own
 from synthetic import bottleneck_kernels as blocks
+from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.profiled import profiles
 from synthetic.tidy import refused
@@ -225,3 +226,52 @@ def test_energy_everywhere_is_time_times_power() -> None:
     assert energy_mj is not None
     np.testing.assert_allclose(energy_mj[0], 100.0)
     np.testing.assert_allclose(energy_mj[1], 40.0)
+
+
+class TestAboveTheLimit:
+    """An H100 may be set to 700 W; power goes with CUs x engine clock, 400 and 640 W at the base.
+
+    At 8 CUs and 1000 MHz that is 500 and 800 W.
+    """
+
+    MODEL = replace(core_bound(), device="h100-sxm5")
+    AT = (HardwareConfig(8, 600.0, 700.0), HardwareConfig(8, 1000.0, 700.0))
+
+    def profiles(self) -> Profiles:
+        both = two_kernels()
+        assert both.power_w is not None
+        return replace(both, device="h100-sxm5", power_w=8 * both.power_w)
+
+    def test_rows_are_flagged(self) -> None:
+        predictions = self.MODEL.predict(self.profiles())
+        columns = predictions.columns(self.AT)
+        assert columns["power_w"].tolist() == pytest.approx([300, 500, 480, 800], rel=1e-9)
+        marked = ["", "", "", "above power limit"]
+        assert columns["flags"].tolist() == marked
+        rows = predictions.rows(self.AT)
+        assert [row["flags"] for row in rows] == [[], [], [], ["above power limit"]]
+
+    def test_without_a_known_limit_none_is(self) -> None:
+        unknown = replace(self.profiles(), device="made-gpu")
+        predictions = replace(self.MODEL, device="made-gpu").predict(unknown)
+        assert predictions.supply is None
+        assert set(predictions.columns(self.AT)["flags"]) == {""}
+
+    def test_what_was_drawn_is_possible(self) -> None:
+        # 16 times the power: 1280 W were measured at the base, 1600 W are predicted above it.
+        more = replace(self.profiles(), power_w=np.array([800.0, 1280.0]))
+        columns = self.MODEL.predict(more).columns(self.AT)
+        assert columns["flags"].tolist() == ["", "", "", "above power limit"]
+        lower = self.MODEL.predict(more).columns([HardwareConfig(8, 800.0, 1000.0)])
+        assert lower["flags"].tolist() == ["", ""]
+
+    def test_the_command_says_what_the_gpu_does(self, tmp_path: Path, capsys: Capture) -> None:
+        model, profile = frugal.files(tmp_path, "h100-sxm5", power=8)
+        words = "rows marked 'above power limit' are of more than 700 W"
+        for mhz, is_said in ((1000, True), (800, False)):
+            at = f"cu=8,engine={mhz},memory=700"
+            said, _ = succeed(capsys, "predict", model, profile, "--at", at)
+            assert (words in said, "  above power limit\n" in said) == (is_said, is_said)
+            out, _ = succeed(capsys, "predict", model, profile, "--at", at, "--json")
+            document = json.loads(out)
+            assert any(words in warning for warning in document["warnings"]) == is_said

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from mlscale.advice.objectives import SAME, WITHOUT_POWER, Limits, require_objective, static_power
-from mlscale.advice.recommendation import Advice, Recommendation, Run
+from mlscale.advice.recommendation import Advice, OperatingPoint, Recommendation, Run
 from mlscale.advice.search import TOO_SLOW, RunBase, Search
 from mlscale.arrays import Floats
-from mlscale.data.device_table import known_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.data.profiles import Profiles
 from mlscale.data.sampled import is_sampled
+from mlscale.data.supply import MOST_SUPPLIED, Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, absolute_values
 from mlscale.errors import InputError, require_type
 from mlscale.model import A_MODEL, PROFILES, Model
@@ -148,17 +148,22 @@ def search_for(
     predictions = model.predict(profiles, coverage_of_each(1 if terms.power.absent else 2))
     surfaces = absolute(predictions, terms.power)
     _require_finite(profiles.kernels, surfaces)
-    return predictions, search_on(model, surfaces, profiles.weights, terms, run_base=run_base)
+    of_run = (run_base and run_base.peak_w) or 0.0
+    own = drawn_w(profiles) + (terms.power.static_w or 0.0)
+    supply = None if terms.power.why_no_energy else supply_of(model.device, own, of_run)
+    return predictions, search_on(surfaces, profiles.weights, terms, supply, run_base=run_base)
 
 
 def search_on(
-    model: Model, surfaces: dict[str, Surfaces], launches: Floats, terms: Terms, **known: Any
+    surfaces: dict[str, Surfaces],
+    launches: Floats,
+    terms: Terms,
+    supply: Supply | None,
+    **known: Any,
 ) -> Search:
     """The search on absolute surfaces. known: `run_base` or `peak_w` of Search."""
-    device = known_device(model.device)
     has_energy = terms.power.why_no_energy is None
-    board_w = device.most_power_w if has_energy and device else None
-    known |= {"board_w": board_w, "keeps_memory": terms.keeps_memory}
+    known |= {"supply": supply, "keeps_memory": terms.keeps_memory}
     return Search(surfaces, launches, terms.objective, terms.limits, has_energy, **known)
 
 
@@ -198,8 +203,9 @@ def advice_on(
         whole_run=whole_run,
         run=run,
         tried_mhz=search.surfaces["time"].grid.engine_mhz,
-        warnings=(*terms.warnings, *_board_warning(search), *idle, *notes),
+        warnings=(*terms.warnings, *_board_warnings(search, whole_run.best), *idle, *notes),
         surfaces=search.surfaces,
+        supply=search.supply,
     )
 
 
@@ -236,18 +242,27 @@ def _exchange_ms(profiles: Profiles) -> float:
     return float(profiles.run_times_ms[exchanging(profiles)].sum())
 
 
-def _board_warning(search: Search) -> list[str]:
-    """That some configurations are left out, as the board cannot supply their power."""
-    watts = search.impossible_w
-    if not watts.size:
+def _board_warnings(search: Search, best: OperatingPoint) -> list[str]:
+    """Which configurations the board cannot supply, and whether the best needs its limit raised."""
+    supply, warnings = search.supply, []
+    if supply is None:
         return []
-    count = search.surfaces["time"].grid.size
-    warning = (
-        f"{watts.size} of {count} configurations are left out: a kernel would draw more there than "
-        f"the {search.board_w:g} W that the board may be set to, {watts.max():.0f} W at most as "
-        "predicted"
-    )
-    return [warning]
+    watts = search.impossible_w
+    if watts.size:
+        count = search.surfaces["time"].grid.size
+        warnings.append(
+            f"{watts.size} of {count} configurations are left out: a kernel would draw more there "
+            f"than {supply.most_w:g} W, {MOST_SUPPLIED} ({watts.max():.0f} W at most as "
+            "predicted); the GPU lowers its clock instead"
+        )
+    best_w = search.peak_at(best.config)
+    if best_w is not None and best_w > supply.default_w * (1 + supply.slack):
+        warnings.append(
+            f"at the best clocks a kernel draws {best_w:.0f} W as predicted, more than the board's "
+            f"default limit of {supply.default_w:g} W: unless that is raised (to "
+            f"{supply.most_w:g} W at most), the GPU lowers its clock"
+        )
+    return warnings
 
 
 def _idle_warning(idle_ms: float, whole_run: Recommendation) -> list[str]:

@@ -26,6 +26,7 @@ from mlscale.data.device import Device
 from mlscale.data.device_table import known_device
 from mlscale.data.grid import Index
 from mlscale.data.profiles import Profiles
+from mlscale.data.supply import drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError
 from mlscale.model import Model
@@ -90,9 +91,10 @@ class CapAdvice:
     """A run of `kernels` kernels under each power cap, in ascending order, and the best cap.
 
     objective: what `best` has least of. best: None where no cap that the GPU takes keeps the
-    limits, or none is high enough. binds: whether the best changes anything against no cap at
-    all; helps: whether it does so for the better against the base, or the base keeps not the
-    limits. default_w: the GPU's own cap, None where it is not known.
+    limits, or none is high enough. binds: whether the best changes anything against the GPU's own
+    cap, or none at all where that is not known; helps: whether it does so for the better against
+    the base, or the base keeps not the limits. default_w: the GPU's own cap, None where it is not
+    known.
     """
 
     objective: str
@@ -151,7 +153,9 @@ def advise_caps(
     device = known_device(model.device)
     caps = np.unique(np.array(cap_w, dtype=np.float64)) if len(cap_w) else cap_sweep(device)
     surfaces = surfaces or absolute(model.predict(profiles, coverage_of_each(2)), power)
-    runs = _Runs(surfaces, profiles.weights, np.append(caps, np.inf), objective)
+    supply = supply_of(model.device, drawn_w(profiles) + (power.static_w or 0.0))
+    own_w = np.inf if supply is None else supply.default_w
+    runs = _Runs(surfaces, profiles.weights, np.append(caps, own_w), objective)
     points = tuple(
         runs.point(p, _outside_limits(device, cap)) for p, cap in enumerate(caps.tolist())
     )
@@ -215,7 +219,7 @@ def _power_limits(device: Device | None) -> tuple[float | None, float | None]:
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """The run under each cap, of which the last is none at all.
+    """The run under each cap, of which the last is the GPU's own, or none where that is not known.
 
     surfaces: absolute ones of time and power; launches (K,); caps (P,) [W].
     """

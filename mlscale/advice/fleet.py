@@ -12,6 +12,7 @@ from mlscale.advice.recommendation import Advice, Run
 from mlscale.advice.search import RunBase
 from mlscale.arrays import Floats
 from mlscale.data.profiles import Profiles
+from mlscale.data.supply import supply_of
 from mlscale.data.surfaces import Surfaces
 from mlscale.model import Model
 
@@ -92,7 +93,7 @@ def advise_part(
     columns |= search.kernel_columns()
     flags = ["; ".join(of) for of in kernel_flags(search, predictions)]
     columns["flags"] = np.array(flags, dtype=object)
-    return columns, Sums.of(search.surfaces, profiles.weights)
+    return columns, Sums.of(search.held, profiles.weights)
 
 
 def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence[str]) -> Advice:
@@ -100,5 +101,8 @@ def advise_run(model: Model, sums: Sums, terms: Terms, run: Run, notes: Sequence
 
     notes: the warnings of the profiles.
     """
-    search = search_on(model, sums.surfaces(model), np.ones(1), terms, peak_w=sums.peak_w)
+    surfaces, peak_w = sums.surfaces(model), sums.peak_w
+    at_base = 0.0 if peak_w is None else float(peak_w[model.grid.index(model.base)])
+    supply = None if terms.power.why_no_energy else supply_of(model.device, at_base)
+    search = search_on(surfaces, np.ones(1), terms, supply, peak_w=peak_w)
     return advice_on(search, terms, run, notes, model.trained_range)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlscale.advice.objectives import Limits, slowdown_percent
 from mlscale.data.grid import HardwareConfig
+from mlscale.data.supply import Supply
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import extra_named
 
@@ -127,7 +128,8 @@ class Advice:
     kernels: of one launch each, in the order of the profile. whole_run: the one configuration for
     the run, which is each kernel as often as its launches say. tried_mhz: the engine clocks that
     were tried, ascending. surfaces: what all this rests on, by quantity every kernel's absolute
-    values [ms], [W], with intervals that hold at once.
+    values [ms], [W], with intervals that hold at once. supply: what the board supplies, where that
+    and the whole power are known; where a kernel draws more, nothing is advised.
     """
 
     objective: str
@@ -139,6 +141,7 @@ class Advice:
     tried_mhz: tuple[float, ...]
     warnings: tuple[str, ...]
     surfaces: dict[str, Surfaces] = field(default_factory=dict, repr=False, compare=False)
+    supply: Supply | None = None
 
     @property
     def recommendations(self) -> tuple[Recommendation, ...]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlscale.advice.held import with_held_ends
 from mlscale.advice.objectives import (
     SAME,
     Limits,
@@ -21,7 +22,8 @@ from mlscale.advice.objectives import (
 )
 from mlscale.advice.recommendation import OperatingPoint, Recommendation, RunShare
 from mlscale.arrays import Floats, Indices, Mask
-from mlscale.data.grid import ConfigGrid, Index
+from mlscale.data.grid import ConfigGrid, HardwareConfig, Index
+from mlscale.data.supply import Supply
 from mlscale.data.surfaces import Surfaces
 
 Costs = tuple[Floats, Floats | None]  # time [ms] and power [W] everywhere on the grid
@@ -53,10 +55,11 @@ class Effects(NamedTuple):
 class Search:
     """What the best configurations are sought on and by.
 
-    surfaces: absolute, of time and perhaps power. launches (K,): of each kernel in the run.
+    surfaces: absolute, of time and perhaps power, before the board's limit. launches (K,): of each
+    kernel in the run.
     limits: of power, for every kernel; of time and slowdown, for the kernels' summed time.
-    board_w [W]: the most that the board may be set to draw, None where that is not known; where a
-    kernel draws more, and more than any was measured to draw at the base, nothing is advised.
+    supply: what the board supplies, None where that is not known; where a kernel draws more,
+    nothing is advised.
     run_base: of the whole run, where these are only some of its kernels. peak_w (C, E, M) [W]:
     power of the most demanding kernel, where the surfaces are sums over kernels. keeps_memory:
     only the base's memory clock is offered.
@@ -67,7 +70,7 @@ class Search:
     objective: str
     limits: Limits
     has_energy: bool
-    board_w: float | None = None
+    supply: Supply | None = None
     run_base: RunBase | None = None
     peak_w: Floats | None = None
     keeps_memory: bool = False
@@ -142,7 +145,7 @@ class Search:
     def _shares_percent(self) -> Floats:
         """Of the run's time at the base that each kernel takes, (K,) [%]."""
         base_ms = self._costs("values")[0][:, *self._base]
-        return np.asarray(100 * self.launches * base_ms / self._run_base.time_ms)
+        return np.asarray(100 * self.launches * base_ms / self._run_base_ms)
 
     @cached_property
     def _best_of_run(self) -> Index:
@@ -157,10 +160,19 @@ class Search:
             peak_power_w=self._peak_w,
         )
 
+    @cached_property
+    def held(self) -> dict[str, Surfaces]:
+        """The surfaces, their high ends as the board's limit leaves them."""
+        return with_held_ends(self.surfaces, self.supply)
+
     @property
     def impossible_w(self) -> Floats:
         """Power of the most demanding kernel wherever the board cannot supply it, (n,) [W]."""
         return np.zeros(0) if self._peak_w is None else self._peak_w[~self._supplied(self._peak_w)]
+
+    def peak_at(self, config: HardwareConfig) -> float | None:
+        """Power of the most demanding kernel at one configuration [W]; None: not predicted."""
+        return None if self._peak_w is None else float(self._peak_w[self._grid.index(config)])
 
     @cached_property
     def _peak_w(self) -> Floats | None:
@@ -182,24 +194,23 @@ class Search:
         return offered
 
     def _supplied(self, power_w: Floats | None) -> Mask:
-        """Where the board can supply that power (..., C, E, M): its limit, or that of the base."""
-        if power_w is None or self._run_base.peak_w is None or self.board_w is None:
+        """Where the board can supply that power (..., C, E, M)."""
+        if power_w is None or self.supply is None:
             return np.ones(self._grid.shape, dtype=bool)
-        most = max(self.board_w, self._run_base.peak_w)
-        return np.asarray(power_w <= most * (1 + SAME))
+        return self.supply.suffices(power_w)
 
     @cached_property
-    def _run_base(self) -> RunBase:
-        """What the run takes and draws at the base."""
-        peak_w = None if self._peak_w is None else float(self._peak_w[self._base])
-        return self.run_base or RunBase(float(self._run("values")[0][self._base]), peak_w)
+    def _run_base_ms(self) -> float:
+        """What the run takes at the base [ms]."""
+        own = self.run_base
+        return float(self._run("values")[0][self._base]) if own is None else own.time_ms
 
     @cached_property
     def _allowed_part(self) -> float | None:
         """How long a kernel may take, relative to the base, if all are to keep the run's limits."""
         limits, allowed = self.limits, []
         if limits.max_time_ms is not None:
-            allowed.append(limits.max_time_ms / self._run_base.time_ms)
+            allowed.append(limits.max_time_ms / self._run_base_ms)
         if limits.max_slowdown_percent is not None:
             allowed.append(1 + limits.max_slowdown_percent / 100)
         return min(allowed, default=None)
@@ -233,7 +244,7 @@ class Search:
     def _costs(self, side: str, k: int | None = None) -> Costs:
         """Time [ms] and power [W] of a launch of one kernel (C, E, M) or of each."""
         index = slice(None) if k is None else k
-        costs = {q: getattr(surface, side)[index] for q, surface in self.surfaces.items()}
+        costs = {q: getattr(surface, side)[index] for q, surface in self.held.items()}
         return costs["time"], costs.get("power")
 
     def _effects(self, best: Indices, costs: Costs, ends: tuple[Costs, Costs] | None) -> Effects:

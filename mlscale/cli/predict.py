@@ -1,6 +1,7 @@
 """mlscale predict: from a model and a profile to time, power and energy everywhere."""
 
 import argparse
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from mlscale.cli import further_runs, options, outputs, subject, values
 from mlscale.cli.shown_warnings import print_warnings
 from mlscale.cli.text import columns, flag_lines, json_text, kernel_names, number, print_or_write
 from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.errors import extra_named
 from mlscale.model_warnings import warnings_for
 from mlscale.prediction_table import csv_parts, write_csv, write_parquet
-from mlscale.predictions import COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
+from mlscale.predictions import ABOVE_LIMIT, COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 
 FORMATS = ("table", "csv", "json", "parquet")
 INTERVAL = f"{COVERAGE:.0%} from"
@@ -28,7 +30,7 @@ TABLE = (  # heading, column, significant digits
     ("to", "power_w_high", 4),
     ("energy mJ", "energy_mj", 4),
 )
-MARKS = (INTERPOLATED, EXTRAPOLATED)
+MARKS = (ABOVE_LIMIT, INTERPOLATED, EXTRAPOLATED)
 WRITERS = {"csv": write_csv, "parquet": write_parquet}
 
 
@@ -85,7 +87,7 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     axes = [[f"{value:g}" for value in rows[axis].tolist()] for axis in AXES]
     shown = [column for column in TABLE if not np.isnan(rows[column[1]]).all()]
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
-    flags = [text.split("; ")[:2] for text in rows["flags"].tolist()]
+    flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
     marks = [", ".join(flag for flag in own if flag in MARKS) for own in flags]
     headers = ["kernel", "CUs", "engine MHz", "memory MHz", *(heading for heading, _, _ in shown)]
     shown_names = kernel_names(predictions.profiles.kernels)
@@ -96,13 +98,28 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     text += f"\n\nbase {base} on {device}; factors are relative to it\n"
     by_kernel = zip(predictions.profiles.kernels, predictions.flags, strict=True)
     text += "".join(flag_lines(dict(by_kernel)))
-    return text + "".join(f"warning: {warning}\n" for warning in predictions.warnings)
+    warnings = (*predictions.warnings, *_limit_warning(predictions, flags))
+    return text + "".join(f"warning: {warning}\n" for warning in warnings)
 
 
 def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:
+    rows = predictions.rows(targets)
+    limit_warning = _limit_warning(predictions, [row["flags"] for row in rows])
     document = {
         "base": predictions.base.as_dict(),
-        "predictions": predictions.rows(targets),
-        "warnings": list(predictions.warnings),
+        "predictions": rows,
+        "warnings": [*predictions.warnings, *limit_warning],
     }
     return json_text(document)
+
+
+def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -> list[str]:
+    """What a GPU does where the rows with these flags are of more power than its board supplies."""
+    if predictions.supply is None or not any(ABOVE_LIMIT in own for own in flags):
+        return []
+    warning = (
+        f"rows marked '{ABOVE_LIMIT}' are of more than {predictions.supply.most_w:g} W, "
+        f"{MOST_SUPPLIED}: there the GPU lowers its clock, draws less and takes longer than they "
+        "say"
+    )
+    return [warning]

@@ -9,10 +9,11 @@ import numpy as np
 from mlscale.advice.advise import whole_power
 from mlscale.advice.objectives import best_index
 from mlscale.advice.recommendation import Advice, Recommendation
-from mlscale.arrays import Floats
+from mlscale.arrays import Floats, Mask
 from mlscale.counters.roofline import RooflinePlace, roofline
 from mlscale.data.grid import ConfigGrid, Index
 from mlscale.data.profiles import Profiles
+from mlscale.data.supply import MOST_SUPPLIED, Supply
 from mlscale.data.surfaces import relative_values
 from mlscale.model import Model
 from mlscale.predictors.base import Explains, HasFeatures
@@ -32,7 +33,8 @@ class KernelReport:
     trained_range: what training speaks for, where the grid goes beyond; else None.
     quantities: by name (the keys of COSTS, as far as they can be given), (C, E, M); units: those
     that suit the base. intervals: low and high of time and power, where the predictor gives them;
-    they hold at once. advice: the best for it alone, its part of the run and its flags. place:
+    they hold at once. supply: what the board supplies, where that is known; is_supplied (C, E, M):
+    where that suffices. advice: the best for it alone, its part of the run and its flags. place:
     between the GPU's peaks. counters: of its profile, by name. explanations: by quantity, none
     for a kernel without counters; `position` is the kernel's place in them. counters_used: names
     of features and counters that the time's predictor looks at. feature_status: how the profiler
@@ -53,6 +55,8 @@ class KernelReport:
     quantities: dict[str, Floats]
     units: dict[str, str]
     intervals: dict[str, Interval]
+    supply: Supply | None
+    is_supplied: Mask
     explanations: dict[str, Explanation]
     position: int
     counters_used: tuple[str, ...]
@@ -77,9 +81,24 @@ class KernelReport:
         subject = "Energy is" if "power" in self.quantities else "Power and energy are"
         return f"{subject} not predicted: {self.why_no_energy}."
 
+    @property
+    def limit_note(self) -> str | None:
+        """That the board cannot supply some configurations, as a sentence; None where it can."""
+        count = self.is_supplied.size - int(self.is_supplied.sum())
+        if self.supply is None or not count:
+            return None
+        return (
+            f"At {count} of {self.is_supplied.size} configurations the kernel would draw more than "
+            f"{self.supply.most_w:g} W, {MOST_SUPPLIED}: the GPU lowers its clock there, so none "
+            "of them counts as the best."
+        )
+
     def best(self, objective: str) -> Index:
-        """Where an objective is least on the grid. Raises InputError without power."""
-        time = self.quantities["time"]
+        """Where an objective is least, of what the board can supply.
+
+        Raises InputError without power.
+        """
+        time = np.where(self.is_supplied, self.quantities["time"], np.nan)
         return best_index(objective, time, self.quantities.get("power"), float(time[self.base]))
 
 
@@ -115,6 +134,9 @@ def kernel_reports(
         quantities = {quantity: of.values[k] for quantity, of in advice.surfaces.items()}
         if power.why_no_energy is None:
             quantities["energy"] = quantities["time"] * quantities["power"]
+        is_supplied = np.ones(model.grid.shape, dtype=bool)
+        if advice.supply is not None:
+            is_supplied = advice.supply.suffices(quantities["power"])
         scales = {q: scale_and_unit(of[base], COSTS[q]) for q, of in quantities.items()}
         counters = zip(profiles.counter_names, profiles.counters[k].tolist(), strict=True)
         reports.append(
@@ -135,6 +157,8 @@ def kernel_reports(
                     for quantity, of in advice.surfaces.items()
                     if of.low is not None and of.high is not None
                 },
+                supply=advice.supply,
+                is_supplied=is_supplied,
                 explanations=explanations if has_counters[k] else {},
                 position=profiled.index(k) if has_counters[k] else 0,
                 counters_used=time.feature_names() if isinstance(time, HasFeatures) else (),

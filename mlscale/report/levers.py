@@ -34,7 +34,7 @@ def power_caps(caps: CapAdvice) -> Markup:
     best = "No cap keeps the limits, or is high enough to say."
     if caps.best is not None:
         of_none = "" if caps.helps else ", which is no better than the base"
-        of_none = of_none if caps.binds else ", which changes nothing against no cap"
+        of_none = of_none if caps.binds else ", which changes nothing"
         best = f"Least {objective_name(caps.objective)}: a cap of {caps.best.cap_w:g} W{of_none}."
     if caps.default_w is not None:
         best += f" The GPU's own is {caps.default_w:g} W."

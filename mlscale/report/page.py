@@ -241,13 +241,14 @@ def _kernel_head(report: KernelReport) -> Markup:
         ("Application", name(report.application, None)),
         ("Bound", str(report.place) if report.has_counters else "not known: no counters"),
     ]
+    shown = report.is_supplied
     for quantity, values in report.quantities.items():
         unit = report.units[quantity]
-        extent = f"{number(values.min())} to {number(values.max())} {unit}"
+        extent = f"{number(values[shown].min())} to {number(values[shown].max())} {unit}"
         text = f"{number(values[report.base])} {unit} at the base; predicted {extent}"
         if quantity in report.intervals:
             low, high = report.intervals[quantity]
-            extent = f"{number(low.min())} to {number(high.max())} {unit}"
+            extent = f"{number(low[shown].min())} to {number(high[shown].max())} {unit}"
             text += f" ({100 * COVERAGE:g} % intervals {extent})"
         pairs.append((quantity.capitalize(), text))
     missing = report.missing_quantities

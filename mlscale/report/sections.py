@@ -5,7 +5,7 @@ import numpy as np
 from mlscale.advice.objectives import objective_values, pareto_front, saving_percent
 from mlscale.counters.words import meaning, readable
 from mlscale.data.grid import AXES
-from mlscale.predictions import COVERAGE
+from mlscale.predictions import ABOVE_LIMIT, COVERAGE
 from mlscale.predictors.features import ClusterChoice, Explanation
 from mlscale.report.charts import (
     ChartCurve,
@@ -77,6 +77,7 @@ def heat_maps(report: KernelReport) -> Markup:
             "the value at the base. The base has a solid frame, the lowest value of the whole grid "
             "(best) a dashed one."
         ),
+        _of_limit(report),
         row(*maps),
     )
 
@@ -120,6 +121,7 @@ def axis_curves(report: KernelReport) -> Markup:
         heading,
         row(*charts),
         soft(bands) if report.intervals else None,
+        _of_limit(report),
         paragraph(f"Not varied in this model's grid: {'; '.join(fixed)}.") if fixed else None,
     )
 
@@ -138,7 +140,7 @@ def pareto(report: KernelReport) -> Markup:
     if report.missing_quantities:
         return part(heading, paragraph(report.missing_quantities))
     time, energy = (report.quantities[q].ravel() for q in ("time", "energy"))
-    front = pareto_front(time, energy)
+    front = pareto_front(np.where(report.is_supplied.ravel(), time, np.nan), energy)
     base = int(np.ravel_multi_index(report.base, report.grid.shape))
     names = [
         config_in_words(config) + (" (base)" if i == base else "")
@@ -174,9 +176,14 @@ def best(report: KernelReport) -> Markup:
             "The saving is in the objective itself, against the base; EDP is energy x time, ED2P "
             "energy x time^2."
         ),
+        _of_limit(report),
         table(headers, [_best_row(report, objective) for objective in possible], words=(0, 1)),
         paragraph(report.missing_quantities) if report.missing_quantities else None,
     )
+
+
+def _of_limit(report: KernelReport) -> Markup | None:
+    return soft(report.limit_note) if report.limit_note else None
 
 
 def _best_row(report: KernelReport, objective: str) -> list[Child]:
@@ -333,6 +340,9 @@ def every_configuration(report: KernelReport) -> Markup:
         if quantity in report.intervals:
             headers += [f"low {unit}", f"high {unit}"]
             columns += [[number(v) for v in end.flat] for end in report.intervals[quantity]]
+    if report.limit_note:
+        headers.append("note")
+        columns.append(["" if of else ABOVE_LIMIT for of in report.is_supplied.flat])
     return folded(
         f"All {report.grid.size} configurations as a table",
         table(headers, list(zip(*columns, strict=True)), words=()),

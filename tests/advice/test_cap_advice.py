@@ -242,3 +242,19 @@ class TestRefused:
             advise_caps(MODEL, new_kernels())
         with pytest.raises(InputError, match="power limits of hd7970 are not known"):
             cap_sweep(load_device("hd7970"))
+
+
+class TestTheGpusOwnCap:
+    def test_a_cap_at_the_default_limit_changes_nothing(self) -> None:
+        # An H20 ships with 400 W. 5 times the power is 500 W at 1000 MHz, 329 at the base: its own
+        # cap holds the run already, so 400 W is no news; 450 W, which has to be set, is faster.
+        model = replace(MODEL, device="h20")
+        profiles = replace(new_kernels(), device="h20")
+        assert profiles.power_w is not None
+        profiles = replace(profiles, power_w=5 * profiles.power_w)
+        own = advise_caps(model, profiles, [350, 400], "time")
+        assert own.best is not None
+        assert (own.best.cap_w, own.binds, own.helps) == (400, False, False)
+        raised = advise_caps(model, profiles, [350, 400, 450], "time")
+        assert raised.best is not None
+        assert (raised.best.cap_w, raised.binds, raised.helps) == (450, True, True)

@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 from synthetic import frugal
 from synthetic import kernels as made
 
-from mlscale import HardwareConfig, Profiles, train
+from mlscale import HardwareConfig, Profiles, load, train
 from mlscale.advice.advise import advise
+from mlscale.advice.held import with_held_ends
 from mlscale.advice.objectives import Limits
 from mlscale.advice.search import Search
 from mlscale.data.grid import ConfigGrid
+from mlscale.data.profiles import MeasuredPoint
+from mlscale.data.public import path as shipped
+from mlscale.data.supply import Supply, drawn_w
 from mlscale.data.surfaces import Surfaces
 
 MID = made.GRID.mid  # cu=8, engine=800, memory=700
@@ -85,10 +89,70 @@ class TestTheBoardsLimit:
         quarter = advice.surfaces["time"].grid.size // 4
         assert (
             f"{quarter} of {4 * quarter} configurations are left out: a kernel would draw more "
-            "there than the 700 W that the board may be set to, 800 W at most as predicted"
+            "there than 700 W, the most that the board may be set to or was measured to draw (800 "
+            "W at most as predicted); the GPU lowers its clock instead"
         ) in advice.warnings
 
     def test_what_the_base_drew_is_possible(self) -> None:
         # 12 times the power is 790 W at the base: what was measured was possible.
         advice = advise(MODEL, profiles(12), "time")
         assert advice.whole_run.best.config.engine_mhz == 800
+
+    def test_what_was_measured_elsewhere_is_possible(self) -> None:
+        # An RTX 4090 has 450 W in the table; this one drew 560 W at 2520 MHz, the further point.
+        grid = ConfigGrid((128,), (1260.0, 1890.0, 2520.0), (10501.0,))
+        fast = MeasuredPoint(grid.highest, np.array([1.1]), np.array([560.0]))
+        run = Profiles(
+            "rtx4090",
+            grid.config((0, 0, 0)),
+            kernels=("run",),
+            applications=("run",),
+            time_ms=np.array([2.0]),
+            power_w=np.array([220.0]),
+            counter_names=(),
+            counters=np.empty((1, 0)),
+            metadata={"profile_kind": "sampled"},
+            points=(fast,),
+        )
+        model = load(shipped("nvidia-sampled.mlscale")).for_gpu(run.device, grid, run.base)
+        assert drawn_w(run) == 560
+        advice = advise(model, run, "time")
+        assert advice.whole_run.best.config == fast.config
+        assert advice.supply == Supply(560, 560, 0.02)
+        assert not any("left out" in warning for warning in advice.warnings)
+
+    def test_a_best_above_the_default_limit_says_so(self) -> None:
+        # An H20 ships with 400 W and may be set to 500: 4.5 times the power is 450 W at 1000 MHz.
+        model, both = replace(MODEL, device="h20"), replace(profiles(4.5), device="h20")
+        raised = [w for w in advise(model, both, "time").warnings if "default limit" in w]
+        words = (
+            "at the best clocks a kernel draws 450 W as predicted, more than the board's default "
+            "limit of 400 W: unless that is raised (to 500 W at most), the GPU lowers its clock"
+        )
+        assert raised == [words]
+        assert not any("default limit" in w for w in advise(model, both, "energy").warnings)
+
+    def test_where_power_may_be_too_much_the_interval_is_of_a_lower_clock(self) -> None:
+        # Hand: at 800 MHz 1 ms (to 1.1) and 150 W (to 250), at 400 MHz 2 ms (to 2.2) and 100 W
+        # (to 100). Held to 200 W, the high end runs 2/3 of the time at 800 MHz: 1 / (2/3 / 1.1 +
+        # 1/3 / 2.2) ms, at 200 W. The clock that even by its value needs too much stays as it is.
+        grid = ConfigGrid((8,), (400.0, 800.0, 900.0), (700.0,))
+        base = HardwareConfig(8, 400.0, 700.0)
+
+        def made_up(low: list[float], value: list[float], high: list[float]) -> Surfaces:
+            ends = (np.array(of).reshape(1, 1, 3, 1) for of in (value, low, high))
+            values, *both = ends
+            return Surfaces(grid, base, values, ((),), *both)
+
+        given = {
+            "time": made_up([2, 0.9, 0.8], [2, 1, 0.9], [2.2, 1.1, 1.0]),
+            "power": made_up([100, 120, 150], [100, 150, 220], [100, 250, 300]),
+        }
+        held = with_held_ends(given, Supply(200, 200))
+        assert held["time"].high is not None
+        assert held["power"].high is not None
+        lowered_ms = 1 / (2 / 3 / 1.1 + 1 / 3 / 2.2)
+        assert held["time"].high.ravel() == pytest.approx([2.2, lowered_ms, 1.0], rel=1e-9)
+        assert held["power"].high.ravel() == pytest.approx([100, 200, 300], rel=1e-9)
+        assert with_held_ends(given, None) is given
+        assert with_held_ends(given, Supply(400, 400)) is given

@@ -23,6 +23,7 @@ from report_pages import (
     text_of,
     trained,
 )
+from synthetic import frugal
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
@@ -47,6 +48,22 @@ class TestHonesty:
     def test_measured_data_have_no_label(self) -> None:
         model = replace(trained(), card={**trained().card, "metadata": {"origin": "measured"}})
         assert report(model).texts("p", "banner") == []
+
+    def test_what_the_board_cannot_supply_is_no_best(self) -> None:
+        # An H100 may be set to 700 W; 8 times the power is 800 W at 1000 MHz, which is quickest.
+        model = replace(train(frugal.measurements(), MID, "nearest"), device="h100-sxm5")
+        both = frugal.new_kernels()
+        assert both.power_w is not None
+        for factor, quickest in ((7, "1000"), (8, "800")):
+            hot = replace(both, device="h100-sxm5", power_w=factor * both.power_w)
+            root = report(model, hot)
+            shown = text_of(section(root, "Best configurations"))
+            assert f"shortest time16 compute units, {quickest} / 400 MHz" in shown
+            is_too_much = quickest == "800"
+            above = made.GRID.size // len(made.GRID.engine_mhz)
+            assert (f"At {above} of {made.GRID.size} configurations" in shown) == is_too_much
+            table = root.one("section", "kernel").all("table")[-1]
+            assert table.text.count("above power limit") == above * is_too_much
 
     @pytest.mark.parametrize("lacks", ["model", "profile"])
     def test_without_power_the_sections_say_so(self, lacks: str) -> None:

@@ -1,0 +1,41 @@
+"""Intervals of a run on a board that lowers its clock where it would have to supply too much."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mlscale.advice.caps import cap_curve
+from mlscale.arrays import Floats
+from mlscale.data.supply import Supply
+from mlscale.data.surfaces import Surfaces
+
+
+def with_held_ends(surfaces: dict[str, Surfaces], supply: Supply | None) -> dict[str, Surfaces]:
+    """Absolute surfaces whose high ends are of what a board does that supplies no more.
+
+    Where a kernel may draw more than that, though it is not predicted to, its power ends there, and
+    its time is that of the clock to which the GPU is lowered, both at their high ends.
+    """
+    time, power = surfaces["time"], surfaces.get("power")
+    if supply is None or power is None or power.high is None or time.high is None:
+        return surfaces
+    is_held = supply.suffices(power.values) & ~supply.suffices(power.high)
+    if not is_held.any():
+        return surfaces
+    lowered_ms = np.empty_like(time.high)
+    cu_counts, clocks = range(time.high.shape[1]), time.grid.engine_mhz
+    for c in cu_counts:
+        for m in range(time.high.shape[3]):
+            time_ms, power_w = time.high[:, c, :, m], power.high[:, c, :, m]
+            lowered_ms[:, c, :, m] = _lowered(supply.most_w, clocks, time_ms, power_w)
+    high_ms = np.where(is_held, np.maximum(time.high, lowered_ms), time.high)
+    return surfaces | {
+        "time": replace(time, high=high_ms),
+        "power": replace(power, high=np.where(is_held, supply.most_w, power.high)),
+    }
+
+
+def _lowered(most_w: float, clocks: tuple[float, ...], time_ms: Floats, power_w: Floats) -> Floats:
+    """Times of kernels held to that power, or at the lowest clock where it needs more, (K, 1)."""
+    held = cap_curve([most_w], clocks, time_ms, power_w).time_ms
+    return np.where(np.isnan(held), time_ms[:, :1], held)
