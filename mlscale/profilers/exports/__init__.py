@@ -2,5 +2,5 @@
 
 Lines come bounded and counted (text_lines), JSON in pieces (json_chunks); blocks of rows hold cells
 by column (blocks, cells), and a cell becomes a number (values), as the file's locale has it
-(locales). Databases are read by sqlite.
+(locales). Databases are read by sqlite. What to do with a file that is none of these, unread says.
 """

@@ -25,6 +25,7 @@ from mlscale.profilers.exports.layouts import (
 from mlscale.profilers.exports.locales import has_decimal_commas
 from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
+from mlscale.profilers.exports.unread import TITLE_LINES, mend_of
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
@@ -232,6 +233,16 @@ class _Above:
     first: str = ""
     complaint: str | None = None
     other_report: int | None = None  # the row of a table of nsys that is not of kernels
+    mend: str | None = None  # of a file that no reader knows
+
+    def note(self, number: int, line: str) -> None:
+        """Keep what the line says, if none above it said so."""
+        self.first = self.first or line.strip()
+        self.complaint = self.complaint or _complaint(line)
+        if number <= TITLE_LINES:
+            self.mend = self.mend or mend_of(line)
+        if self.other_report is None and _OTHER_REPORT.match(line):
+            self.other_report = number
 
 
 def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
@@ -256,7 +267,8 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
         + (
             "'mlscale import kernel-tuner' reads caches of kernel_tuner and T4 files"
             if above.first.startswith("{")
-            else "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of "
+            else above.mend
+            or "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of "
             "monitors"
         )
     )
@@ -271,10 +283,7 @@ def _next_table(
     program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
     launch: list[tuple[int, str]] = []
     for number, line in lines:
-        above.first = above.first or line.strip()
-        above.complaint = above.complaint or _complaint(line)
-        if above.other_report is None and _OTHER_REPORT.match(line):
-            above.other_report = number
+        above.note(number, line)
         if line.startswith("# ListSeparator="):
             separators = [line.partition("=")[2].strip()[:1] or ","]
         command = _command(line) or command

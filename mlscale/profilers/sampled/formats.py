@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mlscale.errors import InputError
 from mlscale.files import read_bytes
+from mlscale.profilers.exports.unread import TITLE_LINES, mend_of
 from mlscale.profilers.sampled import (
     amd_smi,
     dcgm,
@@ -61,8 +62,8 @@ FORMATS = (
         nvidia_smi.read_query,
     ),
     LogFormat(
-        "nvidia-smi", "nvidia-smi dmon", re.compile(r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s]"),
-        nvidia_smi.read_dmon,
+        "nvidia-smi", "nvidia-smi dmon",
+        re.compile(r"\s*#\s*(Date,?\s+)?(Time,?\s+)?gpu[,\s](?!.*\bpid\b)"), nvidia_smi.read_dmon,
     ),
     LogFormat("rocm-smi", "rocm-smi --csv", re.compile(r"device,"), rocm_smi.read_csv),
     LogFormat(
@@ -103,6 +104,11 @@ _REFUSED = (
         "'noheader', or put what nvidia-smi was asked for above, such as: timestamp, index, name, "
         "power.draw [W], clocks.current.sm [MHz]",
     ),
+    RefusedFormat(
+        "nvidia-smi", "nvidia-smi pmon", re.compile(r"\s*#.*\bgpu,?\s+pid\b"),
+        "is of nvidia-smi pmon, which tells of processes, and neither clocks nor the power of the "
+        "board; record nvidia-smi dmon -s puc -o DT",
+    ),
 )  # fmt: skip
 
 
@@ -122,9 +128,10 @@ def read_logs(path: Path, tool: str | None = None) -> tuple[LogFormat, list[Samp
     form, begin = _format(lines)
     if form is None:
         first = next((text.strip()[:60] for _, text in lines if text.strip()), "")
+        mends = (mend_of(text) for _, text in lines[:TITLE_LINES])
         raise InputError(
-            f"{path}: holds no log that mlscale knows; it begins with '{first}'; see "
-            "docs/sampled-logs.md for the commands that write one"
+            f"{path}: holds no log that mlscale knows; it begins with '{first}'; "
+            + next(filter(None, mends), "see docs/sampled-logs.md for the commands that write one")
         )
     if tool not in (None, form.tool):
         raise InputError(

@@ -1,5 +1,6 @@
 """nvidia-smi's logs: --query-gpu as CSV, with or without units, and the table of dmon."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,6 +30,7 @@ _DMON = {
 }
 _INDEX = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
 _EPOCH = datetime(1970, 1, 1)
+_SECONDS = re.compile(r"\d{1,10}(\.\d{1,9})?", re.ASCII)  # milliseconds since 1970 have more digits
 _ONE_GPU = 0.1  # of the usual time between samples; GPUs of one tick follow each other closer
 
 
@@ -69,14 +71,17 @@ def _of_several_gpus(seconds: list[float]) -> bool:
 
 
 def _timestamp(text: str, where: str) -> float:
-    for form in ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"):
-        try:
-            return (datetime.strptime(text, form) - _EPOCH).total_seconds()
-        except ValueError:
-            continue
-    raise InputError(
-        f"{where}, column 'timestamp': '{text[:40]}' is no time such as 2024/03/29 11:16:49.355"
-    )
+    """Seconds since 1970: nvidia-smi's own form, ISO 8601, or seconds as a number."""
+    try:
+        if _SECONDS.fullmatch(text):
+            return float(text)
+        time = datetime.fromisoformat(text.replace("/", "-"))
+        return time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{where}, column 'timestamp': '{text[:40]}' is no time such as "
+            "2024/03/29 11:16:49.355, nor seconds"
+        ) from None
 
 
 def read_dmon(path: Path, lines: Lines) -> Iterator[Sample]:

@@ -48,8 +48,12 @@ def read_lines(path: Path, lines: Lines) -> Iterator[Sample]:
     powers = [dict(_RAIL.findall(text)) for _, text, _ in found]
     rail = next((name for name in _RAILS if any(name in of for of in powers)), None)
     power_of = f"the rail {rail} ({_RAILS[rail]})" if rail else None
-    for (line, text, _), time, of in zip(found, times, powers, strict=True):
-        values = values_of(_cells(text), _COLUMNS, f"{path}: row {line}")
+    cells = [_cells(text) for _, text, _ in found]
+    memory = {cell for of in cells for name, cell in of.items() if "EMC" in name}
+    if not any(cell.strip("0") for cell in memory):  # 0% throughout: it may not be read
+        cells = [{name: cell for name, cell in of.items() if "EMC" not in name} for of in cells]
+    for (line, *_), of_line, time, of in zip(found, cells, times, powers, strict=True):
+        values = values_of(of_line, _COLUMNS, f"{path}: row {line}")
         if rail in of:
             values["power_w"] = int(of[rail]) / 1000
         yield Sample("0", None, time if is_timed else None, values, power_of)

@@ -281,6 +281,17 @@ def test_a_row_for_each_log(tmp_path: Path) -> None:
     assert imported.table.numbers["power_w"].tolist() == [150, 250]
 
 
+@pytest.mark.parametrize(
+    "stamp",
+    ["2026/02/03 23:59:{}.500", "2026-02-03T23:59:{}.5Z", "2026-02-03 23:59:{}.5", "17900000{}.5"],
+)
+def test_times_of_a_log_of_ones_own(tmp_path: Path, stamp: str) -> None:
+    """Four busy samples, two seconds apart, are 8 s."""
+    rows = "".join(f"{stamp.format(50 + 2 * n)},0,300,90,1980,2619\n" for n in range(4))
+    names = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
+    assert row(load(written(tmp_path, names + rows)))["time_ms"] == pytest.approx(8000)
+
+
 def test_times_of_dmon_may_pass_midnight(tmp_path: Path) -> None:
     """START is two seconds before midnight: samples at 23:59:58, 00:00:00, …"""
     text = WRITERS["smi-dmon-times"](block(0, 5, 0), PERIOD_S)

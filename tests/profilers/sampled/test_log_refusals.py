@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic.exports import long_page, read
 from synthetic.monitor_logs import FACTS, PERIOD_S, dcgmi_dmon, load, query, row
 from synthetic.monitor_readings import block, together
 from text_files import written
 
 from mlscale.errors import InputError
+from mlscale.profilers import import_exports
 from mlscale.profilers.sampled import RunFacts, import_logs, log_format
 from mlscale.profilers.sampled.formats import FORMATS
 
@@ -58,6 +60,8 @@ def test_a_header_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
         ("GPU  POWER\n  0  x\n  0  5 W\n", "row 2: has 1 fields, the header has 2"),
         ("2026/02/03 10:00:00.000, 0, 90 %, 200 W\n", "row 1: is a row of nvidia-smi --query-gpu"),
         ("index;power.draw [W]\n0;200,5 W\n", "row 1: has semicolons, as a spreadsheet saves it"),
+        ("# gpu pid type sm\n# Idx # C/G %\n 0 7 C 92\n 0 8 C -\n", "row 1: is of nvidia-smi pmon"),
+        ("timestamp,power.draw\n1790000000000,5\n", "'1790000000000' is no time such as 2024/"),
         (TWO_HOSTS, "row 2: is of the hosts 'a' and 'b'"),
     ],
 )  # fmt: skip
@@ -66,6 +70,41 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
         load(written(tmp_path, text))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("0, GPU-0123abcd-0123-4567-89ab-0123456789ab, 99, 300.5\n", "the names: record without"),
+        ("NVIDIA H100 NVL, 99 %, 300.50 W\n", "the names: record without 'noheader'"),
+        (
+            "Mon May  4 10:00:00 2026\n+---+\n| NVIDIA-SMI 581.29 |\n",
+            "tells of a moment; record nv",
+        ),
+        (
+            "\n==============NVSMI LOG==============\n",
+            "tells of a moment; record nvidia-smi --query",
+        ),
+        ('<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "a">\n', "tells of a moment"),
+        ("timestamp,project_name,run_id,duration,gpu_power\n", "codecarbon sums a run up"),
+        ("timestamp,gpu_0_power,gpu_0_clock\n1.5,300,1980\n", "a log of your own is read once"),
+        ("Time,GPU 0\n1.5,300\n", "a log of your own is read once"),
+        ("size,time_ms,power_w\n1,2,3\n", "docs/sampled-logs.md"),
+    ],
+)
+def test_what_makes_a_log_of_a_file_near_to_one(tmp_path: Path, text: str, mend: str) -> None:
+    path = written(tmp_path, text)
+    assert log_format(path) is None
+    with pytest.raises(InputError, match=rf"holds no log that mlscale knows; .*{mend}"):
+        import_logs([path])
+    with pytest.raises(InputError, match=rf"holds no table that mlscale knows; .*{mend}"):
+        import_exports([path])
+
+
+def test_what_a_program_prints_above_an_export_hides_it_not(tmp_path: Path) -> None:
+    """The table of nvidia-smi, which many job scripts print first."""
+    above = "| NVIDIA-SMI 581.29 |\n0, GPU-0123abcd-0123-4567-89ab-0123456789ab, 99\n"
+    assert read(tmp_path, long_page(before=above)).launches == 1
 
 
 def test_a_value_beyond_all_measure_is_refused(tmp_path: Path) -> None:

@@ -143,6 +143,8 @@ def test_the_forms_of_other_modules(
         ("EMC_FREQ @0", {}),
         ("EMC_FREQ 0%@0", {}),
         ("EMC_FREQ 7%", {"memory_copy_utilisation": 0.07}),
+        ("EMC_FREQ 0%", {}),
+        ("EMC_FREQ 0%@1600", {"memory_copy_utilisation": 0, "memory_mhz": 1600}),
     ],
 )
 def test_a_memory_without_share_or_clock(

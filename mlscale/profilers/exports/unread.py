@@ -1,0 +1,34 @@
+"""Files near to those that are read, known by a line, and what makes one that is read of them."""
+
+import re
+
+TITLE_LINES = 5  # in which such a line stands
+_STAMP, _UUID = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}", r"GPU-[0-9a-f]{8}-[-0-9a-f]{27}"
+_BUS, _WITH_UNIT = r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d", r"[\d.]+ (W|MHz|%|MiB)"
+_LONGEST = 1 << 12
+_ROW = re.compile(
+    rf"(.*, )?(({_STAMP}|{_UUID}|{_BUS}), |{_WITH_UNIT}, (.*, )?{_WITH_UNIT}(, |\s*$))"
+)
+_FOR_READERS = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia_smi_log")
+_CODECARBON = re.compile(r"timestamp,project_name,run_id,")
+_OWN_LOG = re.compile(
+    r"(?=.*\b_?(time|timestamp|datetime|date|elapsed)(?!\w))(?=.*(power|watt|util|gpu ?\d)).*[,;]",
+    re.IGNORECASE,
+)
+_MENDS = {
+    _ROW: "that is a row of nvidia-smi --query-gpu without the names: record without 'noheader', "
+    "or put above it what nvidia-smi was asked for, such as: timestamp, index, name, power.draw, "
+    "clocks.current.sm",
+    _FOR_READERS: "that is what nvidia-smi tells of a moment; record nvidia-smi --query-gpu="
+    "timestamp,index,name,power.draw,clocks.sm,clocks.mem,utilization.gpu --format=csv -lms 100",
+    _CODECARBON: "codecarbon sums a run up, and tells no clocks: log the run "
+    "(docs/sampled-logs.md)",
+    _OWN_LOG: "a log of your own is read once its columns have nvidia-smi's names: timestamp "
+    "(seconds, or a date and time), index, name, power.draw (W), clocks.current.sm, "
+    "clocks.current.memory (MHz), utilization.gpu, utilization.memory (%); a row for each GPU",
+}
+
+
+def mend_of(line: str) -> str | None:
+    """What to do with a file that has this line among its first; None where nothing is known."""
+    return next((mend for form, mend in _MENDS.items() if form.match(line[:_LONGEST])), None)
