@@ -275,7 +275,7 @@ def _write(table: "Table", arguments: argparse.Namespace, output: Path) -> str:
     """Write the rows, with the power of --power, and say what the summary cannot."""
     from mlscale.data.table_files import read_table, write_table
     from mlscale.profilers import append
-    from mlscale.profilers.run_table import repeated_rows
+    from mlscale.profilers.appending import repeated_rows
 
     text = ""
     if arguments.power is not None:

@@ -4,18 +4,19 @@
 launches of its rows (folder tools, launch_batch), which are summed while the file streams by
 (launches); passes and traces are joined (joining, names), the configuration is found
 (configuration), counters become Table II's features (mapping, kernel_features), and a table's rows
-come out (run_table), with warnings of what they lack (left_out). Besides: monitors' logs (folder
-sampled), kernel_tuner's files (kernel_tuner), and device files (new_device).
+come out (run_table), with warnings of what they lack (left_out); they may be added to those of an
+earlier import (appending). Besides: monitors' logs (folder sampled), kernel_tuner's files
+(kernel_tuner), and device files (new_device).
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlscale.profilers.appending import append
     from mlscale.profilers.exports.layouts import COUNTING_TOOLS, TOOLS
     from mlscale.profilers.importing import ImportedTable, import_exports, import_profile
     from mlscale.profilers.mapping import obtainable_features, with_obtainable
-    from mlscale.profilers.run_table import append
 
 __all__ = [
     "COUNTING_TOOLS",
@@ -32,7 +33,7 @@ _HOMES = {  # imported on first use: predicting from a table reads no export
     "COUNTING_TOOLS": "exports.layouts",
     "TOOLS": "exports.layouts",
     "ImportedTable": "importing",
-    "append": "run_table",
+    "append": "appending",
     "import_exports": "importing",
     "import_profile": "importing",
     "obtainable_features": "mapping",

@@ -287,6 +287,8 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
     shares = [name for name in SHARES if any(name in row.numbers for row in rows)]
     kinds = [power_kind(row.log.power_of) for row in rows if "power_w" in row.numbers]
     rails = [row.log.power_of for row in rows if row.log.power_of and "power_w" in row.numbers]
+    timed_by_log = rows if facts.time_ms is None else ()
+    periods_ms = [(row, 1e3 * s) for row in timed_by_log if (s := row.span.period_s) is not None]
     return {
         **facts_to_carry(rows[0].device),
         "origin": "measured",
@@ -298,20 +300,10 @@ def _metadata(tool: str, rows: Sequence[_Row], facts: RunFacts) -> dict[str, Any
         "source": ", ".join(dict.fromkeys(Path(row.log.source).name for row in rows)),
         "utilisation_sources": {name: f"mean of {', '.join(titles)}" for name in shares},
         "busy_spans": {row.kernel: f"{Path(row.log.source).name}: {row.span}" for row in rows},
-        "sample_ms": {
-            row.kernel: round(1e3 * row.span.period_s, 3)
-            for row in rows
-            if facts.time_ms is None and row.span.period_s is not None
-        },
-        "working_ms": {
-            row.kernel: round(1e3 * row.span.period_s * row.span.working.size, 3)
-            for row in rows
-            if facts.time_ms is None and row.span.period_s is not None
-        },
+        "sample_ms": {row.kernel: round(ms, 3) for row, ms in periods_ms},
+        "working_ms": {row.kernel: round(ms * row.span.working.size, 3) for row, ms in periods_ms},
         "open_ends": {
-            row.kernel: list(row.span.open_ends)
-            for row in rows
-            if facts.time_ms is None and row.span.open_ends
+            row.kernel: list(row.span.open_ends) for row in timed_by_log if row.span.open_ends
         },
         "feature_status": {},
         "launches": {},
