@@ -313,7 +313,7 @@ def _powers(table: Table) -> Floats | None:
         raise InputError(
             f"{table.source}: {table.row(int(lacking[0]))}, column 'power_w': the value is not "
             f"given; it must be positive and finite in every row ({lacking.size} of {len(table)} "
-            "lack it), or leave the column out"
+            "lack it), or leave out the column, or those rows"
         )
     return table.positive("power_w")
 

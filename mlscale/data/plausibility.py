@@ -12,27 +12,28 @@ from mlscale.errors import InputError, warn
 from mlscale.text import counted
 
 _OFF = 10.0  # times what a GPU can have: in another unit
+_LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
 
 
 def check_units(table: Table, key: str) -> None:
-    """Raise InputError where clocks or powers are far beyond the GPU's: they have another unit."""
+    """Raise InputError where clocks or powers are none of the GPU's: they have another unit."""
     for name in ("engine_mhz", "memory_mhz", "power_w"):
         values = table.numbers.get(name, np.empty(0))
-        highest = np.where(np.isfinite(values), values, -np.inf)
-        if highest.size:
-            row = int(highest.argmax())
+        known = np.flatnonzero(np.isfinite(values))
+        for row in known[[values[known].argmax(), values[known].argmin()]] if known.size else ():
             check_unit(f"{table.source}: {table.row(row)}, column '{name}'", key, name, values[row])
 
 
 def check_unit(where: str, key: str, name: str, value: float) -> None:
-    """Raise InputError where a clock [MHz] or power_w [W] is far beyond what the GPU can have."""
+    """Raise InputError where a clock [MHz] or power_w [W] is far from what the GPU can have."""
     device = find_device(key)
     if device is None or not np.isfinite(value):
         return
     most = device.most_power_w if name == "power_w" else device.highest_mhz(name)
-    if most is not None and value > _OFF * most:
+    least_share = 0.0 if name == "power_w" else _LEAST_CLOCK
+    if most is not None and not least_share * most <= value <= _OFF * most:
         unit = "W" if name == "power_w" else "MHz"
         raise InputError(
             f"{where}: {value:g} {unit} cannot be, '{key}' has at most {most:g}; give it in {unit}"

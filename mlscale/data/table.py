@@ -1,6 +1,7 @@
 """The tidy table as columns, what its values must be, and repeated rows made one number."""
 
 import math
+import re
 import warnings
 from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.errors import InputError
+from mlscale.text import counted
 
 Aggregate = Literal["median", "mean", "min"]
 
@@ -17,6 +19,7 @@ IDENTITY = ("device", "application", "kernel")
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
+_UNITS = ("_mhz", "_ms", "_w")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +88,13 @@ class Table:
         if bad.size:
             value = float(values[bad[0]])
             says = "is not given" if np.isnan(value) else f"is {value:g}"
+            mend = "; leave out the rows without it" if np.isnan(value) else ""
             limits = "0 or positive, and finite" if or_zero else "positive and finite"
             if 0 < value < np.inf:
                 limits = f"from {LEAST:g} to {MOST:g}"
             raise InputError(
                 f"{self.source}: {self.row(bad[0])}, column '{name}': the value {says}; "
-                f"it must be {limits}{_and_more(bad.size)}"
+                f"it must be {limits}{mend}{_and_more(bad.size)}"
             )
         return values
 
@@ -128,6 +132,8 @@ def missing_column(name: str, present: Iterable[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
     close = _column_like(name, present)
     hint = f"; is '{close}' meant? Names are matched to the letter" if close else ""
+    if close and name.endswith(_UNITS):
+        hint += ", and the unit stands in them"
     return f"there is no column '{name}'{hint}"
 
 
@@ -149,13 +155,14 @@ def _column_like(name: str, present: Iterable[str]) -> str | None:
     """The column whose name is nearly this one."""
     from difflib import get_close_matches
 
-    by_folded = {column.casefold(): column for column in present}
-    close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.8)
+    by_folded = {re.sub(r"\W|_", "", column.casefold()): column for column in present}
+    folded = re.sub(r"\W|_", "", name.casefold())
+    close = get_close_matches(folded, by_folded, n=1, cutoff=0.8)
     return by_folded[close[0]] if close else None
 
 
 def _and_more(count: int) -> str:
-    return f" (and {count - 1} more rows)" if count > 1 else ""
+    return f" (and {counted(count - 1, 'more row')})" if count > 1 else ""
 
 
 def to_samples(values: Floats, cells: tuple[Indices, ...], shape: tuple[int, ...]) -> Floats:

@@ -18,6 +18,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.arrow import has_arrow, read_plain_csv
+from mlscale.data.device_table import find_device
 from mlscale.data.grid import AXES
 from mlscale.data.parquet import as_read, is_parquet, read_parquet, write_parquet
 from mlscale.data.table import IDENTITY, Table, require_columns
@@ -26,6 +27,7 @@ from mlscale.files import parse_json_object, read_bytes, whole_file, write_text
 from mlscale.text import (
     from_spreadsheet_cell,
     plain_number,
+    shortened,
     spreadsheet_cell,
 )
 
@@ -47,6 +49,7 @@ def read_table(path: Path | str, needs: Collection[str] = ()) -> Table:
     """
     path = Path(path)
     table = read_parquet(path, needs) if is_parquet(path) else _read_csv(path, needs)
+    _leave_out_saved_index(table)
     table.check_text()
     return as_read(table)
 
@@ -64,6 +67,10 @@ def _read_csv(path: Path, needs: Collection[str]) -> Table:
     table = (_read_plain_csv(path) if is_plain else None) or _read_any_csv(path, needs)
     for name, cells in table.text.items():
         table.text[name] = [from_spreadsheet_cell(cell) for cell in cells]
+    keys = table.text.get("device", [])
+    known = {key: key.strip() for key in set(keys) if find_device(key.strip())}
+    if keys:
+        table.text["device"] = [known.get(key, key) for key in keys]
     numbers = {from_spreadsheet_cell(name): values for name, values in table.numbers.items()}
     table = replace(table, numbers=numbers)
     beside = path.with_suffix(".meta.json")
@@ -137,8 +144,15 @@ def read_csv_rows(
     count = Counter(header)
     for name in header[1:]:
         if not name or count[name] > 1:
-            problem = f"column '{name}' is there twice" if name else "a column has no name"
+            problem = f"column '{name}' is there twice"
+            if not name:
+                problem = f"column {header.index('', 1) + 1} has no name; give it one, or delete it"
             raise InputError(f"{path}: row {first}: {problem}")
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0] or len(body[0][1]) > 1):
+        raise InputError(
+            f"{path}: row {first}: '{shortened(header[0])}' is one column; the first row names the "
+            "columns, with commas between them, and numbers have a decimal point"
+        )
     for line, row in body:
         if len(row) != len(header):
             raise InputError(
@@ -171,7 +185,8 @@ def _decode(path: Path) -> str:
         text = "\0"
     if "\0" in text:
         raise InputError(
-            f"{path}: is not a text file in UTF-8; a table is CSV, or Parquet named *.parquet"
+            f"{path}: is not a text file in UTF-8; a table is CSV (of a spreadsheet: 'CSV UTF-8'), "
+            "or Parquet named *.parquet"
         )
     return text
 
@@ -188,9 +203,10 @@ def parse_numbers(cells: tuple[str, ...], name: str, table: Table) -> Floats:
             try:
                 values[position] = plain_number(cell)
             except ValueError:
+                hint = "; write it with a decimal point, and nothing between thousands"
                 raise InputError(
                     f"{table.source}: {table.row(position)}, column '{name}': "
-                    f"'{cell}' is not a number"
+                    f"'{cell}' is not a number{hint if ',' in cell else ''}"
                 ) from None
     return values
 
@@ -221,8 +237,15 @@ def table_from_frame(frame: "pd.DataFrame", needs: Collection[str] = ()) -> Tabl
             raise InputError(
                 f"{table.source}: column '{name}' holds {column.dtype}; numbers are needed there"
             ) from None
+    _leave_out_saved_index(table)
     table.check_text()
     return table
+
+
+def _leave_out_saved_index(table: Table) -> None:
+    """Leave out what pandas calls a column without a name, which is no counter."""
+    for name in [name for name in table.numbers if name.startswith("Unnamed: ")]:
+        del table.numbers[name]
 
 
 def write_table(table: Table, path: Path | str) -> None:

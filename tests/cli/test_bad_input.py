@@ -54,7 +54,10 @@ class TestAnyTable:
         rows[5][column] = "1,5 k"
         file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, rows))
         name = name_of(column, command)
-        assert attempt(command, file) == f"{file}: row 7, column '{name}': '1,5 k' is not a number"
+        mend = "write it with a decimal point, and nothing between thousands"
+        assert attempt(command, file) == (
+            f"{file}: row 7, column '{name}': '1,5 k' is not a number; {mend}"
+        )
 
     @pytest.mark.parametrize(
         ("time", "said"),
@@ -72,9 +75,10 @@ class TestAnyTable:
         rows = tidy.rows()
         rows[6]["time_ms"] = time
         file = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, rows))
+        mend = "; leave out the rows without it" if "not given" in said else ""
         assert attempt(command, file) == (
             f"{file}: row 8, column '{name_of('time_ms', command)}': the value {said}; "
-            "it must be positive and finite"
+            f"it must be positive and finite{mend}"
         )
 
     def test_infinite_counter(

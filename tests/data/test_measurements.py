@@ -190,7 +190,9 @@ class TestRefused:
     def test_power_in_some_rows_alone(self, tmp_path: Path) -> None:
         table = rows()
         table[2]["power_w"] = table[5]["power_w"] = ""
-        with refused("row 4, column 'power_w': .*in every row \\(2 of 8 lack it\\), or leave the"):
+        with refused(
+            "row 4, column 'power_w': .*in every row \\(2 of 8 lack it\\), or leave out the"
+        ):
             read_rows(tmp_path, table)
 
     def test_half_a_compute_unit(self, tmp_path: Path) -> None:
