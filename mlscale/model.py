@@ -217,7 +217,7 @@ def train(
     config = measurements.grid.config(base)
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")
-    prototype = create(or_default(predictor or DEFAULT, measurements), **parameters)
+    prototype = create(or_default(predictor or DEFAULT, measurements, config), **parameters)
     has_quantity = "quantity" in prototype.get_params()
     quantities = [
         quantity

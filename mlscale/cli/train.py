@@ -12,6 +12,7 @@ from mlscale.errors import InputError, UsageError
 from mlscale.text import counted
 
 if TYPE_CHECKING:
+    from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
 
 HYPER_PARAMETERS = ("features", "clusters", "seed", "gpu", "loss", "log_ratios", "counters")
@@ -95,12 +96,14 @@ def run(arguments: argparse.Namespace) -> None:
     measurements, *others = _read(arguments)
     why_wu = None
     features = "table2" if arguments.features_of else arguments.features
+    base = measurements.grid.parse(arguments.base)
+    measurements.grid.index(base)
     if arguments.predictor in (None, DEFAULT):
         names = ("features", "clusters", "loss", "log_ratios", "counters")
         of_wu = any(getattr(arguments, name) for name in names)
-        arguments.predictor = "wu" if of_wu else default_predictor(measurements)
+        arguments.predictor = "wu" if of_wu else default_predictor(measurements, base)
         if arguments.predictor == "wu" and not of_wu:
-            why_wu = _why_not_bottleneck(measurements)
+            why_wu = _why_not_bottleneck(measurements, base)
     predictor = create(arguments.predictor)
     if not isinstance(predictor, Savable):
         raise UsageError(
@@ -113,8 +116,6 @@ def run(arguments: argparse.Namespace) -> None:
     others_own = [name for name in HYPER_PARAMETERS if name not in own]
     options.refuse_unused(arguments, others_own, f"with '{predictor.name}'")
     parameters = {**vars(arguments), "features": features}
-    base = measurements.grid.parse(arguments.base)
-    measurements.grid.index(base)
     model = train(
         measurements,
         base,
@@ -144,12 +145,12 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
 
 
-def _why_not_bottleneck(measurements: "Measurements") -> str | None:
+def _why_not_bottleneck(measurements: "Measurements", base: "HardwareConfig") -> str | None:
     """What of the GPU or the counters the predictor lacks."""
     from mlscale.counters.kernel_use import kernel_use
 
     try:
-        kernel_use(measurements.profiles(measurements.grid.mid))
+        kernel_use(measurements.profiles(base))
     except InputError as error:
         return str(error)
     return None

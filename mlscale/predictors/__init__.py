@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.data.grid import AXES, Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import OF_LAUNCH
 from mlscale.errors import InputError, require_type, warn
@@ -69,21 +70,35 @@ DEFAULT = "default"  # stands for the predictor that suits a table
 ENTRY_POINTS = "mlscale.predictors"  # the group in which another package names its predictors
 
 
-def default_predictor(measurements: Measurements) -> str:
-    """Return the name of the predictor that suits a table best.
+def default_predictor(measurements: Measurements, base: Base = "mid") -> str:
+    """Return the name of the predictor that suits a table best, profiled at the base.
 
     `mean-surface` where the table has no counters, with a warning; `sampled` for sampled profiles;
-    `bottleneck` where it knows the GPU's peaks and the counters, else `wu` (decisions 0008, 0015).
+    `bottleneck` where it knows the GPU's peaks and the counters at the base, else `wu` (decisions
+    0008, 0015). Raises InputError where the base is not on the grid, or has no counters.
     """
     counters = [n for n in measurements.counter_names if n not in OF_LAUNCH]
     positions = [measurements.counter_names.index(name) for name in counters]
-    if np.isnan(measurements.counters[..., positions]).all():
+    missing = np.isnan(measurements.counters[..., positions])
+    is_counted = ~np.asarray(missing.all(axis=(0, -1)))
+    if not is_counted.any():
         warn(
             f"the table of '{measurements.device}' has no counters: the default is "
             "'mean-surface', which takes every kernel for the mean of all"
         )
         return "mean-surface"
-    return next(iter(applying(("sampled", "bottleneck"), measurements)), "wu")
+    if applying(("sampled",), measurements):
+        return "sampled"
+    grid, at_base = measurements.grid, measurements
+    if not is_counted[grid.index(base)]:
+        c, e, m = (int(step[-1]) for step in np.nonzero(is_counted))
+        raise InputError(
+            f"the table of '{measurements.device}' has no counters at the base "
+            f"{grid.config(base)}, but at {grid.config((c, e, m))}; choose a base where it has them"
+        )
+    for axis, step in zip(AXES, grid.index(base), strict=True):
+        at_base = at_base.at_steps(axis, slice(step, step + 1))
+    return "bottleneck" if applying(("bottleneck",), at_base) else "wu"
 
 
 def applying(names: Iterable[str], measurements: Measurements) -> list[str]:
@@ -92,11 +107,11 @@ def applying(names: Iterable[str], measurements: Measurements) -> list[str]:
 
 
 def or_default(
-    predictor: str | type[Predictor] | Predictor, measurements: Measurements
+    predictor: str | type[Predictor] | Predictor, measurements: Measurements, base: Base = "mid"
 ) -> str | type[Predictor] | Predictor:
     """Return what stands for a predictor; for 'default' what `default_predictor` names."""
     is_default = isinstance(predictor, str) and predictor == DEFAULT
-    return default_predictor(measurements) if is_default else predictor
+    return default_predictor(measurements, base) if is_default else predictor
 
 
 def users_of_points() -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from traceback import walk_tb
 from typing import Any, Self
 
 from mlscale.counters.features import WITH_POWER, default_kind, kinds_for
+from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictors import PREDICTORS, applying, create, find_predictor, or_default
@@ -133,17 +134,17 @@ def candidates(
     kinds: Sequence[str],
     measurements: Measurements,
     alone: bool = False,
+    base: Base = "mid",
 ) -> list[Candidate]:
     """The baselines that apply and, behind them, the predictors; each with every kind of features.
 
-    'default' stands for what `train` takes on the table. kinds: empty for the one that suits the
-    table's counters. The oracle stands beside wu. alone:
-    without the baselines and the oracle that were not asked for. Raises InputError where two
-    predictors have one name.
+    'default' stands for what `train` takes on the table at the base. kinds: empty for the one that
+    suits the table's counters. The oracle stands beside wu. alone: without the baselines and the
+    oracle that were not asked for. Raises InputError where two predictors have one name.
     """
     kinds = kinds or [default_kind(measurements.counter_names, measurements.device)]
     given = [
-        p if isinstance(p, Candidate) else Candidate.of(or_default(p, measurements))
+        p if isinstance(p, Candidate) else Candidate.of(or_default(p, measurements, base))
         for p in predictors
     ]
     everyone = [*map(Candidate.of, applying(BASELINES, measurements)), *given]

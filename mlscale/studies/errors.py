@@ -163,7 +163,8 @@ class ErrorStudy(PredictorStudy):
         return self.others[table].elsewhere if self.train_on else self.training == "unseen-gpu"
 
     def _candidates(self, table: str) -> list[Candidate]:
-        data = self.others[table].pool[0][0] if self.train_on else self.tables[table]
+        own = (self.tables[table], self.train_base or self.base_of(table))
+        data, base = self.others[table].pool[0] if self.train_on else own
         if self.training != "own-table":
             asked = self.predictors or (Bottleneck.name,)
             able = candidates(asked, self.features, data, alone=True)
@@ -173,8 +174,8 @@ class ErrorStudy(PredictorStudy):
         if self.name == COMPARE and not self.predictors:
             everyone = all_candidates(self.features, data)
         else:
-            usual = applying(dict.fromkeys(("wu", default_predictor(data))), data)
-            everyone = candidates(self.predictors or usual, self.features, data)
+            usual = dict.fromkeys((*applying(("wu",), data), default_predictor(data, base)))
+            everyone = candidates(self.predictors or [*usual], self.features, data, base=base)
         if self.train_base is not None:
             return self._predicting_other_bases(everyone)
         if not self.train_on:

@@ -13,7 +13,7 @@ from synthetic import kernels as made
 from synthetic.profiled import one_by_one, some_of
 from synthetic.tidy import refused, same_bits
 
-from mlscale import PREDICTORS, HardwareConfig, Measurements, Profiles, create
+from mlscale import PREDICTORS, HardwareConfig, Measurements, Profiles, create, train
 from mlscale.errors import DataWarning
 from mlscale.predictors import default_predictor
 from mlscale.predictors.base import Predictor, fit_all
@@ -80,6 +80,18 @@ def test_the_default_suits_the_table() -> None:
     bare = replace(known, counter_names=(), counter_samples=known.counter_samples[..., :0])
     with pytest.warns(DataWarning, match="'gtx980' has no counters: the default is 'mean-surface'"):
         assert default_predictor(bare) == "mean-surface"
+
+
+def test_the_default_suits_the_table_at_its_base() -> None:
+    """Counted at the highest clocks alone: nothing is told at the middle, where none were."""
+    table = bottleneck_kernels.measurements(kernels=4)
+    counters = np.full_like(table.counter_samples, np.nan)
+    counters[:, :, -1, -1, -1] = table.counter_samples[:, :, -1, -1, -1]
+    table = replace(table, counter_samples=counters)
+    assert default_predictor(table, "highest") == "bottleneck"
+    assert train(table, "highest").predictors["time"].name == "bottleneck"
+    with refused(r"no counters at the base cu=16,engine=900,memory=3000, but at cu=16,engine=1100"):
+        default_predictor(table)
 
 
 @every_predictor
