@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlscale.counters.kernel_use import device_with_peaks
+from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
 from mlscale.data.device import Device
 from mlscale.data.device_table import are_same_chip, find_device
 from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
@@ -41,7 +41,8 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
 
     Sampled profiles with DRAM's share take the model of a board with the same chip. has_further:
     they are measured at a further engine clock, from which runs on any other GPU are predicted
-    too, and kernels that a trace knows by their time alone. Raises InputError where none fits.
+    too, and kernels that a trace knows by their time alone, or that were counted without the
+    DRAM's traffic. Raises InputError where none fits.
 
     Example:
         name, model = shipped_model(profiles)
@@ -49,7 +50,9 @@ def shipped_model(profiles: Profiles, has_further: bool = False) -> tuple[str, M
     """
     if is_sampled(profiles.metadata):
         name = _of_sampled_runs(profiles, has_further)
-    elif profiles.are_times_alone and (has_further or profiles.points):
+    elif (has_further or profiles.points) and (
+        profiles.are_times_alone or not tells_traffic(profiles)
+    ):
         name = ANY_SAMPLED_GPU
     else:
         name = OF_ITS_DEVICE.get(profiles.device, ANY_GPU)

@@ -31,7 +31,8 @@ TRAFFIC_NEEDED = (
     "the DRAM traffic: dram_utilisation (a share of the peak, in ncu's --section SpeedOfLight; "
     "'mlscale import' computes it from bytes too, on AMD from FETCH_SIZE and WRITE_SIZE), or "
     "counters dram_read_transactions and dram_write_transactions (nvprof), or ReadBandwidth and "
-    "WriteBandwidth (Table II)"
+    "WriteBandwidth (Table II); or, as where ncu has no such counters (Jetson, GB10), times at a "
+    "second engine clock (--also)"
 )
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 _LEAST_OF_TABLE = 1e-5  # of DRAM's peak, by the busiest kernel; GB/s for bytes/s are 1e-9
@@ -100,6 +101,11 @@ def use_sources(profiles: Profiles, trained: UseSources | None = None) -> UseSou
     Raises InputError on a GPU whose peaks are not known.
     """
     return use_and_sources(profiles, trained)[1]
+
+
+def tells_traffic(profiles: Profiles) -> bool:
+    """Whether any kernel's DRAM traffic is known. Raises InputError on a GPU without peaks."""
+    return not np.isnan(use_and_sources(profiles)[0].memory).all()
 
 
 def use_and_sources(

@@ -301,15 +301,25 @@ def import_again(
 ) -> Table:
     """Read the trace of a further run of an application, under the names that its counters have.
 
-    paths: what the first run was imported from, at `base`; its traces are left aside. at: what
-    the GPU was set to in the further run; the counters, if there are any, stay those of the first.
+    paths: what the first run was imported from, at `base`; its traces are left aside. trace: or
+    counters again, whose times count where the first run's are of its counters too. at: what the
+    GPU was set to in the further run; the counters, if there are any, stay those of the first.
     gpu: as in import_profile. Raises InputError.
     """
     counting = [path for path in paths if _read(path, False, gpu, no_progress)[0].has_counters]
+    files, clocks = [*counting, trace], base
+    if _read(trace, False, gpu, no_progress)[0].has_counters:
+        if traced := [path for path in paths if path not in counting]:
+            raise InputError(
+                f"{trace}: has counters, beside which times are others than those of {traced[0]}; "
+                "give a trace of the further run too"
+            )
+        files, clocks = [trace], at
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the import of the first run told them
-        files = [*counting, trace]
-        table = import_exports(files, device=device, base=base.as_dict(), gpu=gpu).table
+        table = import_exports(
+            files, device=device, base=clocks.as_dict(), gpu=gpu, has_further=True
+        ).table
     settings = {axis: np.full(len(table), value) for axis, value in at.as_dict().items()}
     return replace(table, numbers=table.numbers | settings)
 
