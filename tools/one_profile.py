@@ -13,6 +13,8 @@ ncu observed 1649 and 9240 MHz. Kernels whose launches wait for the host are lef
 import csv
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,12 +62,21 @@ def column_of(metric: str) -> str:
     return "ncu_" + re.sub("[^A-Za-z0-9]+", "_", metric)
 
 
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Fields of any length in csv while the block runs; the limit is of the whole process."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def read_table(path: Path) -> tuple[dict[str, Kernel], dict[str, dict[str, str]]]:
     """Time and power of each kernel by clocks, and its metrics."""
     measured: dict[str, Kernel] = {}
     metrics: dict[str, dict[str, str]] = {}
-    csv.field_size_limit(sys.maxsize)
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file, _long_fields():
         for row in csv.DictReader(file):
             name = f"{row['workload']}.{row['kernel']}"
             own = {metric: row[column_of(metric)] for metric in (*METRICS, *LAUNCH, DURATION)}
