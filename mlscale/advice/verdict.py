@@ -33,7 +33,7 @@ def verdict(advice: Advice) -> str:
         if advice.objective == "clock":
             nothing = _no_lower(advice)
         else:
-            nothing = _nothing_better(advice.objective, advice.limits)
+            nothing = _nothing_better(advice.objective, advice.limits) + _next_tried(advice)
         return f"Stay at the base, {base}: {nothing}{_of_run(advice)}."
     text = f"Set {_settings(best, base)}: {_effects(advice, run)}{_of_run(advice)}"
     is_lowest = best.engine_mhz == advice.tried_mhz[0] < base.engine_mhz
@@ -121,12 +121,25 @@ def _nothing_better(objective: str, limits: Limits) -> str:
 
 def _no_lower(advice: Advice) -> str:
     """Why the engine clock goes no lower than at the best: none was tried, or none will do."""
-    best_mhz = advice.whole_run.best.config.engine_mhz
-    lower = [mhz for mhz in advice.tried_mhz if mhz < best_mhz]
+    lower = _lower_mhz(advice)
     if not lower:
         return "no lower engine clock was tried"
     limits = " and ".join(advice.limits.words().values())
     return f"of the clocks tried no lower one keeps {limits} (the next is {lower[-1]:g} MHz)"
+
+
+def _next_tried(advice: Advice) -> str:
+    """The next lower clock that was tried, where a limit of time may allow one between."""
+    limits, lower = advice.limits, _lower_mhz(advice)
+    has_limit = limits.max_time_ms is not None or limits.max_slowdown_percent is not None
+    if advice.objective == "time" or not (has_limit and lower):
+        return ""
+    return f" (the next lower engine clock tried is {lower[-1]:g} MHz)"
+
+
+def _lower_mhz(advice: Advice) -> list[float]:
+    """The engine clocks tried below the best."""
+    return [mhz for mhz in advice.tried_mhz if mhz < advice.whole_run.best.config.engine_mhz]
 
 
 def _settings(best: HardwareConfig, base: HardwareConfig) -> str:

@@ -93,6 +93,21 @@ class TestSentences:
             "a slowdown of at most 5 % (the next is 600 MHz)."
         )
 
+    @pytest.mark.parametrize(
+        ("limits", "told"),
+        [
+            (Limits(max_slowdown_percent=5), " (the next lower engine clock tried is 600 MHz)."),
+            (Limits(max_time_ms=1.9), " (the next lower engine clock tried is 600 MHz)."),
+            (Limits(max_power_w=300), " under a power of at most 300 W."),
+        ],
+    )
+    def test_a_limit_of_time_may_allow_a_clock_that_was_not_tried(
+        self, limits: Limits, told: str
+    ) -> None:
+        text = verdict(advice("energy", BASE, limits))
+        assert text.endswith(told)
+        assert "the next" not in verdict(advice("time", BASE, limits))
+
     def test_without_intervals_none_is_named(self) -> None:
         plain = replace(recommendation(), saving_range=None, slowdown_range=None)
         assert verdict(replace(advice("energy"), whole_run=plain)) == (
