@@ -86,7 +86,10 @@ def import_tuned(
     tunings = [_read(path) for path in paths]
     names = Counter[str | float](t.device_name for t in tunings if t.device_name)
     fixed = dict(base or {})
-    tuned = {_CLOCKS[p] for t in tunings for p in t.parameters if p in _CLOCKS}
+    tuned: dict[str, float] = {}  # one clock of each, the rows say which
+    for tuning in tunings:
+        with _as_written(tuning.path):
+            tuned |= _highest_mhz(tuning)
     known = find_device(device or str(next(iter(names), "")))
     if known and known.datasheet and "memory_mhz" not in {*tuned, *fixed}:
         fixed["memory_mhz"] = known.datasheet.memory_mhz
@@ -94,9 +97,8 @@ def import_tuned(
             f"{paths[0]}: says no memory clock; that of the data sheet is taken, "
             f"{fixed['memory_mhz']:g} MHz (--base memory=… says another)"
         )
-    a_clock_each = dict.fromkeys(tuned, 1.0)  # the rows say which
     facts = {"device_name": names}
-    run = run_configuration(str(paths[0]), facts, device, fixed | a_clock_each)
+    run = run_configuration(str(paths[0]), facts, device, fixed | tuned)
     fixed["cu_count"] = run.config.cu_count
     failed = sum(tuning.failed for tuning in tunings)
     rows: list[dict[str, Any]] = []
@@ -208,6 +210,15 @@ def _time_ms(entry: dict[str, Any]) -> float | None:
         return None
     times = entry.get("times") or [time]
     return float(statistics.median(times))
+
+
+def _highest_mhz(tuning: _Tuning) -> dict[str, float]:
+    """The highest of each clock that was tuned, under its name in a table."""
+    return {
+        _CLOCKS[name]: max(_mhz(float(sample[name])) for sample in tuning.samples)
+        for name in tuning.parameters
+        if name in _CLOCKS
+    }
 
 
 def _rows(tuning: _Tuning, fixed: Mapping[str, float]) -> list[dict[str, Any]]:
