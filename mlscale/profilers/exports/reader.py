@@ -32,7 +32,7 @@ _LONGEST_HEADER = 1 << 20
 _BRACES = re.compile(r"\{[^{}]*\}")
 _TOOL_LINE = re.compile(r"^=(=+|\d+=+|=+\d+=+)( |$)")
 _DASHES = re.compile(r" *-+( +-+)+ *")
-_OTHER_REPORT = re.compile(r"\W*Time ?\(%\)\W+Total Time")  # of nsys
+_OTHER_REPORT = re.compile(r"[\s\"]*Time ?\(%\)\W+Total Time")  # of nsys
 _SQLITE = b"SQLite format 3\0"
 _COMPRESSED = {  # by the bytes with which its files begin, what unpacks them
     b"\x04\x22\x4d\x18": "lz4 -d",
@@ -265,7 +265,8 @@ def _find_table(path: Path, lines: Iterator[tuple[int, str]]) -> Export:
     raise NoTableError(
         f"{path}: holds no table that mlscale knows; it begins with '{above.first[:60]}'; "
         + (
-            "'mlscale import kernel-tuner' reads caches of kernel_tuner and T4 files"
+            "of JSON, PyTorch's traces and monitors' logs are read, and by 'mlscale import "
+            "kernel-tuner' caches of kernel_tuner and T4 files"
             if above.first.startswith("{")
             else above.mend
             or "docs/profiling.md has the commands that write one, docs/sampled-logs.md those of "

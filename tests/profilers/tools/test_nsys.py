@@ -117,6 +117,17 @@ def test_another_report_is_named(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
+def test_a_table_of_kernels_in_comments_is_not_called_another_report(tmp_path: Path) -> None:
+    """As somebody keeps it below a program's source; no line of it is the tool's own."""
+    text = (
+        "Time (%)  Total Time (ns)  Instances  Name\n--------  ---------------  ---------  ----\n"
+    )
+    with pytest.raises(
+        InputError, match=r"holds no table that mlscale knows; it begins with '// T"
+    ):
+        read(tmp_path, "".join(f"// {line}" for line in text.splitlines(keepends=True)))
+
+
 class TestTrace:
     def test_launches_span_and_gpu(self, tmp_path: Path) -> None:
         """The run of LAUNCHES; the copy at 90 us is no kernel, and the span begins after it."""
