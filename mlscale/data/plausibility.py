@@ -12,6 +12,8 @@ from mlscale.errors import InputError, warn
 from mlscale.text import counted
 
 _OFF = 10.0  # times what a GPU can have: in another unit
+# No GPU has a clock above it [MHz]; data rates of memories, which some tools call clocks, included.
+_HIGHEST_MHZ = {"engine_mhz": 1e4, "memory_mhz": 1e5}
 _LEAST_CLOCK = 0.01  # of the highest; an idle GPU's is some hundredths of it
 _SPREAD = 1.1  # of repetitions; what a locked clock leaves is a few percent
 _GEOMETRY = ("workgroups", "workgroup_size")
@@ -27,8 +29,16 @@ def check_units(table: Table, key: str) -> None:
 
 
 def check_unit(where: str, key: str, name: str, value: float) -> None:
-    """Raise InputError where a clock [MHz] or power_w [W] is far from what the GPU can have."""
+    """Raise InputError where a clock [MHz] or power_w [W] is far from what the GPU can have.
+
+    Of a GPU that is not known, where no GPU has so high a clock.
+    """
     device = find_device(key)
+    if device is None and value > _HIGHEST_MHZ.get(name, np.inf):
+        raise InputError(
+            f"{where}: {value:g} MHz cannot be, no GPU has more than {_HIGHEST_MHZ[name]:g}; give "
+            "it in MHz (kHz divided by 1000)"
+        )
     if device is None or not np.isfinite(value):
         return
     most = device.most_power_w if name == "power_w" else device.highest_mhz(name)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask, positions_of
 from mlscale.data.grid import AXES, HardwareConfig
+from mlscale.data.plausibility import check_units
 from mlscale.data.table import IDENTITY, MOST, Table, over_repetitions, to_samples
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, require_type
@@ -236,6 +237,7 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
     A kernel of two applications is two kernels, called `in_application(application, kernel)`.
     """
     at_base = _at_base(table, base, device)
+    check_units(table, device)
     rows = np.flatnonzero(at_base)
     applications = table.text.get("application", table.text["kernel"])
     pairs = list(zip(applications, table.text["kernel"], strict=True))

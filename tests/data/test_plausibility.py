@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from synthetic.tidy import refused, rows, write_csv
 
-from mlscale import DataWarning, Measurements, read
+from mlscale import DataWarning, HardwareConfig, Measurements, read, read_profiles
 
 
 def of_l40s(**changed: float) -> list[dict[str, Any]]:
@@ -49,9 +49,22 @@ class TestUnits:
         table = [{**row, "memory_mhz": 10 * row["memory_mhz"]} for row in of_l40s()]
         assert read_rows(tmp_path, table).grid.memory_mhz == (5000.0, 7000.0)
 
-    def test_of_a_gpu_that_the_table_lacks_nothing_is_known(self, tmp_path: Path) -> None:
-        table = [{**row, "engine_mhz": 1e3 * row["engine_mhz"]} for row in rows()]
-        assert read_rows(tmp_path, table).grid.engine_mhz == (4e5, 8e5)
+    @pytest.mark.parametrize(("axis", "most"), [("engine_mhz", 10_000), ("memory_mhz", 100_000)])
+    def test_khz_of_a_gpu_that_the_table_lacks_are_refused(
+        self, tmp_path: Path, axis: str, most: int
+    ) -> None:
+        """No GPU of 2026 is above 4 GHz, and no memory's data rate above 36 GT/s a wire."""
+        table = [{**row, axis: 1e3 * row[axis]} for row in rows()]
+        said = rf"row \d, column '{axis}': \d+ MHz cannot be, no GPU has more than {most}; .* \(kHz"
+        with refused(f"table.csv: {said}"):
+            read_rows(tmp_path, table)
+        path = write_csv(tmp_path / "table.csv", table)
+        base = HardwareConfig(table[0]["cu_count"], table[0]["engine_mhz"], table[0]["memory_mhz"])
+        with refused(f"table.csv: {said}"):
+            read_profiles(path, base, table[0]["device"])
+        settings = {axis: most, "cu_count": 4}
+        allowed = [{**rows()[0], **settings}]
+        assert getattr(read_rows(tmp_path, allowed).grid, axis) == (most,)
 
 
 class TestRepetitions:
