@@ -36,7 +36,7 @@ NEW_KEYS = """
     h20 h800-sxm5 h800-pcie a800-sxm4-80gb a800-pcie-80gb a10g l20 gb300 gb10 jetson-agx-thor
     jetson-orin-nx-16gb rtx4090-laptop rtx4080-laptop rtx4070-laptop rtx5090-laptop
     rtx5080-laptop rtx5070ti-laptop rtx3080-laptop rtx3070-laptop rtx3060-laptop rx9070xt
-    rx7900xt w7900
+    rx7900xt w7900 rtx-pro-6000-blackwell-max-q
 """
 KEYS = (*OLD_KEYS, *NEW_KEYS.split())
 REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")
