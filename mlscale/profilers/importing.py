@@ -58,6 +58,7 @@ _READERS: dict[str, _Reader] = {
     "rocprofv3-sqlite": rocpd.read_database,
     "rocprof-stats": rocprof.read_stats,
     "rocprofv3-stats": rocprof.read_stats,
+    "rocprofv3-summary": rocprof.read_summary,
     "codexl": codexl.read_calls,
     "nsys-sum": nsys.read_sum,
     "nsys-trace": nsys.read_trace,
@@ -71,7 +72,7 @@ _MACHINE_READERS: dict[str, Callable[[Export, FileContent], None]] = {
 }
 _SUMMED_BY_THE_TOOL = (
     *("nvprof-metrics", "nvprof-summary", "ncu-summary"),
-    *("rocprof-stats", "rocprofv3-stats", "nsys-sum", "torch-averages"),
+    *("rocprof-stats", "rocprofv3-stats", "rocprofv3-summary", "nsys-sum", "torch-averages"),
 )
 _OF_ROCM = {"rocprof", "rocprofv3"}
 _VENDORS = {  # a tool of several makers' GPUs is not here

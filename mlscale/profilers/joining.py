@@ -72,8 +72,8 @@ def join(files: list[FileContent], skip_untimed: bool = False) -> list[KernelRec
     files = [file for file in files if file.groups]
     if not files:
         raise InputError(
-            f"{machines[0].source}: tells of a machine, not of kernels; give it beside "
-            "the file of the counters (pmc_perf.csv)"
+            f"{machines[0].source}: tells of a machine, not of kernels; give it beside the file of "
+            "the counters or the trace (pmc_perf.csv, …_counter_collection.csv, …_kernel_trace.csv)"
         )
     counting = [file for file in files if file.has_counters]
     timing = [file for file in files if not file.has_counters]

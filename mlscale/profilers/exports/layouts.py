@@ -113,6 +113,10 @@ LAYOUTS = (
         ("Calls", "TotalDurationNs", "AverageNs"), first="Name",
     ),
     ExportLayout(
+        "rocprofv3-summary", "rocprofv3", "rocprofv3 --summary",
+        ("NAME", "DOMAIN", "CALLS", "DURATION (nsec)"), ends_at_blank=True,
+    ),
+    ExportLayout(
         "rocprof-machine", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
         ("gpu_arch", "cu_per_gpu"), lacks=("Kernel_Name",),
     ),

@@ -51,6 +51,10 @@ NCU_PROGRAM = re.compile(r"\s*\[(?P<process>\d+)\] (?P<program>.+)@\S+\s*$")
 _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
 
 _METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
+_NOT_OF_KERNELS = (  # of rocprofv3, what its rows are of
+    ({"Domain", "Function", "Correlation_Id"}, "calls of the host's"),
+    ({"Kind", "Direction", "Correlation_Id"}, "copies"),
+)
 
 
 class NoTableError(InputError):
@@ -178,7 +182,7 @@ class Export:
     def _table(self, lines: Iterator[tuple[int, str]], numbers: list[int]) -> Iterator[str]:
         """Lines of the table alone; each line's number is put on `numbers` as it is read."""
         for number, line in lines:
-            if not line.strip():
+            if not line.strip() or (self.delimiter == "|" and "|" not in line):
                 if self.layout.ends_at_blank:
                     self.is_ended = True
                     return
@@ -280,7 +284,7 @@ def _next_table(
 ) -> Export | None:
     """The next table that a reader knows; None without. What stands above it goes to `above`."""
     above = above or _Above()
-    separators, command, last = [",", ";"], None, (0, "")
+    separators, command, last = [",", ";", "|"], None, (0, "")
     program: list[tuple[int, str]] = []  # the last lines that may begin ncu's text
     launch: list[tuple[int, str]] = []
     for number, line in lines:
@@ -358,6 +362,12 @@ def _refuse_known(path: Path, number: int, names: set[str]) -> None:
             "(--print-gpu-trace with --metrics); run --metrics alone, and give "
             "--print-gpu-trace alone as a further file"
         )
+    for columns, what in _NOT_OF_KERNELS:
+        if names >= columns:
+            raise InputError(
+                f"{path}: row {number}: is rocprofv3's trace of {what}, not of kernels; give "
+                "…_kernel_trace.csv, which --kernel-trace writes beside it"
+            )
 
 
 def _complaint(line: str) -> str | None:

@@ -218,6 +218,20 @@ def read_stats(
         )
 
 
+def read_summary(
+    export: Export, _content: FileContent, _needed: Collection[str]
+) -> Iterator[LaunchRecord]:
+    """All launches of a kernel as one, of the table that v3 prints. InputError on further ones."""
+    kernel, domain, calls, total = export.columns("NAME", "DOMAIN", "CALLS", "DURATION (nsec)")
+    for line, cells in export.rows():
+        row = [cell.strip() for cell in cells]
+        if row[domain] == "KERNEL_DISPATCH":
+            count = export.whole(line, row, calls, "a number of launches", least=1)
+            time_s = float(np.nan_to_num(export.counter(line, row, total))) / count / 1e9
+            yield LaunchRecord(line, kernel_name(row[kernel]), time_s=time_s, weight=count)
+    export.refuse_further_tables()
+
+
 def read_machine(export: Export, content: FileContent) -> None:
     """What rocprof-compute's sysinfo.csv says of the GPU. Raises InputError."""
     chip, count = export.columns("gpu_arch", "cu_per_gpu")
@@ -243,7 +257,10 @@ def read_agents(export: Export, content: FileContent) -> None:
             content.note_clock("engine_limit_mhz", export.counter(line, row, clock))
     if any(len(values) > 1 for values in content.facts.values()):
         names = ", ".join(map(str, content.facts["chip"]))
-        raise InputError(f"{export.path}: lists unlike GPUs ({names}); keep the row of one of them")
+        raise InputError(
+            f"{export.path}: lists unlike GPUs ({names}); keep the row of the one that ran, or "
+            "leave this file out and give --device"
+        )
     if not content.facts:
         raise InputError(f"{export.path}: lists no GPU")
 

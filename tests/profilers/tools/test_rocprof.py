@@ -3,7 +3,17 @@
 from pathlib import Path
 
 import pytest
-from synthetic.exports import AMD, AMD_FEATURES, BASE, V3_TRACE, read, rocprof_v1, rocprofv3, row
+from synthetic.exports import (
+    AMD,
+    AMD_FEATURES,
+    BASE,
+    V3_TRACE,
+    by_kernel,
+    read,
+    rocprof_v1,
+    rocprofv3,
+    row,
+)
 
 from mlscale import InputError
 from mlscale.profilers import ImportedTable
@@ -99,6 +109,43 @@ def test_statistics_give_the_time_of_a_launch(tmp_path: Path) -> None:
         imported = read(tmp_path, STATS)
     assert (imported.kernels, imported.launches) == (2, 11)  # the runtime's copies take time too
     assert row(imported, 1)["time_ms"] == pytest.approx(1.5e-3)
+
+
+SUMMARY = """\
+    ROCPROFV3 SUMMARY:
+
+    |          NAME          |     DOMAIN      |  CALLS  | DURATION (nsec) | AVERAGE (nsec)  |
+    |------------------------|-----------------|---------|-----------------|-----------------|
+    | hipDeviceSynchronize   | HIP_API         |      50 |        99000000 |       1.980e+06 |
+    | step(float*, int)      | KERNEL_DISPATCH |      40 |        80000000 |       2.000e+06 |
+    | halo<double, 4>(int)   | KERNEL_DISPATCH |       5 |         1000000 |       2.000e+05 |
+    Done.
+"""
+
+
+def test_the_table_that_v3_prints(tmp_path: Path) -> None:
+    """Of kernels alone: 80 ms in 40 launches, 1 ms in 5; calls of the host's are none."""
+    with pytest.warns(match="times without counters"):
+        imported = read(tmp_path, SUMMARY)
+    assert (imported.kernels, imported.launches) == (2, 45)
+    assert by_kernel(imported, "time_ms") == {
+        "step(float*, int)": pytest.approx(2.0),
+        "halo<double, 4>(int)": pytest.approx(0.2),
+    }
+    with pytest.raises(InputError, match=r"has tables of kernels in rows 3, 11; each is of a run"):
+        read(tmp_path, SUMMARY + SUMMARY)
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        ('"Domain","Function","Process_Id","Thread_Id","Correlation_Id"', "calls of the host's"),
+        ('"Kind","Direction","Source_Agent_Id","Correlation_Id","Start_Timestamp"', "copies"),
+    ],
+)
+def test_v3_traces_that_are_not_of_kernels(tmp_path: Path, header: str, what: str) -> None:
+    with pytest.raises(InputError, match=f"row 1: is rocprofv3's trace of {what}, not of kernels"):
+        read(tmp_path, f"{header}\n1,2,3,4,5\n")
 
 
 def test_passes_in_which_the_runtime_copies_more_or_less_often(tmp_path: Path) -> None:
