@@ -358,9 +358,8 @@ def _refuse_known(path: Path, number: int, names: set[str]) -> None:
     """Raise InputError on the header of a table that is known not to serve."""
     if names >= _METRICS_BY_LAUNCH:
         raise InputError(
-            f"{path}: row {number}: cannot read nvprof's metrics launch by launch "
-            "(--print-gpu-trace with --metrics); run --metrics alone, and give "
-            "--print-gpu-trace alone as a further file"
+            f"{path}: row {number}: cannot read nvprof's metrics launch by launch (--print-gpu-"
+            "trace with --metrics); run --metrics alone, and give --print-gpu-trace alone beside it"
         )
     for columns, what in _NOT_OF_KERNELS:
         if names >= columns:
