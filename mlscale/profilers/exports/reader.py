@@ -25,7 +25,7 @@ from mlscale.profilers.exports.layouts import (
 from mlscale.profilers.exports.locales import has_decimal_commas
 from mlscale.profilers.exports.sqlite import layout_of_database
 from mlscale.profilers.exports.text_lines import TextLines
-from mlscale.profilers.exports.unread import TITLE_LINES, mend_of
+from mlscale.profilers.exports.unread import TITLE_LINES, mend_of, refusal_of
 from mlscale.profilers.exports.values import parse_counter, parse_whole
 
 _LONGEST_HEADER = 1 << 20
@@ -49,12 +49,6 @@ NCU_SECTION = re.compile(r" {4,}Section: \S")
 NCU_LAUNCH = re.compile(r"  \S|\s*\S.* \(\d+, \d+, \d+\)x\(\d+, \d+, \d+\), (Context|Device) \d")
 NCU_PROGRAM = re.compile(r"\s*\[(?P<process>\d+)\] (?P<program>.+)@\S+\s*$")
 _TOOL_ERROR_IN = 1000  # characters of a line in which a complaint begins
-
-_METRICS_BY_LAUNCH = {"Device", "Context", "Stream", "Kernel"}  # columns that only they have
-_NOT_OF_KERNELS = (  # of rocprofv3, what its rows are of
-    ({"Domain", "Function", "Correlation_Id"}, "calls of the host's"),
-    ({"Kind", "Direction", "Correlation_Id"}, "copies"),
-)
 
 
 class NoTableError(InputError):
@@ -324,7 +318,8 @@ def _next_table(
                     complaint=above.complaint,
                     decimal_commas=layout.tool == "ncu" and _has_decimal_commas(lines),
                 )
-            _refuse_known(path, number, set(names))
+            if refusal := refusal_of(names):
+                raise InputError(f"{path}: row {number}: {refusal}")
         last = (number, line)
     return None
 
@@ -352,21 +347,6 @@ def borders_of(line: str) -> tuple[slice, ...]:
     if len(line) > _LONGEST_HEADER or not _DASHES.fullmatch(line):
         return ()
     return tuple(slice(*match.span()) for match in re.finditer("-+", line))
-
-
-def _refuse_known(path: Path, number: int, names: set[str]) -> None:
-    """Raise InputError on the header of a table that is known not to serve."""
-    if names >= _METRICS_BY_LAUNCH:
-        raise InputError(
-            f"{path}: row {number}: cannot read nvprof's metrics launch by launch (--print-gpu-"
-            "trace with --metrics); run --metrics alone, and give --print-gpu-trace alone beside it"
-        )
-    for columns, what in _NOT_OF_KERNELS:
-        if names >= columns:
-            raise InputError(
-                f"{path}: row {number}: is rocprofv3's trace of {what}, not of kernels; give "
-                "…_kernel_trace.csv, which --kernel-trace writes beside it"
-            )
 
 
 def _complaint(line: str) -> str | None:

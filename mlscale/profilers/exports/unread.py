@@ -1,6 +1,7 @@
 """Files near to those that are read, known by a line, and what makes one that is read of them."""
 
 import re
+from collections.abc import Sequence
 
 TITLE_LINES = 5  # in which such a line stands
 _STAMP, _UUID = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}", r"GPU-[0-9a-f]{8}-[-0-9a-f]{27}"
@@ -11,6 +12,7 @@ _ROW = re.compile(
 )
 _FOR_READERS = re.compile(r"=+NVSMI LOG=+|\|\s*NVIDIA-SMI \d|\s*<!DOCTYPE nvidia_smi_log")
 _CODECARBON = re.compile(r"timestamp,project_name,run_id,")
+_RADEONTOP = re.compile(r"\d+\.\d+: (bus \w+, )?gpu [\d.]+%, ")
 _OWN_LOG = re.compile(
     r"(?=.*\b_?(time|timestamp|datetime|date|elapsed)(?!\w))(?=.*(power|watt|util|gpu ?\d)).*[,;]",
     re.IGNORECASE,
@@ -23,12 +25,32 @@ _MENDS = {
     "timestamp,index,name,power.draw,clocks.sm,clocks.mem,utilization.gpu --format=csv -lms 100",
     _CODECARBON: "codecarbon sums a run up, and tells no clocks: log the run "
     "(docs/sampled-logs.md)",
+    _RADEONTOP: "radeontop tells no power: log the run with rocm-smi or amd-smi "
+    "(docs/sampled-logs.md)",
     _OWN_LOG: "a log of your own is read once its columns have nvidia-smi's names: timestamp "
     "(seconds, or a date and time), index, name, power.draw (W), clocks.current.sm, "
     "clocks.current.memory (MHz), utilization.gpu, utilization.memory (%); a row for each GPU",
 }
+_BY_LAUNCH = (
+    "cannot read nvprof's metrics launch by launch (--print-gpu-trace with --metrics); run "
+    "--metrics alone, and give --print-gpu-trace alone as a further file"
+)
+_V3_MEND = "not of kernels; give …_kernel_trace.csv, which --kernel-trace writes beside it"
+_REFUSED = (  # columns that only such a table has
+    ({"Device", "Context", "Stream", "Kernel"}, _BY_LAUNCH),
+    (
+        {"Domain", "Function", "Correlation_Id"},
+        f"is rocprofv3's trace of calls of the host's, {_V3_MEND}",
+    ),
+    ({"Kind", "Direction", "Correlation_Id"}, f"is rocprofv3's trace of copies, {_V3_MEND}"),
+)
 
 
 def mend_of(line: str) -> str | None:
     """What to do with a file that has this line among its first; None where nothing is known."""
     return next((mend for form, mend in _MENDS.items() if form.match(line[:_LONGEST])), None)
+
+
+def refusal_of(names: Sequence[str]) -> str | None:
+    """Why a table with these columns does not serve; None where nothing is known against it."""
+    return next((why for columns, why in _REFUSED if columns.issubset(names)), None)

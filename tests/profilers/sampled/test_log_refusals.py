@@ -87,6 +87,10 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
         ),
         ('<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "a">\n', "tells of a moment"),
         ("timestamp,project_name,run_id,duration,gpu_power\n", "codecarbon sums a run up"),
+        (
+            "Dumping to -, line limit 1.\n1700000000.5: bus 03, gpu 90.00%, sclk 99.00% 2.4ghz\n",
+            "radeontop tells no power: log the run with rocm-smi or amd-smi",
+        ),
         ("timestamp,gpu_0_power,gpu_0_clock\n1.5,300,1980\n", "a log of your own is read once"),
         ("Time,GPU 0\n1.5,300\n", "a log of your own is read once"),
         ("size,time_ms,power_w\n1,2,3\n", "docs/sampled-logs.md"),

@@ -191,7 +191,9 @@ def test_a_clock_that_sysinfo_does_not_know_is_asked_for(tmp_path: Path) -> None
     counted = rocprof_v1({"SQ_WAVES": 10, "FETCH_SIZE": 5}, times=[(1000, 3000)])
     assert "1300" in MACHINE
     with pytest.raises(InputError, match="does not say memory_mhz; give --base memory="):
-        read(tmp_path, counted, MACHINE.replace("1300", "N/A"), device=None, base={"engine_mhz": 9})
+        read(
+            tmp_path, counted, MACHINE.replace("1300", "N/A"), device=None, base={"engine_mhz": 900}
+        )
 
 
 # Of the form in AMD's "Using rocprofv3" (section "Agent info"), with the columns that are read.
