@@ -218,43 +218,40 @@ def train(
     if "quantity" in parameters:
         raise InputError("train learns every quantity that the table has; leave out quantity")
     prototype = create(or_default(predictor or DEFAULT, measurements, config), **parameters)
-    has_quantity = "quantity" in prototype.get_params()
-    quantities = [
-        quantity
-        for quantity in prototype.quantities
-        if (quantity == "time" or measurements.power_samples is not None)
-        and (has_quantity or quantity == prototype.quantity)
-    ]
-    if "time" not in quantities:
-        raise InputError(
-            f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
-            "makes no model by itself"
-        )
-    if measurements.power_samples is not None and "power" not in quantities:
-        warn(
-            f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
-            "model gives neither power nor energy"
-        )
-    predictors = {
-        quantity: create(prototype, **({"quantity": quantity} if has_quantity else {}))
-        for quantity in quantities
-    }
+    predictors = _of_each_quantity(prototype, measurements.power_samples is not None)
     pooled = [(measurements, config), *others]
     training: Training = [table for table, _ in pooled] if others else measurements
     bases: Bases = [at for _, at in pooled] if others else config
     fit_all([(p, training, bases) for p in predictors.values()])
+    metadata = measurements.metadata.items()
     card = {
         "kernels": list(measurements.kernels),
         "applications": sorted(set(measurements.applications)),
-        "metadata": {
-            key: value
-            for key, value in measurements.metadata.items()
-            if key not in ("launches", "faults")
-        },
+        "metadata": {key: value for key, value in metadata if key not in ("launches", "faults")},
     }
     if others:
         card["time_learnt_from"] = list(dict.fromkeys(table.device for table, _ in pooled))
     return Model(measurements.device, measurements.grid, config, predictors, card)
+
+
+def _of_each_quantity(prototype: Predictor, has_power: bool) -> dict[str, Predictor]:
+    """New predictors alike, of time and, where it can be learnt, of power. Raises InputError."""
+    if "quantity" in prototype.get_params():
+        measured = [q for q in prototype.quantities if q == "time" or has_power]
+        predictors = {quantity: create(prototype, quantity=quantity) for quantity in measured}
+    else:
+        predictors = {prototype.quantity: create(prototype)}
+    if "time" not in predictors:
+        raise InputError(
+            f"'{prototype.name}' predicts power alone, from the times of another predictor; it "
+            "makes no model by itself"
+        )
+    if has_power and "power" not in predictors:
+        warn(
+            f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
+            "model gives neither power nor energy"
+        )
+    return predictors
 
 
 def _is_training_set(given: object) -> bool:

@@ -1,29 +1,19 @@
 """mlscale advise: the configuration to set for each kernel, or where to measure it next."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 
 from mlscale.advice.advise import advise
 from mlscale.advice.document import kernel_document, run_document
-from mlscale.advice.next_point import next_points
-from mlscale.advice.recommendation import WHOLE_RUN, Advice
+from mlscale.advice.recommendation import Advice
 from mlscale.cli import further_runs, goal, levers, options, outputs, subject
-from mlscale.cli.advice_table import AXES, advice_table
+from mlscale.cli.advice_table import advice_table
 from mlscale.cli.levers import Levers
+from mlscale.cli.next_points import next_points_text
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import (
-    columns,
-    csv_text,
-    json_text,
-    kernel_names,
-    print_or_write,
-    printable,
-)
-from mlscale.data.profiles import Profiles
+from mlscale.cli.text import csv_text, json_text, print_or_write
 from mlscale.errors import extra_named
 from mlscale.model import Model
-from mlscale.predictions import COVERAGE
 from mlscale.unprofiled import left_out
 
 FORMATS = ("table", "csv", "json")
@@ -72,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
     model, profiles = of.model, further_runs.with_points(of, arguments)
     if arguments.next_profile:
         warnings = (*of.notes, *left_out(profiles))
-        text = _next_points_text(model, profiles, warnings, form)
+        text = next_points_text(model, profiles, warnings, form)
     else:
         advice = advise(model, profiles, arguments.minimize, limits, arguments.static_power)
         advice = replace(advice, warnings=(*of.notes, *advice.warnings))
@@ -95,48 +85,3 @@ def _advice_text(model: Model, advice: Advice, form: str, asked: Levers) -> str:
     if asked.is_cap and asked.caps:
         return csv_text([p.row() | {"flags": "; ".join(p.flags)} for p in asked.caps.points])
     return csv_text(advice.rows())
-
-
-def _next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str], form: str) -> str:
-    """Return where to measure next as a table, CSV or JSON. Raises InputError.
-
-    What CSV has no place for goes to stderr.
-    """
-    each, for_all = next_points(model, profiles)
-    if form == "json":
-        return json_text(
-            {
-                "device": model.device,
-                "base": model.base.as_dict(),
-                "also": [point.config.as_dict() for point in profiles.points],
-                "coverage": COVERAGE,
-                "kernels": [{"kernel": point.kernel, **point.row()} for point in each],
-                "whole_run": for_all and for_all.row(),
-                "warnings": list(warnings),
-            }
-        )
-    points = [*each, *([for_all] if for_all else [])]
-    rows = [{"kernel": point.kernel or WHOLE_RUN, **point.row()} for point in points]
-    if form == "csv":
-        print_warnings(warnings)
-        return csv_text(rows)
-    shown = kernel_names(point.kernel or WHOLE_RUN for point in points)
-    headers = ["kernel", *AXES, "narrower %"]
-    lines = [
-        [
-            shown[point.kernel or WHOLE_RUN],
-            *(f"{axis:g}" for axis in point.config.as_dict().values()),
-            f"{point.narrower_percent:z.0f}",
-        ]
-        for point in points
-    ]
-    if points[0].now_percent is not None:
-        headers += ["now +- %", "then +- %"]
-        for line, point in zip(lines, points, strict=True):
-            line += [f"{percent or 0:.1f}" for percent in (point.now_percent, point.after_percent)]
-    return (
-        f"Measure next, for --also:\n{columns(headers, lines)}\n\n"
-        f"+- %: half the {100 * COVERAGE:g} % interval of time, mean over the grid; "
-        f"base {model.base} on {model.device}\n"
-        + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
-    )

@@ -4,7 +4,7 @@ import argparse
 import platform
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlscale import __version__
 from mlscale.cli import options, outputs, values
@@ -14,8 +14,10 @@ from mlscale.text import counted
 if TYPE_CHECKING:
     from mlscale.data.grid import HardwareConfig
     from mlscale.data.measurements import Measurements
+    from mlscale.model import Model
 
-HYPER_PARAMETERS = ("features", "clusters", "seed", "gpu", "loss", "log_ratios", "counters")
+OF_WU = ("features", "clusters", "loss", "log_ratios", "counters")
+HYPER_PARAMETERS = (*OF_WU, "seed", "gpu")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,39 +91,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Train and save a model. Raises InputError."""
     from mlscale.model import train
     from mlscale.model_file import save
-    from mlscale.predictors import DEFAULT, create, default_predictor
-    from mlscale.predictors.base import HasFeatures, PoolsGpus, Savable
 
     output = outputs.output_file(arguments.output)
     measurements, *others = _read(arguments)
-    why_wu = None
-    features = "table2" if arguments.features_of else arguments.features
     base = measurements.grid.parse(arguments.base)
     measurements.grid.index(base)
-    if arguments.predictor in (None, DEFAULT):
-        names = ("features", "clusters", "loss", "log_ratios", "counters")
-        of_wu = any(getattr(arguments, name) for name in names)
-        arguments.predictor = "wu" if of_wu else default_predictor(measurements, base)
-        if arguments.predictor == "wu" and not of_wu:
-            why_wu = _why_not_bottleneck(measurements, base)
-    predictor = create(arguments.predictor)
-    if not isinstance(predictor, Savable):
-        raise UsageError(
-            f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
-            "file"
-        )
-    if others and not isinstance(predictor, PoolsGpus):
-        raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
-    own = [name for name in HYPER_PARAMETERS if name in predictor.get_params()]
-    others_own = [name for name in HYPER_PARAMETERS if name not in own]
-    options.refuse_unused(arguments, others_own, f"with '{predictor.name}'")
-    parameters = {**vars(arguments), "features": features}
+    why_wu = _choose_predictor(arguments, measurements, base)
+    parameters = _hyper_parameters(arguments, bool(others))
     model = train(
         measurements,
         base,
         arguments.predictor,
         others=[(other, other.grid.mid) for other in others],
-        **{name: parameters[name] for name in own if parameters[name] is not None},
+        **parameters,
     )
     if arguments.features_of:
         model.card["features_of"] = arguments.features_of
@@ -129,20 +111,66 @@ def run(arguments: argparse.Namespace) -> None:
     command = options.command_again(arguments, without=["output"])
     model.card["made_by"] = {"command": command, "versions": _versions()}
     save(model, output)
-    print(
-        f"{output}: '{arguments.predictor}' for {' and '.join(model.predictors)}, "
-        f"{counted(len(model.card['kernels']), 'kernel')} of "
-        f"{counted(len(model.card['applications']), 'application')}, "
-        f"{counted(model.grid.size, 'configuration')} of {model.device}, base {base}"
-    )
+    print(f"{output}: '{arguments.predictor}' for {_summary(model)}")
     if others:
         print(f"time learnt from {len(others)} more: {', '.join(other.device for other in others)}")
     if why_wu:
         print(f"not 'bottleneck', which gives intervals: {why_wu}")
-    with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
-    needs = dict.fromkeys(name for p in with_features for name in p.needs())
-    if needs:
+    if needs := _needs(model):
         print(f"features that a profile needs ({len(needs)}): {', '.join(needs)}")
+
+
+def _choose_predictor(
+    arguments: argparse.Namespace, measurements: "Measurements", base: "HardwareConfig"
+) -> str | None:
+    """Name the predictor where the user does not, and return what keeps it from `bottleneck`."""
+    from mlscale.predictors import DEFAULT, default_predictor
+
+    if arguments.predictor not in (None, DEFAULT):
+        return None
+    if any(getattr(arguments, name) for name in OF_WU):
+        arguments.predictor = "wu"
+        return None
+    arguments.predictor = default_predictor(measurements, base)
+    return _why_not_bottleneck(measurements, base) if arguments.predictor == "wu" else None
+
+
+def _hyper_parameters(arguments: argparse.Namespace, trains_on_several: bool) -> dict[str, Any]:
+    """Those that were given, all the predictor's own. Raises InputError."""
+    from mlscale.predictors import create
+    from mlscale.predictors.base import PoolsGpus, Savable
+
+    predictor = create(arguments.predictor)
+    if not isinstance(predictor, Savable):
+        raise UsageError(
+            f"--predictor: '{predictor.name}' exists for studies only and cannot be trained to a "
+            "file"
+        )
+    if trains_on_several and not isinstance(predictor, PoolsGpus):
+        raise UsageError(f"'{predictor.name}' learns from one TABLE at a time")
+    own = [name for name in HYPER_PARAMETERS if name in predictor.get_params()]
+    others_own = [name for name in HYPER_PARAMETERS if name not in own]
+    options.refuse_unused(arguments, others_own, f"with '{predictor.name}'")
+    features = "table2" if arguments.features_of else arguments.features
+    given = {**vars(arguments), "features": features}
+    return {name: given[name] for name in own if given[name] is not None}
+
+
+def _summary(model: "Model") -> str:
+    """What was learnt, and from how much."""
+    return (
+        f"{' and '.join(model.predictors)}, {counted(len(model.card['kernels']), 'kernel')} of "
+        f"{counted(len(model.card['applications']), 'application')}, "
+        f"{counted(model.grid.size, 'configuration')} of {model.device}, base {model.base}"
+    )
+
+
+def _needs(model: "Model") -> list[str]:
+    """The features that a profile must have."""
+    from mlscale.predictors.base import HasFeatures
+
+    with_features = [p for p in model.predictors.values() if isinstance(p, HasFeatures)]
+    return list(dict.fromkeys(name for p in with_features for name in p.needs()))
 
 
 def _why_not_bottleneck(measurements: "Measurements", base: "HardwareConfig") -> str | None:

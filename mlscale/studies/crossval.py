@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mlscale.arrays import Floats
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import (
     Surfaces,
@@ -117,14 +117,10 @@ def cross_validate(
     started = time.perf_counter()
     jobs: list[tuple[Predictor, Training, Bases]] = []
     for fold, base, predictor in cases:
+        tables = [(selected(fold, TRAIN), base)]
         if pool:
             tables = without_applications(pool, {data.applications[k] for k in folds[fold][TEST]})
-        else:
-            tables = [(selected(fold, TRAIN), base)]
-        if len(tables) == 1:
-            jobs.append((predictor, *tables[0]))
-        else:
-            jobs.append((predictor, [table for table, _ in tables], [at for _, at in tables]))
+        jobs.append((predictor, *_as_training(tables)))
     with own_failures(cases[0][2], "fit", data.device):
         fit_all(jobs)
     for fold, base, predictor in cases:
@@ -137,17 +133,35 @@ def cross_validate(
     for fold, base, predictor in cases:
         held_out = selected(fold, TEST)
         started = time.perf_counter()
-        if isinstance(predictor, Oracle):
-            surfaces = predictor.predict_measured(held_out)
-        else:
-            profiles, grid = held_out.profiles(base), data.grid if unseen else None
-            with own_failures(predictor, "predict", data.device):
-                if trained == data.grid or unseen:
-                    surfaces = predict_surfaces(predictor, profiles, grid, coverage)
-                else:
-                    surfaces = predict_beyond(predictor, profiles, trained, data.grid, coverage)
+        surfaces = _predicted(predictor, held_out, base, None if unseen else trained, coverage)
         predict_seconds = time.perf_counter() - started
         yield FoldPrediction(predictor, held_out, surfaces, train_seconds, predict_seconds)
+
+
+def _as_training(tables: Sequence[ProfiledTable]) -> tuple[Training, Bases]:
+    """One table as it is, of which every predictor learns; several as lists."""
+    if len(tables) == 1:
+        return tables[0]
+    return [table for table, _ in tables], [base for _, base in tables]
+
+
+def _predicted(
+    predictor: Predictor,
+    held_out: Measurements,
+    base: HardwareConfig,
+    trained: ConfigGrid | None,
+    coverage: float | None,
+) -> Surfaces:
+    """The surfaces of held-out kernels; trained: the grid learnt from, None of other GPUs alone."""
+    if isinstance(predictor, Oracle):
+        return predictor.predict_measured(held_out)
+    profiles, grid = held_out.profiles(base), held_out.grid
+    with own_failures(predictor, "predict", held_out.device):
+        if trained is None:
+            return predict_surfaces(predictor, profiles, grid, coverage)
+        if trained == grid:
+            return predict_surfaces(predictor, profiles, None, coverage)
+        return predict_beyond(predictor, profiles, trained, grid, coverage)
 
 
 def training_tables(

@@ -1,12 +1,13 @@
 """Cross-validated errors of predictors, beside the baselines: `study errors`, `study compare`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
 from mlscale.predictions import COVERAGE
@@ -244,13 +245,7 @@ class ErrorStudy(PredictorStudy):
         seeds = [part.seed for part, result in group for _ in result["kernels"]]
         means = errors.mean(axis=1).tolist()
         faults = self.tables[part.table].metadata.get("faults", {})
-        faulty = [name for name in dict.fromkeys(kernels) if name in faults]
-        sound = [k for k, kernel in enumerate(kernels) if kernel not in faulty]
-        without_faulty = None
-        if faulty and sound:
-            without_faulty = vars(summarise(errors[sound], [kernels[k] for k in sound]))
         by_seed = [float(np.mean(result["errors"])) for result in results]
-        covered = [result["covered"] for result in results]
         return {
             "table": part.table,
             "base": part.bases[0].as_dict(),
@@ -263,13 +258,11 @@ class ErrorStudy(PredictorStudy):
             "standard_error": split_error(means, applications, seeds, self.split),
             "standard_error_over": error_over(self.split),
             "mape_by_seed": by_seed if len(by_seed) > 1 else by_seed * self.seed_count,
-            "coverage": None
-            if None in covered
-            else float(np.average(covered, weights=[len(r["kernels"]) for r in results])),
+            "coverage": _coverage(results),
             "train_seconds": float(np.mean([r["train_seconds"] for r in results])),
             "predict_microseconds": float(1e6 * np.mean([r["predict_seconds"] for r in results])),
-            "faulty_kernels": faulty,
-            "without_faulty": without_faulty,
+            "faulty_kernels": [name for name in dict.fromkeys(kernels) if name in faults],
+            "without_faulty": _without(faults, errors, kernels),
             **(self.others[part.table].columns if self.train_on else {}),
         }
 
@@ -324,6 +317,22 @@ def part_errors(
         "train_seconds": float(np.mean([p.train_seconds for p in predictions])),
         "predict_seconds": sum(p.predict_seconds for p in predictions) / len(held_out),
     }
+
+
+def _coverage(results: Sequence[Any]) -> float | None:
+    """The share [%] of kernel x target in the intervals; None where there are none."""
+    covered = [result["covered"] for result in results]
+    if None in covered:
+        return None
+    return float(np.average(covered, weights=[len(result["kernels"]) for result in results]))
+
+
+def _without(faults: Collection[str], errors: Floats, kernels: Sequence[str]) -> Row | None:
+    """What sums up the errors of the kernels without a known fault; None where that is all."""
+    sound = [k for k, kernel in enumerate(kernels) if kernel not in faults]
+    if not sound or len(sound) == len(kernels):
+        return None
+    return vars(summarise(errors[sound], [kernels[k] for k in sound]))
 
 
 def application_errors(results: Sequence[Any]) -> dict[str, list[float]]:

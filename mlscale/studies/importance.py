@@ -78,35 +78,56 @@ def part_importance(part: Part, data: Measurements) -> dict[str, Any]:
     named: the NAMED best features of each of the folds, one after the other.
     """
     folds = part.folds(data)
-    inner = [(number, one) for number, fold in enumerate(folds) for one in _inside(data, fold)]
     plain = list(cross_validate(data, part.bases, folds, part.predictors))
+    increases = _increases(part, data, folds)
+    ranked = [_ranked(fold, of) for fold, of in zip(plain, increases, strict=True)]
+    return {
+        "kernels": [name for fold in plain for name in fold.held_out.kernels],
+        "applications": [name for fold in plain for name in fold.held_out.applications],
+        "error": _by_kernel(plain),
+        "shuffled": _shuffled(plain),
+        "subsets": _of_best_alone(part, data, folds, ranked),
+        "named": [name for names in ranked for name in names[:NAMED]],
+        "folds": len(folds),
+    }
+
+
+def _increases(
+    part: Part, data: Measurements, folds: Sequence[Fold]
+) -> list[dict[str, list[float]]]:
+    """For each fold how much each feature's shuffling costs [%], among its training kernels."""
+    inner = [(number, one) for number, fold in enumerate(folds) for one in _inside(data, fold)]
     trained = cross_validate(data, part.bases, [one for _, one in inner], part.predictors)
     increases: list[dict[str, list[float]]] = [{} for _ in folds]
     for (number, _), of_inner in zip(inner, trained, strict=True):
         for name, errors in shuffled_errors(of_inner).items():
             of_feature = increases[number].setdefault(name, [])
             of_feature += (errors - of_inner.errors.mean(axis=1)).tolist()
-    ranked = [_ranked(fold, of) for fold, of in zip(plain, increases, strict=True)]
-    sizes = [size for size in SIZES if size < min(map(len, ranked))]
-    makes = iter([[p for n in sizes for p in part.predictors(counters=r[:n])] for r in ranked])
-    of_subsets = list(cross_validate(data, part.bases, folds, lambda: next(makes))) if sizes else []
-    shuffled = [shuffled_errors(fold) for fold in plain]
+    return increases
+
+
+def _shuffled(plain: Sequence[FoldPrediction]) -> dict[str, list[float]]:
+    """Each feature's errors [%] with it shuffled, kernel by kernel.
+
+    A feature that a fold has not learnt from changes nothing there.
+    """
+    of_folds = [(fold.errors.mean(axis=1), shuffled_errors(fold)) for fold in plain]
     return {
-        "kernels": [name for fold in plain for name in fold.held_out.kernels],
-        "applications": [name for fold in plain for name in fold.held_out.applications],
-        "error": _by_kernel(plain),
-        "shuffled": {  # a feature that a fold has not learnt from changes nothing there
-            name: [
-                error
-                for fold, errors in zip(plain, shuffled, strict=True)
-                for error in errors.get(name, fold.errors.mean(axis=1)).tolist()
-            ]
-            for name in dict.fromkeys(name for errors in shuffled for name in errors)
-        },
-        "subsets": {str(n): _by_kernel(of_subsets[s :: len(sizes)]) for s, n in enumerate(sizes)},
-        "named": [name for names in ranked for name in names[:NAMED]],
-        "folds": len(folds),
+        name: [e for unshuffled, errors in of_folds for e in errors.get(name, unshuffled).tolist()]
+        for name in dict.fromkeys(name for _, errors in of_folds for name in errors)
     }
+
+
+def _of_best_alone(
+    part: Part, data: Measurements, folds: Sequence[Fold], ranked: Sequence[Sequence[str]]
+) -> dict[str, list[float]]:
+    """The errors [%] of each kernel by the best features alone, for each number of these."""
+    sizes = [size for size in SIZES if size < min(map(len, ranked))]
+    if not sizes:
+        return {}
+    makes = iter([[p for n in sizes for p in part.predictors(counters=r[:n])] for r in ranked])
+    trained = list(cross_validate(data, part.bases, folds, lambda: next(makes)))
+    return {str(n): _by_kernel(trained[s :: len(sizes)]) for s, n in enumerate(sizes)}
 
 
 def shuffled_errors(fold: FoldPrediction) -> dict[str, Floats]:

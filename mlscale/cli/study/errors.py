@@ -14,9 +14,9 @@ from mlscale.cli.study.text import (
     summary_cells,
     two_digits,
 )
-from mlscale.cli.text import columns
+from mlscale.cli.text import columns, without_empty
 from mlscale.data.grid import HardwareConfig
-from mlscale.studies.base import Rows, Study, grouped
+from mlscale.studies.base import Row, Rows, Study, grouped
 from mlscale.studies.errors import COMPARE
 from mlscale.text import counted
 
@@ -102,57 +102,55 @@ def as_text(document: dict[str, Any]) -> str:
 
 
 def _block(document: dict[str, Any], rows: Rows) -> str:
-    timed = document["study"] == COMPARE
-    covered = any(row["coverage"] is not None for row in rows)
-    faulty = rows[0]["faulty_kernels"]
-    [reference] = {row["compared_with"] for row in rows if row["p_value"] is not None} or {None}
-    tested = timed and any(row["p_value"] is not None for row in rows)
-    of_seeds = any(_range_of_seeds(row) for row in rows)
-    headers = ["predictor", "features", *MEAN_HEADERS[:2], "behind best"]
-    headers += [*(["seeds"] if of_seeds else []), *MEAN_HEADERS[2:]]
-    headers += ["without faulty"] if faulty else []
-    headers += ["in 90 % interval"] if covered else []
-    headers += ["p"] if tested else []
-    headers += ["train ms", "predict us"] if timed else []
-    lines = []
-    for row in rows:
-        mape, error, *others = summary_cells(row)
-        cells = [row["predictor"], row["features"] or "", mape, error, _behind_best(row)]
-        cells += [*([_range_of_seeds(row)] if of_seeds else []), *others]
-        if faulty:
-            cells += [f"{row['without_faulty']['mape']:.2f}" if row["without_faulty"] else ""]
-        if covered:
-            cells += ["" if row["coverage"] is None else f"{row['coverage']:.1f}"]
-        if tested:
-            cells += ["" if row["p_value"] is None else f"{row['p_value']:.2g}"]
-        if timed:
-            cells += [f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
-        lines.append(cells)
-    first = rows[0]
+    """Return the table of one quantity of one table, under a heading, with its notes."""
+    first, is_compared = rows[0], document["study"] == COMPARE
+    headers = ["predictor", "features", *MEAN_HEADERS[:2], "behind best", "seeds"]
+    headers += [*MEAN_HEADERS[2:], "without faulty", "in 90 % interval"]
+    lines = [_cells(row) for row in rows]
     notes = ""
-    if faulty:
+    if faulty := first["faulty_kernels"]:
         notes += f"\nNamed faulty: {', '.join(faulty)} (not scored there)."
-    if tested:
-        notes += (
-            f"\np: that it errs as much as wu on {reference}; Wilcoxon's signed-rank test on the "
-            f"mean errors of {first['n_applications']} applications, after Holm."
-        )
+    if is_compared:
+        headers += ["p", "train ms", "predict us"]
+        lines = [[*line, *_cells_compared(row)] for line, row in zip(lines, rows, strict=True)]
+        if references := {row["compared_with"] for row in rows if row["p_value"] is not None}:
+            notes += (
+                f"\np: that it errs as much as wu on {references.pop()}; Wilcoxon's signed-rank "
+                f"test on the mean errors of {first['n_applications']} applications, after Holm."
+            )
     trained, note = _training(document, first)
-    notes += note
     return (
         f"{first['table']}: error of {first['quantity']} [%], "
         f"{counted(first['n_kernels'], 'kernel')}, {conditions(document, first, trained)}\n"
-        f"{columns(headers, lines)}{notes}"
+        f"{columns(*without_empty(headers, lines))}{notes}{note}"
     )
 
 
-def _range_of_seeds(row: dict[str, Any]) -> str:
+def _cells(row: Row) -> list[str]:
+    """Return a predictor's figures; what is empty in all rows gets no column."""
+    mape, error, *others = summary_cells(row)
+    without_faulty = row["without_faulty"]
+    return [
+        *(row["predictor"], row["features"] or "", mape, error),
+        *(_behind_best(row), _range_of_seeds(row), *others),
+        f"{without_faulty['mape']:.2f}" if without_faulty else "",
+        "" if row["coverage"] is None else f"{row['coverage']:.1f}",
+    ]
+
+
+def _cells_compared(row: Row) -> list[str]:
+    """Return what only the comparison of all predictors shows."""
+    p_value = "" if row["p_value"] is None else f"{row['p_value']:.2g}"
+    return [p_value, f"{1e3 * row['train_seconds']:.1f}", f"{row['predict_microseconds']:.0f}"]
+
+
+def _range_of_seeds(row: Row) -> str:
     """Return the lowest and the highest mean of a seed, '' where all are one."""
     low, high = min(row["mape_by_seed"]), max(row["mape_by_seed"])
     return f"{low:.1f} to {high:.1f}" if low < high else ""
 
 
-def _behind_best(row: dict[str, Any]) -> str:
+def _behind_best(row: Row) -> str:
     """Return how far a predictor is behind the best; nothing for the oracle."""
     if row["behind_best"] is None:
         return ""
