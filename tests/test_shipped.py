@@ -252,7 +252,7 @@ class TestShippedModel:
         card = load(path(name)).card
         assert card["sources"]
         assert card["errors_from"].startswith("mlscale study errors")
-        for base in ("highest", "mid"):  # [%], see docs/sampled.md
+        for base in ("highest", "mid"):  # [%], see docs/sampled-errors.md
             errors = card["mean_errors_percent"][base]
             assert 0 < errors["power"] < 4
             assert 0 < errors["time"] < 8
@@ -284,7 +284,7 @@ class TestShippedModel:
         ],
     )
     def test_a_note_tells_of_other_vendors_gpus(self, name: str, words: str) -> None:
-        """docs/sampled.md has the figures: no time was measured on those two."""
+        """docs/sampled-errors.md has the figures: no time was measured on those two."""
         model = load(path(name))
         of_amd = profiles("mi300x", HardwareConfig(304, 2000.0, 1300.0))
         assert f"it learnt from NVIDIA's GPUs alone, and {words}" in choice_note(
