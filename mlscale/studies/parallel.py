@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LARGE = (Measurements, Model)  # are sent to each worker once
+_LONGEST_END_S = 5.0  # of a thread with nothing left to do
 SECONDS_BETWEEN_LOOKS = 1.0  # of a worker, whether its parent is alive
 
 
@@ -90,10 +91,23 @@ def _results(
             for message, category in said:
                 warnings.warn(message, category, stacklevel=2)
             yield number, result
-    finally:
+    except BaseException:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib says that what was begun is given up
             results.close()
+        _await_feeders()
+        raise
+
+
+def _await_feeders() -> None:
+    """Wait until the threads that fed workers have ended, when these were stopped in their work.
+
+    The last of it is to free a semaphore. loky leaves them behind; where the interpreter ends first
+    it stops one in the midst of that, and loky's resource tracker complains of a leak.
+    """
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(_LONGEST_END_S)
 
 
 def _end_with(parent: int) -> None:

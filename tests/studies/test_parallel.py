@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib.externals.loky import get_reusable_executor
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
@@ -63,6 +65,39 @@ def test_warnings_of_other_processes_are_this_ones(jobs: int) -> None:
     with pytest.warns(DataWarning) as caught:
         list(sweep(warn_of, [(0,), (1,)], jobs))
     assert {str(warning.message) for warning in caught} == {"row 0 is odd", "row 1 is odd"}
+
+
+def test_what_fed_workers_has_ended_where_the_rest_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the interpreter may stop it while it frees a semaphore, and a leak is complained of.
+
+    Made: a thread that ends only when it is waited for.
+    """
+    from joblib.externals.loky.backend.queues import Queue
+
+    is_awaited, feed, join = threading.Event(), Queue._feed, threading.Thread.join
+
+    def feed_until_awaited(*given: Any) -> None:
+        feed(*given)
+        is_awaited.wait()
+
+    def join_noted(thread: threading.Thread, timeout: float | None = None) -> None:
+        if thread.name == "QueueFeederThread":
+            is_awaited.set()
+        join(thread, timeout)
+
+    monkeypatch.setattr(Queue, "_feed", staticmethod(feed_until_awaited))
+    monkeypatch.setattr(threading.Thread, "join", join_noted)
+    get_reusable_executor().shutdown(wait=True)  # that of another test has its thread already
+    running = sweep(add, CALLS, jobs=2)
+    next(running)
+    running.close()
+    try:
+        assert is_awaited.is_set()
+        assert "QueueFeederThread" not in [thread.name for thread in threading.enumerate()]
+    finally:
+        is_awaited.set()
 
 
 def is_deaf(_: int) -> bool:
