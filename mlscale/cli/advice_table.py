@@ -8,18 +8,20 @@ from mlscale.advice.objectives import SAME, objective_name
 from mlscale.advice.recommendation import WHOLE_RUN, Advice, OperatingPoint, Recommendation
 from mlscale.advice.verdict import verdict
 from mlscale.cli.text import (
+    AXIS_HEADINGS,
     columns,
     flag_lines,
     interval_cell,
     kernel_names,
     number,
+    setting_cells,
+    warning_lines,
     without_empty,
 )
 from mlscale.data.grid import HardwareConfig
 from mlscale.predictions import INTERVAL
 from mlscale.text import share_in_percent
 
-AXES = ["CUs", "engine MHz", "memory MHz"]
 MOST_KERNELS = 10  # that have a line of their own
 MOST_POINTS = 12  # of a front
 _OF_KERNELS = (
@@ -32,7 +34,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     """Return the verdict, the best configurations, the front, flags and warnings."""
     largest, others = _by_share(advice)
     has_saving = advice.objective != "clock"
-    headers = ["kernel", "share %", *AXES, *_costs(advice), "time %", INTERVAL]
+    headers = ["kernel", "share %", *AXIS_HEADINGS, *_costs(advice), "time %", INTERVAL]
     if has_saving:
         headers += ["saves %", INTERVAL]
     headers.append("in run %")
@@ -53,7 +55,7 @@ def advice_table(advice: Advice, device: str, base: HardwareConfig) -> str:
     flags = {kernel.kernel or "": kernel.flags for kernel in (*largest, *others)}
     notes = flag_lines(flags, most=MOST_KERNELS)
     notes += [f"flag: {WHOLE_RUN}: {flag}\n" for flag in advice.whole_run.flags]
-    notes += [f"warning: {warning}\n" for warning in advice.warnings]
+    notes += warning_lines(advice.warnings)
     return f"{text}\n\n{''.join(notes)}" if notes else f"{text}\n"
 
 
@@ -110,7 +112,7 @@ def _front(advice: Advice) -> str:
     note = f" ({' and '.join(more)} with --format csv)" if more else ""
     marks = [", ".join(n for n in ("best", "base") if p == getattr(run, n)) for p in points]
     lines = [[*_cells(point), mark] for point, mark in zip(points, marks, strict=True)]
-    table = columns([*AXES, *_costs(advice), ""], lines)
+    table = columns([*AXIS_HEADINGS, *_costs(advice), ""], lines)
     return f"\n\nPareto front of time and energy{of_run}{note}:\n{table}"
 
 
@@ -123,5 +125,4 @@ def _costs(advice: Advice) -> list[str]:
 
 def _cells(point: OperatingPoint) -> list[str]:
     costs = (point.time_ms, point.power_w, point.energy_mj)
-    axes = [f"{axis:g}" for axis in point.config.as_dict().values()]
-    return axes + [number(cost) for cost in costs if cost is not None]
+    return setting_cells(point.config) + [number(cost) for cost in costs if cost is not None]

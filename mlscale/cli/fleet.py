@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import joblib
 
@@ -99,17 +100,8 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
         if document is None or is_lost or not arguments.resume or Progress.is_in(folder):
             client = stack.enter_context(connected(arguments.dask)) if arguments.dask else None
             progress = stack.enter_context(Progress(folder, fingerprint, arguments.resume, "fleet"))
-            done = progress.done.items()
-            progress.done = {n: part for n, part in done if is_written(work, n, part)}
-            calls = [(of.model, work, number) for number in range(len(fleet.groups))]
-            jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
-            running = checked(work, sweep(do_part, calls, jobs, progress, client))
             try:
-                parts = in_order(running, len(calls), progress, arguments.output)
-                is_of_monitor = is_sampled(of.profiles.metadata)
-                result = whole_document(
-                    work, of.model, parts, of.profile_name, of.notes, is_of_monitor
-                )
+                result = _result(of, work, progress, client, arguments.output)
             except InputError:
                 if not any(folder.glob("*.parquet")):
                     progress.remove()
@@ -124,6 +116,20 @@ def _carry_out(arguments: argparse.Namespace, of: subject.Subject, work: FleetWo
             write_text(folder / DOCUMENT, json_text(document))
             progress.remove()
     _tell(document, arguments)
+
+
+def _result(
+    of: subject.Subject, work: FleetWork, progress: Progress, client: Any, output: str
+) -> Row:
+    """Do the parts that are not written yet, in parallel, and sum all up. Raises InputError."""
+    done = progress.done.items()
+    progress.done = {number: part for number, part in done if is_written(work, number, part)}
+    calls = [(of.model, work, number) for number in range(len(work.fleet.groups))]
+    jobs = min(os.cpu_count() or 1, MOST_PROCESSES)
+    running = checked(work, sweep(do_part, calls, jobs, progress, client))
+    parts = in_order(running, len(calls), progress, output)
+    is_of_monitor = is_sampled(of.profiles.metadata)
+    return whole_document(work, of.model, parts, of.profile_name, of.notes, is_of_monitor)
 
 
 def _tell(document: Row, arguments: argparse.Namespace) -> None:

@@ -1,7 +1,6 @@
 """What sets an advice: the clocks or a power cap, and the commands of the GPU's vendor."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlscale.advice.cap_advice import CapAdvice, CapPoint, caps_of_run
@@ -11,7 +10,14 @@ from mlscale.advice.recommendation import Advice, Row
 from mlscale.advice.verdict import cap_verdict
 from mlscale.cli import goal
 from mlscale.cli.advice_table import MOST_KERNELS
-from mlscale.cli.text import columns, flag_lines, interval_cell, number, without_empty
+from mlscale.cli.text import (
+    columns,
+    flag_lines,
+    interval_cell,
+    number,
+    warning_lines,
+    without_empty,
+)
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import INTERVAL
@@ -52,11 +58,11 @@ class Levers:
             if self.is_cap:
                 parts.append(f"{cap_verdict(self.caps, advice)}\n")
             if self.caps.warnings:
-                parts.append(_warning_lines(self.caps.warnings))
+                parts.append("".join(warning_lines(self.caps.warnings)))
             parts.append(_cap_table(self.caps))
             if self.is_cap:
                 flags = {kernel.kernel or "": kernel.flags for kernel in advice.kernels}
-                notes = "".join(flag_lines(flags, MOST_KERNELS)) + _warning_lines(advice.warnings)
+                notes = "".join(flag_lines(flags, MOST_KERNELS) + warning_lines(advice.warnings))
                 parts += [notes] if notes else []
         if self.commands:
             parts.append(_commands_text(self.commands))
@@ -74,10 +80,6 @@ def read(arguments: argparse.Namespace, model: Model, profiles: Profiles, advice
         else:
             commands = commands_for_clocks(advice, model.device, profiles.metadata)
     return Levers(lever, caps, commands)
-
-
-def _warning_lines(warnings: Sequence[str]) -> str:
-    return "".join(f"warning: {warning}\n" for warning in warnings)
 
 
 def _cap_table(caps: CapAdvice) -> str:

@@ -5,9 +5,17 @@ from typing import Any
 
 from mlscale.advice.next_point import NextPoint, next_points
 from mlscale.advice.recommendation import WHOLE_RUN
-from mlscale.cli.advice_table import AXES
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import columns, csv_text, json_text, kernel_names, or_dash, printable
+from mlscale.cli.text import (
+    AXIS_HEADINGS,
+    columns,
+    csv_text,
+    json_text,
+    kernel_names,
+    or_dash,
+    setting_cells,
+    warning_lines,
+)
 from mlscale.data.profiles import Profiles
 from mlscale.model import Model
 from mlscale.predictions import COVERAGE
@@ -28,8 +36,7 @@ def next_points_text(model: Model, profiles: Profiles, warnings: Sequence[str], 
     return (
         f"Measure next, for --also:\n{_table(points)}\n\n"
         f"+- %: half the {100 * COVERAGE:g} % interval of time, mean over the grid; "
-        f"base {model.base} on {model.device}\n"
-        + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
+        f"base {model.base} on {model.device}\n" + "".join(warning_lines(warnings))
     )
 
 
@@ -54,14 +61,14 @@ def _document(
 
 def _table(points: Sequence[NextPoint]) -> str:
     """Return the points in columns; those of the intervals, where they were calibrated."""
-    headers = ["kernel", *AXES, "narrower %"]
+    headers = ["kernel", *AXIS_HEADINGS, "narrower %"]
     if points[0].now_percent is not None:
         headers += ["now +- %", "then +- %"]
     names = kernel_names(map(_name, points))
     lines = [
         [
             names[_name(point)],
-            *(f"{setting:g}" for setting in point.config.as_dict().values()),
+            *setting_cells(point.config),
             f"{point.narrower_percent:.0f}",
             or_dash(point.now_percent, ".1f"),
             or_dash(point.after_percent, ".1f"),

@@ -9,7 +9,16 @@ import numpy as np
 
 from mlscale.cli import further_runs, options, outputs, subject, values
 from mlscale.cli.shown_warnings import print_warnings
-from mlscale.cli.text import columns, flag_lines, json_text, kernel_names, number, print_or_write
+from mlscale.cli.text import (
+    AXIS_HEADINGS,
+    columns,
+    flag_lines,
+    json_text,
+    kernel_names,
+    number,
+    print_or_write,
+    warning_lines,
+)
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.supply import MOST_SUPPLIED
 from mlscale.errors import extra_named
@@ -18,15 +27,15 @@ from mlscale.prediction_table import csv_parts, write_csv, write_parquet
 from mlscale.predictions import ABOVE_LIMIT, COVERAGE, EXTRAPOLATED, INTERPOLATED, Predictions
 
 FORMATS = ("table", "csv", "json", "parquet")
-INTERVAL = f"{COVERAGE:.0%} from"
+FROM = f"{COVERAGE:.0%} from"
 TABLE = (  # heading, column, significant digits
     ("time ms", "time_ms", 4),
     ("x base", "time_factor", 3),
-    (INTERVAL, "time_ms_low", 4),
+    (FROM, "time_ms_low", 4),
     ("to", "time_ms_high", 4),
     ("power W", "power_w", 4),
     ("x base", "power_factor", 3),
-    (INTERVAL, "power_w_low", 4),
+    (FROM, "power_w_low", 4),
     ("to", "power_w_high", 4),
     ("energy mJ", "energy_mj", 4),
 )
@@ -89,7 +98,7 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     cells = [[number(value, digits) for value in rows[name].tolist()] for _, name, digits in shown]
     flags = [text.split("; ")[: len(MARKS)] for text in rows["flags"].tolist()]
     marks = [", ".join(flag for flag in own if flag in MARKS) for own in flags]
-    headers = ["kernel", "CUs", "engine MHz", "memory MHz", *(heading for heading, _, _ in shown)]
+    headers = ["kernel", *AXIS_HEADINGS, *(heading for heading, _, _ in shown)]
     shown_names = kernel_names(predictions.profiles.kernels)
     names = [shown_names[kernel] for kernel in rows["kernel"].tolist()]
     lines = list(zip(names, *axes, *cells, marks, strict=True))
@@ -99,7 +108,7 @@ def _as_table(predictions: Predictions, targets: list[HardwareConfig] | None) ->
     by_kernel = zip(predictions.profiles.kernels, predictions.flags, strict=True)
     text += "".join(flag_lines(dict(by_kernel)))
     warnings = (*predictions.warnings, *_limit_warning(predictions, flags))
-    return text + "".join(f"warning: {warning}\n" for warning in warnings)
+    return text + "".join(warning_lines(warnings))
 
 
 def _as_json(predictions: Predictions, targets: list[HardwareConfig] | None) -> str:

@@ -142,14 +142,9 @@ def read(
         profiles = profiles.profiled
     name, model = (str(model_text), named) if named else shipped_model(profiles, has_further)
     notes += [] if named else [choice_note(name, model, profiles)]
-    if (model.device, model.base) == (profiles.device, profiles.base):
-        if peaks:
-            options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
-        targets = [model.grid.parse(text) for text in at]
-    else:
-        targets = [
-            config_of(parse_settings(text), profiles.device, profiles.base.as_dict()) for text in at
-        ]
+    if peaks and _is_of_same_base(model, profiles):
+        options.refuse_unused(arguments, ["peaks"], f"as {name} is of this GPU and base")
+    targets = _targets(at, model, profiles)
     peak_profiles = _peaks(peaks, profiles)
     model = model_for(model, profiles, targets, peak_profiles, arguments.extrapolate, has_further)
     if model.trained_range is None:
@@ -161,6 +156,18 @@ def read(
     return Subject(
         model, profiles, tuple(targets), Path(name).name, profile_name, tuple(notes), paths
     )
+
+
+def _is_of_same_base(model: Model, profiles: Profiles) -> bool:
+    return (model.device, model.base) == (profiles.device, profiles.base)
+
+
+def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[HardwareConfig]:
+    """Where to predict: on the model's grid, if that is of the profiles' GPU and base."""
+    if _is_of_same_base(model, profiles):
+        return [model.grid.parse(text) for text in at]
+    base = profiles.base.as_dict()
+    return [config_of(parse_settings(text), profiles.device, base) for text in at]
 
 
 def model_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:

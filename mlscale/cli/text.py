@@ -11,6 +11,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
+from mlscale.data.grid import HardwareConfig
 from mlscale.files import write_text
 from mlscale.text import (
     number,
@@ -22,6 +23,7 @@ from mlscale.text import (
 )
 
 __all__ = [
+    "AXIS_HEADINGS",
     "columns",
     "csv_text",
     "flag_lines",
@@ -33,9 +35,13 @@ __all__ = [
     "print_document",
     "print_or_write",
     "printable",
+    "setting_cells",
+    "warning_lines",
     "without_empty",
     "written",
 ]
+
+AXIS_HEADINGS = ("CUs", "engine MHz", "memory MHz")
 
 _DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
 _GEOMETRY = re.compile(r" \[grid [^\]]*\]$")
@@ -102,6 +108,11 @@ def kernel_names(names: Iterable[str]) -> dict[str, str]:
     return shown
 
 
+def setting_cells(config: HardwareConfig) -> list[str]:
+    """What a configuration is set to, below AXIS_HEADINGS."""
+    return [f"{setting:g}" for setting in config.as_dict().values()]
+
+
 def or_dash(value: float | None, form: str = "g") -> str:
     """A number in a format of Python's, '-' for one that is not known."""
     return "-" if value is None else format(value, form)
@@ -140,6 +151,11 @@ def flag_lines(flags: Mapping[str, Sequence[str]], most: int | None = None) -> l
     if untold := sum(kernel not in told for kernel, _ in own_flags):
         lines.append(f"flag: {untold} more of other kernels, with --format json or csv\n")
     return lines
+
+
+def warning_lines(warnings: Iterable[str]) -> list[str]:
+    """Return a line for each warning, for below a table."""
+    return [f"warning: {printable(warning)}\n" for warning in warnings]
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
