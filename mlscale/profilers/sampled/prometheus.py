@@ -50,7 +50,7 @@ def read_answer(path: Path, lines: Lines) -> Iterator[Sample]:
     if not moments:
         raise InputError(
             f"{path}: has no metric of dcgm-exporter; ask Prometheus for {_QUERY}, of one Hostname "
-            "and without functions, which take the names away"
+            "and without functions, which take the names away; log a run on AMD's GPUs with amd-smi"
         )
     for (gpu, seconds), readings in moments.items():
         yield Sample(gpu, names[gpu] or None, seconds, by_our_names(readings, EXPORTER))

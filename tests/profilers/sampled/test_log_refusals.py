@@ -91,6 +91,8 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path, text: str, message: st
             "Dumping to -, line limit 1.\n1700000000.5: bus 03, gpu 90.00%, sclk 99.00% 2.4ghz\n",
             "radeontop tells no power: log the run with rocm-smi or amd-smi",
         ),
+        ('gpu_package_power{gpu_id="0"} 300\n', "those of dcgm-exporter are read; log"),
+        ("# HELP gpu_nodes_total Number of GPUs\n", "log the run with nvidia-smi or amd-smi"),
         ("timestamp,gpu_0_power,gpu_0_clock\n1.5,300,1980\n", "a log of your own is read once"),
         ("Time,GPU 0\n1.5,300\n", "a log of your own is read once"),
         ("size,time_ms,power_w\n1,2,3\n", "docs/sampled-logs.md"),
