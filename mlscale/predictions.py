@@ -14,6 +14,7 @@ from mlscale.data.profiles import QUANTITIES, Profiles
 from mlscale.data.supply import Supply, drawn_w, supply_of
 from mlscale.data.surfaces import Surfaces, absolute_values, interpolate
 from mlscale.errors import extra_named
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +70,8 @@ class Predictions(Mapping[str, Surfaces]):
 
     def __repr__(self) -> str:
         return (
-            f"<Predictions of {' and '.join(self.surfaces)}: {len(self.profiles.kernels)} kernels "
-            f"on '{self.device}', {self.grid.text}>"
+            f"<Predictions of {' and '.join(self.surfaces)}: "
+            f"{counted(len(self.profiles.kernels), 'kernel')} on '{self.device}', {self.grid.text}>"
         )
 
     def __getitem__(self, quantity: str) -> Surfaces:

@@ -126,7 +126,10 @@ def terms_of(
     if objective == "clock" and limits.max_slowdown_percent is None and limits.max_time_ms is None:
         limits = replace(limits, max_slowdown_percent=USUAL_SLOWDOWN_PERCENT)
     if not power.absent and power.kind is None and static_power_w is None:
-        warnings.append("power_w is taken for board power; the model does not say what it is")
+        warnings.append(
+            "power_w is taken for board power; the model does not say what it is: its training "
+            "table's metadata may (power_kind, docs/file-formats.md)"
+        )
     _require_power(objective, limits, power)
     uncounted = taken_for_the_mean(profiles)
     keeps_memory = uncounted > MOST_UNCOUNTED and len(model.grid.memory_mhz) > 1

@@ -246,9 +246,11 @@ class TestPowerKinds:
     def test_unknown_power_is_taken_for_board_power_and_said(self) -> None:
         advice = advise(of_kind(None), new_kernels())
         assert advice.objective == "energy"
-        assert [text for text in advice.warnings if "board power" in text] == [
-            "power_w is taken for board power; the model does not say what it is"
-        ]
+        (told,) = (text for text in advice.warnings if "board power" in text)
+        assert told == (
+            "power_w is taken for board power; the model does not say what it is: its training "
+            "table's metadata may (power_kind, docs/file-formats.md)"
+        )
         assert not advise(MODEL, new_kernels()).warnings
 
     @pytest.mark.parametrize(
