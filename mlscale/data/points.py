@@ -37,28 +37,16 @@ def add_points(
     powers_w: Samples = defaultdict(list)
     for source, config in tables:
         table = source if isinstance(source, Table) else read_table(source)
-        kernels = _kernels(table, profiles)
-        configs = configurations(table, config)
-        wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
-        rows = [row for row, at in enumerate(configs) if at in wanted]
-        runs = rows or list(range(len(table)))
-        of_runs = table.select(runs), [kernels[k] for k in runs], [configs[k] for k in runs]
-        if is_sampled(profiles.metadata):
-            require_same_work(profiles, *of_runs)
-        elif profiles.are_times_alone:
-            require_same_trace(profiles, *of_runs)
-        if not rows:
-            reason = _why_no_point(configs, config, profiles.base)
-            raise InputError(f"{table.source}: {reason}")
+        further = _further_rows(table, config, profiles)
         time_ms = table.positive("time_ms")
         power_w = table.positive("power_w") if table.has_values("power_w") else None
-        for row in rows:
-            if not grid.spans(configs[row]):
+        for row, cell in further.items():
+            at, _ = cell
+            if not grid.spans(at):
                 raise InputError(
-                    f"{table.source}: {table.row(row)}: {configs[row]} is outside the model's "
-                    f"grid, {grid.bounds}; measure within it{_in_order(configs[row], grid)}"
+                    f"{table.source}: {table.row(row)}: {at} is outside the model's "
+                    f"grid, {grid.bounds}; measure within it{_in_order(at, grid)}"
                 )
-            cell = (configs[row], kernels[row])
             times_ms[cell].append(float(time_ms[row]))
             if power_w is not None:
                 powers_w[cell].append(float(power_w[row]))
@@ -71,6 +59,28 @@ def add_points(
         for config in dict.fromkeys(config for config, _ in times_ms)
     )
     return replace(profiles, points=(*profiles.points, *points))
+
+
+def _further_rows(
+    table: Table, config: HardwareConfig | None, profiles: Profiles
+) -> dict[int, tuple[HardwareConfig, str]]:
+    """By row the configuration that is meant, and the kernel, of the same work as the profiles.
+
+    Raises InputError.
+    """
+    kernels = _kernels(table, profiles)
+    configs = configurations(table, config)
+    wanted = set(configs) - {profiles.base} if config is None else {config} - {profiles.base}
+    rows = [row for row, at in enumerate(configs) if at in wanted]
+    runs = rows or list(range(len(table)))
+    of_runs = table.select(runs), [kernels[k] for k in runs], [configs[k] for k in runs]
+    if is_sampled(profiles.metadata):
+        require_same_work(profiles, *of_runs)
+    elif profiles.are_times_alone:
+        require_same_trace(profiles, *of_runs)
+    if not rows:
+        raise InputError(f"{table.source}: {_why_no_point(configs, config, profiles.base)}")
+    return {row: (configs[row], kernels[row]) for row in rows}
 
 
 def _kernels(table: Table, profiles: Profiles) -> list[str]:

@@ -102,13 +102,9 @@ class Wu(Predictor):
         data, at = single_gpu(self, training, base)
         if isinstance(self.clusters, Integral):
             return int(self.clusters)
-        applications = sorted(set(data.applications))
-        if self.clusters is None or len(applications) < AUTO_FOLDS:
+        if self.clusters is None or len(set(data.applications)) < AUTO_FOLDS:
             return min(DEFAULT_CLUSTERS, len(data.kernels))
-        order = np.random.default_rng(self.seed).permutation(len(applications))
-        fold_of = {applications[a]: n % AUTO_FOLDS for n, a in enumerate(order.tolist())}
-        of = np.array([fold_of[application] for application in data.applications])
-        folds = [(np.flatnonzero(of != f), np.flatnonzero(of == f)) for f in range(AUTO_FOLDS)]
+        folds = self._folds(data.applications)
         most = min(len(train) for train, _ in folds)
         counts = [count for count in AUTO_COUNTS if count <= most] or [most]
         models = [replace(self, clusters=count) for count in counts for _ in folds]
@@ -118,6 +114,17 @@ class Wu(Predictor):
         scores = [m.score(test, at) for m, test in zip(models, tests, strict=True)]
         means = np.reshape(scores, (len(counts), AUTO_FOLDS)).mean(axis=1)
         return counts[int(means.argmax())]
+
+    def _folds(self, of_kernels: Sequence[str]) -> list[tuple[Indices, Indices]]:
+        """Return which kernels to train on and to test, whole applications at a time, by the seed.
+
+        of_kernels: the application of each.
+        """
+        applications = sorted(set(of_kernels))
+        order = np.random.default_rng(self.seed).permutation(len(applications))
+        fold_of = {applications[a]: n % AUTO_FOLDS for n, a in enumerate(order.tolist())}
+        of = np.array([fold_of[application] for application in of_kernels])
+        return [(np.flatnonzero(of != f), np.flatnonzero(of == f)) for f in range(AUTO_FOLDS)]
 
     def _take(self, cluster_sets: Iterable[ClusterSet]) -> None:
         self.cluster_sets_ = tuple(cluster_sets)
