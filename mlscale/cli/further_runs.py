@@ -38,6 +38,8 @@ def with_points(of: Subject, arguments: argparse.Namespace) -> Profiles:
     for text in arguments.also:
         file, separator, settings = text.rpartition("@")
         is_named = bool(separator) and "=" in settings
+        if is_named and not file:
+            raise InputError(f"--also {text}: names no file before '@'")
         path = options.input_file(file if is_named else text)
         config = None
         if is_named:

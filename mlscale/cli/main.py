@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from mlscale import __version__
@@ -83,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = shown.show
         try:
             _refuse_other_letters(words)
+            _refuse_empty(words)
             command = words[0] if words else ""
             try:
                 with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
@@ -146,6 +148,17 @@ def _refuse_other_letters(words: Sequence[str]) -> None:
         except UnicodeEncodeError:
             name = word.encode(errors="backslashreplace").decode()
             raise InputError(f"'{name}' is not UTF-8; rename the file") from None
+
+
+def _refuse_empty(words: Sequence[str]) -> None:
+    """Raise InputError on a word without anything in it, which no command takes for a value."""
+    for before, word in pairwise(["mlscale", *words]):
+        name = word.removesuffix("=") if word.startswith("--") and word.endswith("=") else before
+        if not word.strip() or name != before:
+            raise InputError(
+                f"nothing stands behind '{name}' but an empty word; is a variable of the shell not "
+                "set?"
+            )
 
 
 def _refuse_output_over_input(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mlscale.cli import options, values
 from mlscale.counters.kernel_use import device_with_peaks
 from mlscale.data.device_table import known_device
-from mlscale.data.grid import AXES, HardwareConfig, parse_settings
+from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
 from mlscale.data.profiles import Profiles, configurations, only_config, profiles_at
 from mlscale.data.table import Table
 from mlscale.data.table_files import is_tidy, read_table
@@ -339,5 +339,7 @@ def config_of(
             f"{device} has {known.cu_count} compute units, not {complete['cu_count']:g}"
         )
     if missing := [axis for axis in AXES if axis not in complete]:
-        raise InputError(f"the configuration gives no {' and no '.join(missing)}")
+        given = ",".join(f"{SHORT_NAMES[axis]}={value:g}" for axis, value in settings.items())
+        lacking = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in missing)
+        raise InputError(f"'{given}' gives no {' and no '.join(missing)}; say {lacking} too")
     return HardwareConfig(int(complete["cu_count"]), complete["engine_mhz"], complete["memory_mhz"])

@@ -139,7 +139,6 @@ class TestConfigurations:
             ("engine=400,engine=800", "'engine=400,engine=800' is not a configuration; write it"),
             ("clock=400,memory=700", "'clock=400,memory=700' is not a configuration; write it as"),
             ("400,700", "'400,700' is not a configuration; write it as cu=16,engine=800,memory="),
-            ("", "'' is not a configuration; write it as cu=16,engine=800,memory=700"),
         ],
     )
     def test_target_outside_the_grid_or_malformed(

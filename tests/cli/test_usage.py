@@ -25,6 +25,9 @@ REFUSED = {
     "train t.csv t.csv --base mid -o m --predictor nearest": (
         "'nearest' learns from one TABLE at a time"
     ),
+    "train t.csv ./t.csv --base mid -o m --predictor bottleneck": (
+        "t.csv: is given twice, and would count twice"
+    ),
     f"{TRAIN} --features table2 --features-of ncu": (
         "argument --features-of: not allowed with argument --features"
     ),
@@ -98,3 +101,27 @@ def test_is_refused(capsys: Capture, folder: Path, command: str, complaint: str)
 def test_a_number_without_end_is_refused(capsys: pytest.CaptureFixture[str], number: str) -> None:
     assert main(["collect", "--dry-run", "--repeat", number]) == 2
     assert "is more than 1e+15" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "before"),
+    [
+        (("predict", "p.csv", "--model", ""), "--model"),  # an unset "$MODEL" was as no --model
+        (("predict", "p.csv", "--model="), "--model"),
+        (("predict", " "), "predict"),
+        (("",), "mlscale"),
+    ],
+)
+def test_an_empty_word_is_refused(
+    capsys: Capture, tmp_path: Path, words: tuple[str, ...], before: str
+) -> None:
+    said = (
+        f"nothing stands behind '{before}' but an empty word; is a variable of the shell not set?"
+    )
+    assert refuse(capsys, tmp_path, *words) == said
+
+
+def test_a_configuration_without_a_file_is_refused(capsys: Capture, folder: Path) -> None:
+    assert refuse(capsys, folder, *f"{PREDICT} --also @engine=400".split()) == (
+        "--also @engine=400: names no file before '@'"
+    )
